@@ -62,8 +62,8 @@ pub trait Controller: Send {
     /// radio at the sender). The report contains only this device's grants, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// The sender's device reported what it knows about its flows. Called when the flow starts, and when that knowledge
-    /// may have changed ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
+    /// The sender's device reported its own flows. Called when the flow starts, and when the report may have changed
+    /// ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
     fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
     /// A simulator reported the ground truth of the path ([`Sees::Truth`]). Real transports never call it.

@@ -283,6 +283,8 @@ impl Vivace {
 impl Learner for Vivace {
     fn next(&mut self, path: &PathView) -> Trial {
         let first_mbps = path.least_mbps().max(self.profile.least_mbps);
+        // The minimum rate of the path may have risen above this rate. Trials below it would all have one rate.
+        self.rate_mbps = self.bounded(self.rate_mbps, path);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting { start, .. } if path.is_known => match start.next(first_mbps) {
                 (rate_mbps, true) => (rate_mbps, Role::Step),

@@ -22,7 +22,7 @@ pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
 }
 
-/// Detects that a sender resumes after a pause so long that its window is no longer valid for the path.
+/// Detects that a sender resumes after a pause after which its window is no longer valid for the path.
 ///
 /// Source: RFC 5681 §4.1
 #[derive(Clone, Copy, Debug)]

@@ -429,3 +429,32 @@ proptest! {
         }
     }
 }
+
+/// The first round-trip time contains an outage, so that two packets per round trip are a low rate. When the outage is
+/// over, the minimum rate is higher than the rate around which the learner tries others.
+#[test]
+fn a_rise_of_the_minimum_rate_leaves_no_learner_below_it() {
+    let mut plans = 0;
+    for choice in
+        choices().iter().filter(|it| ["allegro", "vivace", "morc"].iter().any(|name| it.starts_with(name)))
+    {
+        let mut plan = Plan::new(Conditions { seed: 2_216_215_156_513_701_163, ..Conditions::default() });
+        let flow = plan.start(choice);
+        for (rate_mbps, loss, ms) in
+            [(0, 0.26, 735), (37, 0.67, 83), (13, 0.04, 773), (0, 0.19, 1292), (32, 0.15, 910)]
+        {
+            plan.rate_from(plan.now(), Rate::from_mbps(f64::from(rate_mbps)));
+            plan.set_loss(loss);
+            plan.run_for(Duration::from_millis(ms));
+        }
+        plan.set_loss(0.0);
+        plan.rate_from(plan.now(), Rate::from_mbps(10.0));
+        plan.run_for(Duration::from_secs(10));
+        plan.forget();
+        plan.run_for(Duration::from_secs(5));
+        let utilization = plan.seen(flow).utilization;
+        assert!(utilization > 0.8, "{choice} uses {utilization} of the link after the outage");
+        plans += 1;
+    }
+    assert!(plans >= 8, "{plans} plans");
+}

@@ -1,6 +1,6 @@
-//! The cost of judging: one second of a saturated 20 MHz user with a bulk flow and all DCIs is measured and written.
+//! Cost of judging: measures and writes one second of a saturated 20 MHz user with a bulk flow and all DCIs.
 //!
-//! A run that is to be 300 times faster than real time may take 3.3 ms per simulated second in total.
+//! A simulated run that is 300 times faster than real time takes at most 3.3 ms per simulated second in total.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Owner, Rec
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// Simulated seconds per measurement: enough for many row groups.
+/// Simulated seconds per measurement, which yield many row groups.
 const SECONDS: u64 = 30;
 /// Packets per subframe: about 72 Mbit/s.
 const PACKETS_PER_SUBFRAME: u64 = 6;
@@ -36,7 +36,7 @@ fn facts() -> RunFacts {
     }
 }
 
-/// Plays the run. Numbers vary as in a real run, so that the tables do not compress unusually well.
+/// Generates the events of the run. Values vary as in a real run, so that the tables do not compress unusually well.
 fn play(recorder: &mut dyn Recorder) {
     let mut random = 88_172_645_463_325_252_u64;
     let mut number = 0;

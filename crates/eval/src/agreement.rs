@@ -1,12 +1,12 @@
-//! Whether an emulated run did what the simulator does: the packets of one schedule in real and in virtual time, compared
-//! one by one.
+//! Agreement of the emulator with the simulator: the packets of one schedule in real and in virtual time, compared packet
+//! by packet.
 //!
-//! A packet is compared twice with virtual time. *As sent*: in virtual time each packet is sent when it was sent in real
-//! time, so that what differs is the emulator's. *As scheduled*: in virtual time each packet is sent when it was to be
-//! sent, so that the sender's lateness is in the difference too.
+//! Each packet is compared with two runs in virtual time. *As sent*: the packet enters virtual time at its actual
+//! transmission time, so that the difference is caused by the emulator alone. *As scheduled*: the packet enters virtual
+//! time at its scheduled transmission time, so that the difference also contains the sender's lateness.
 //!
-//! A machine that did not keep up proves nothing, neither for the emulator nor against it: a comparison is *fit* only if
-//! the emulated run is, and the sender was in time too.
+//! If the machine did not keep up, the comparison supports no conclusion about the emulator. A comparison is *fit* only
+//! if the emulated run is fit and the sender and the reader of the interface were on time.
 
 use std::time::Duration;
 
@@ -20,57 +20,57 @@ use crate::folder::RunFolder;
 use crate::metrics::nearest_rank;
 use crate::tables;
 
-/// The 99th percentile of the differences up to which real and virtual time agree, in ms.
+/// Maximum 99th percentile of the differences at which real and virtual time agree (ms).
 ///
-/// Chosen: a subframe, the unit in which cells and traces serve.
+/// Chosen: one subframe, the time unit of cells and traces.
 pub const MOST_MS: f64 = 1.0;
 
-/// A packet of a schedule, in real time and in virtual time. All times are the run's.
+/// A packet of a schedule, in real and in virtual time. All times are on the clock of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// The device at one end.
+    /// The device that sends or receives the packet.
     pub device: DeviceId,
-    /// Which way it goes.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its size: the whole IP packet.
+    /// Size of the whole IP packet.
     pub bytes: Bytes,
-    /// When it was to be sent.
+    /// Scheduled transmission time.
     pub scheduled: Time,
-    /// When it was sent; `None` if the kernel did not take it.
+    /// Actual transmission time; `None` if the kernel refused the packet.
     pub sent: Option<Time>,
-    /// What the emulator did with it.
+    /// Times and fate in the emulator.
     pub real: Real,
-    /// What virtual time does with it if it is sent when it was sent; `None` if it was not.
+    /// Times and fate in virtual time if the packet is sent at its actual transmission time; `None` if it was not sent.
     pub as_sent: Option<Virtual>,
-    /// What virtual time does with it if it is sent when it was to be sent.
+    /// Times and fate in virtual time if the packet is sent at its scheduled transmission time.
     pub as_scheduled: Virtual,
 }
 
-/// What the emulator did with a packet.
+/// Times and fate of a packet in the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Real {
-    /// When the emulator read it from the interface; `None` if it never did.
+    /// Time at which the emulator read the packet from the interface; `None` if it never did.
     pub entered: Option<Time>,
-    /// When the network let its first copy go; `None` if none was delivered.
+    /// Time at which the network released the first copy; `None` if no copy was delivered.
     pub released: Option<Time>,
-    /// When that copy had been written to the interface at the other end.
+    /// Time at which the write of this copy to the interface of the other endpoint had completed.
     pub handed: Option<Time>,
-    /// When the other end's kernel had it.
+    /// Time at which the kernel of the other endpoint received the packet.
     pub received: Option<Time>,
-    /// [`Fate::Delivered`], or what the network did with it; `None` if it was under way to the end.
+    /// [`Fate::Delivered`] or the cause of the drop; `None` if the packet was still in transit at the end of the run.
     pub fate: Option<Fate>,
 }
 
-/// What virtual time does with a packet.
+/// Times and fate of a packet in virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Virtual {
-    /// When the network lets its first copy go; `None` if none is delivered.
+    /// Time at which the network releases the first copy; `None` if no copy is delivered.
     pub released: Option<Time>,
-    /// [`Fate::Delivered`], or what the network does with it; `None` if it is under way to the end.
+    /// [`Fate::Delivered`] or the cause of the drop; `None` if the packet is still in transit at the end of the run.
     pub fate: Option<Fate>,
 }
 
-/// Percentiles of some values, in ms; `None` if there are no values.
+/// Percentiles of a set of values, in ms; `None` if the set is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Percentiles {
@@ -78,83 +78,87 @@ pub struct Percentiles {
     pub p50: Option<f64>,
     /// The 99th percentile.
     pub p99: Option<f64>,
-    /// The largest.
+    /// The maximum.
     pub max: Option<f64>,
 }
 
-/// Real time beside one virtual time.
+/// Comparison of real time with one variant of virtual time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// How far apart departures are, in ms: when the other end had a packet, and when the network lets it go.
+    /// Difference in ms between the reception by the other endpoint (real time) and the release by the network (virtual
+    /// time).
     pub departures_ms: Percentiles,
-    /// Packets of which both have an end: they came out or were dropped.
+    /// Packets whose fate is known in both: delivered or dropped.
     pub compared: u64,
-    /// Packets that both drop.
+    /// Packets that were dropped in both.
     pub dropped_by_both: u64,
-    /// Packets that only real time dropped.
+    /// Packets that were dropped in real time only.
     pub only_real: u64,
-    /// Packets that only virtual time drops.
+    /// Packets that were dropped in virtual time only.
     pub only_virtual: u64,
-    /// Whether the same packets were dropped, and 99 of 100 departures are at most [`MOST_MS`] apart.
+    /// Whether the same packets were dropped, and 99 % of the departures differ by at most [`MOST_MS`].
     pub agrees: bool,
-    /// How far apart departures are, in ms, each with the part of the packets that are no further apart.
+    /// Distribution of the departure differences: (difference in ms, fraction of packets with at most this difference).
     pub departures_cdf: Vec<(f64, f64)>,
 }
 
-/// What left in one direction, over time.
+/// Throughput over time in one direction of a device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Course {
-    /// The device.
+    /// Index of the device.
     pub device: u16,
     /// The direction.
     #[serde(with = "crate::direction")]
     pub direction: Direction,
-    /// Departures per interval in real time, in Mbit/s.
+    /// Rate of packets received in real time, per interval, in Mbit/s.
     pub real_mbps: Vec<f64>,
-    /// The same in virtual time, packets as sent.
+    /// Rate of packets released in virtual time, packets as sent, per interval, in Mbit/s.
     pub as_sent_mbps: Vec<f64>,
-    /// The same, packets as scheduled.
+    /// Rate of packets released in virtual time, packets as scheduled, per interval, in Mbit/s.
     pub as_scheduled_mbps: Vec<f64>,
-    /// How far apart the departures of an interval are at most, in ms, packets as sent; `None` without departures.
+    /// Maximum difference between real and virtual departures per interval, packets as sent, in ms; `None` without
+    /// departures.
     pub apart_ms: Vec<Option<f64>>,
 }
 
-/// The comparison of a whole schedule.
+/// Comparison of a whole schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Packets of the schedule.
+    /// Number of packets in the schedule.
     pub packets: u64,
-    /// Packets that the sender's kernel did not take.
+    /// Number of packets that the sender's kernel refused.
     pub not_sent: u64,
-    /// Packets that came to the other end.
+    /// Number of packets that the other endpoint received.
     pub delivered: u64,
-    /// Packets that left the emulator and did not come to the other end, or never came to the emulator.
+    /// Number of packets that were sent but not read by the emulator, or handed over by the emulator but not received by
+    /// the other endpoint.
     pub lost_outside: u64,
-    /// Why the comparison proves nothing; nothing if it is fit.
+    /// Reasons why the comparison supports no conclusion; empty if it is fit.
     pub unfit_because: Vec<String>,
-    /// How late packets were sent, in ms.
+    /// Delay from scheduled to actual transmission, in ms.
     pub sent_late_ms: Percentiles,
-    /// How long packets waited until the emulator read them, in ms.
+    /// Delay from transmission until the emulator read the packet, in ms.
     pub read_late_ms: Percentiles,
-    /// How late the emulator handed packets over, in ms.
+    /// Delay from release by the network until the emulator had handed the packet over, in ms.
     pub handed_late_ms: Percentiles,
-    /// Beside virtual time with packets as sent.
+    /// Comparison with virtual time, packets as sent.
     pub as_sent: Comparison,
-    /// Beside virtual time with packets as scheduled.
+    /// Comparison with virtual time, packets as scheduled.
     pub as_scheduled: Comparison,
-    /// Length of the intervals of the courses, in s.
+    /// Length of the intervals in `courses`, in s.
     pub interval_s: f64,
-    /// The instant of the run at which the schedule begins, in s.
+    /// Start of the schedule on the clock of the run, in s.
     pub start_s: f64,
-    /// The courses of all directions that have packets.
+    /// Throughput over time, for each direction of each device that has packets.
     pub courses: Vec<Course>,
 }
 
-/// The most intervals of a course.
+/// Maximum number of intervals of a course.
 const MOST_INTERVALS: f64 = 300.0;
 
 impl Agreement {
-    /// Compares the packets of a schedule that began at `start`. `unfit_because` says why the emulated run is not fit.
+    /// Compares the packets of a schedule that started at `start`. `unfit_because` lists the reasons why the emulated run
+    /// is not fit.
     pub fn of(packets: &[Compared], start: Time, mut unfit_because: Vec<String>) -> Agreement {
         let count =
             |of: &dyn Fn(&Compared) -> bool| packets.iter().filter(|packet| of(packet)).count() as u64;
@@ -189,19 +193,19 @@ impl Agreement {
         }
     }
 
-    /// Whether the machine kept up, so that the comparison proves something.
+    /// Whether the machine kept up, so that the comparison is valid.
     pub fn is_fit(&self) -> bool {
         self.unfit_because.is_empty()
     }
 
-    /// Whether the comparison is fit, real and virtual time agree, both ways of comparing, and every packet could be
-    /// compared.
+    /// Whether the comparison is fit, every packet could be compared, and real time agrees with both variants of virtual
+    /// time.
     pub fn agrees(&self) -> bool {
         let is_whole = self.not_sent == 0 && self.lost_outside == 0;
         self.is_fit() && is_whole && self.as_sent.agrees && self.as_scheduled.agrees
     }
 
-    /// Sentences about what does not agree; none if all does.
+    /// One sentence per disagreement; empty if everything agrees.
     pub fn objections(&self) -> Vec<String> {
         let mut said = vec![];
         for (comparison, what) in [(&self.as_sent, "as sent"), (&self.as_scheduled, "as scheduled")] {
@@ -232,7 +236,7 @@ impl Agreement {
     /// Writes the comparison into the folder of the run: `agreement.json` and the table `agreement.parquet`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// A file cannot be written.
     pub fn write(&self, folder: &RunFolder, packets: &[Compared]) -> Result<(), EvalError> {
         folder.write_agreement(self)?;
         tables::agreement::write(&folder.root().join("agreement.parquet"), packets)
@@ -240,7 +244,8 @@ impl Agreement {
 }
 
 impl Compared {
-    /// Whether it was lost neither by the network nor under way to the end: on its way to the emulator or from there.
+    /// Whether the packet was lost outside of the emulated network: before the emulator read it, or after the emulator
+    /// handed it over.
     fn is_lost_outside(&self) -> bool {
         let real = &self.real;
         real.entered.is_none() || (real.handed.is_some() && real.received.is_none())
@@ -248,14 +253,15 @@ impl Compared {
 }
 
 impl Comparison {
-    /// `of` says what becomes of a packet in virtual time.
+    /// Compares the packets with their outcome in virtual time, which `of` returns.
     fn of(packets: &[Compared], of: impl Fn(&Compared) -> Option<Virtual>) -> Comparison {
         let mut departures = vec![];
         let mut comparison = Comparison::default();
         for packet in packets {
             let Some(there) = of(packet) else { continue };
             let (here, there_dropped) = (&packet.real, is_dropped(there.fate));
-            // What never came to the emulator is told elsewhere, and what is under way to the end has no end yet.
+            // Packets that never reached the emulator are counted in `not_sent` or `lost_outside`. Packets in transit at
+            // the end have no fate.
             if here.fate.is_some() && there.fate.is_some() {
                 comparison.compared += 1;
                 comparison.dropped_by_both += u64::from(is_dropped(here.fate) && there_dropped);
@@ -322,7 +328,7 @@ fn courses(packets: &[Compared], start: Time, interval: Duration) -> Vec<Course>
     }
     for course in &mut courses {
         let lines = [&mut course.real_mbps, &mut course.as_sent_mbps, &mut course.as_scheduled_mbps];
-        // A file has as many digits as a figure shows.
+        // Round to three decimals, the resolution of the figures.
         lines.into_iter().flatten().for_each(|mbps| *mbps = (*mbps * 1e3).round() / 1e3);
     }
     courses.sort_by_key(|course| (course.device, course.direction));
@@ -335,7 +341,8 @@ mod tests {
 
     const START: Time = Time::from_millis(1_500);
 
-    /// A packet that is sent `at_ms` after the start, 0.05 ms late, and takes 20 ms everywhere.
+    /// A packet that is scheduled `at_ms` after the start, sent 0.05 ms late, and delayed by 20 ms in real and virtual
+    /// time.
     fn packet(at_ms: u64) -> Compared {
         let scheduled = START + Duration::from_millis(at_ms);
         let sent = scheduled + Duration::from_micros(50);

@@ -1,4 +1,4 @@
-//! The comparison of the schemes of a scenario in words: which scheme carried how much, with how much queueing delay.
+//! Comparison of a scenario's schemes as sentences: rate and queueing delay of each scheme.
 //!
 //! The terminal prints these sentences below the table, and the page shows them at its top.
 
@@ -11,26 +11,26 @@ use crate::expect::value;
 use crate::numbers::{self, Spread};
 use crate::summary::{RunSummary, by_scheme, is_under_test};
 
-/// Minimum rate of the best scheme, relative to the highest rate of all schemes; of transfers, the minimum share that
-/// arrived.
+/// Minimum rate of the best scheme, relative to the highest rate of all schemes. For transfers: minimum share that
+/// arrived, relative to the highest share.
 ///
-/// Chosen: a user does not notice a twentieth of the rate, but does notice the queueing delay that it costs.
+/// Chosen: users do not notice 5 % less rate, but notice the additional queueing delay that the last 5 % cost.
 const NEAR: f64 = 0.95;
 
 /// Minimum loss rate that a sentence mentions.
 ///
-/// Chosen: at 1 %, interactive programs begin to suffer.
+/// Chosen: from 1 % on, interactive programs suffer.
 const NOTABLE_LOSS: f64 = 0.01;
 
-/// The name of the scheme that knows the capacity. It is no candidate for the best scheme.
+/// Name of the scheme that knows the capacity. It is not a candidate for the best scheme.
 const ORACLE: &str = "oracle";
 
-/// The mean share of what the Oracle carried or, if it did not run, of the path's capacity; 1 is all.
+/// Mean share of the Oracle's rate or, if the Oracle did not run, of the path's capacity. 1 means the whole reference.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     share: f64,
-    /// What the share is of, as the end of a sentence. A scheme may have carried more than the Oracle did in its run, but
-    /// not more than the path could carry.
+    /// The reference of the share, as the end of a sentence. A share of the Oracle's rate can be above 1, a share of the
+    /// path's capacity cannot.
     of_what: &'static str,
 }
 
@@ -38,23 +38,23 @@ struct Used {
 #[derive(Debug)]
 struct Standing<'a> {
     scheme: &'a str,
-    /// By seed: the throughput of all flows under test, in Mbit/s.
+    /// Throughput in Mbit/s of all flows under test together, by seed.
     rates_mbps: Vec<f64>,
-    /// How much of what was there the flow used. `None` where the path has no capacity, where the flow does not take all
-    /// that it can get, or where several flows ran the scheme.
+    /// Share of the available rate that the flow used. `None` if the path has no capacity, the flow is not greedy, or
+    /// several flows ran the scheme.
     used: Option<Used>,
-    /// The 95th percentile of queueing delay, in ms: the mean over seeds of the flow with the longest.
+    /// 95th percentile of the queueing delay, in ms, of the flow with the longest delay; mean over seeds.
     queueing_p95_ms: Option<f64>,
-    /// The mean loss rate, in [0, 1], of the flow with the highest.
+    /// Mean loss rate, in [0, 1], of the flow with the highest loss rate.
     loss: f64,
-    /// The median completion time of transfers, in s; `None` where there are none, or none was complete.
+    /// Median completion time of transfers, in s; `None` if no transfer was completed.
     completion_s: Option<f64>,
-    /// The transfers of the first flow under test that has any: how many arrived, of how many that were due.
+    /// Transfers of the first flow under test that has transfers: (number that arrived, number that were due).
     transfers: Option<(u64, u64)>,
 }
 
-/// The comparison of `runs`, which are all runs of one scenario: a sentence per statement, the best scheme first and the
-/// Oracle last. Empty if no flow ran a scheme under test.
+/// Sentences that compare `runs`, which must be all runs of one scenario. The best scheme comes first and the Oracle
+/// last. Empty if no flow ran a scheme under test.
 pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
     let mut standings: Vec<Standing> = by_scheme(runs)
         .into_iter()
@@ -81,20 +81,20 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
     }
     let is_alone = standings.is_empty();
     sentences.extend(oracles.into_iter().map(|mut oracle| {
-        // Alone, its share of its own rate says nothing.
+        // If only the Oracle ran, its share of its own rate is always 1 and is omitted.
         oracle.used = oracle.used.filter(|_| !is_alone);
         format!("{}, which knows the path in advance, {}.", oracle.scheme, unit.text(&oracle, is_alone))
     }));
     sentences
 }
 
-/// Whether a scheme is the Oracle, with any options.
+/// Whether a scheme is the Oracle, with any preset and options.
 pub fn is_oracle(scheme: &str) -> bool {
     scheme.split([':', '@']).next() == Some(ORACLE)
 }
 
-/// The throughput of flow `index` of `runs` as a share of that of the same flow of the Oracle's runs among `all` runs of the
-/// scenario, with the same seeds, over the seeds. 1 is as much as the Oracle carried. `None` if the Oracle did not run, or
+/// Throughput of flow `index` of `runs` relative to the same flow in the Oracle's runs of the same scenario and seeds,
+/// which are taken from `all`; over the seeds. 1 means the Oracle's throughput. `None` if the Oracle did not run, or
 /// carried nothing.
 pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) -> Option<Spread> {
     let mbps = |run: &RunSummary| run.flows[index].metrics.throughput_mbps;
@@ -105,7 +105,7 @@ pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) 
     Spread::of(runs.iter().map(share))
 }
 
-/// What a scenario compares.
+/// The quantity that a scenario compares.
 #[derive(Clone, Copy)]
 enum Unit {
     /// The rate of flows that have no end.
@@ -115,7 +115,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// A number by which schemes are ordered: more is better.
+    /// Sort key of the schemes: larger is better.
     fn goodness(self, standing: &Standing) -> f64 {
         match self {
             Unit::Rate => standing.rate_mbps(),
@@ -123,8 +123,8 @@ impl Unit {
         }
     }
 
-    /// The index of the best scheme: of those near the highest rate, the one with the shortest queueing delay; or of those
-    /// near the most transfers that arrived, the one with the shortest completion time.
+    /// Index of the best scheme. For rates: the scheme with the shortest queueing delay among those near the highest
+    /// rate. For transfers: the scheme with the shortest completion time among those near the largest share that arrived.
     fn best(self, standings: &[Standing]) -> Option<usize> {
         let all = standings.iter().enumerate();
         match self {
@@ -141,7 +141,7 @@ impl Unit {
         }
     }
 
-    /// What a scheme did; `is_first` of the schemes of a comparison, which gets the whole sentence.
+    /// Text about one scheme. The first scheme of a comparison (`is_first`) gets the complete wording.
     fn text(self, standing: &Standing, is_first: bool) -> String {
         let mut text = match self {
             Unit::Rate => standing.rate_text(is_first),
@@ -171,8 +171,8 @@ impl Unit {
     }
 }
 
-/// The index of the best of these rates in Mbit/s with their queueing delays: of those near the highest rate, the one with
-/// the shortest delay. `None` of none.
+/// Index of the best entry of (rate in Mbit/s, queueing delay): the shortest delay among those near the highest rate.
+/// `None` if `each` is empty.
 fn best_of_rates(each: &[(f64, Option<f64>)]) -> Option<usize> {
     let highest = each.iter().map(|(rate_mbps, _)| *rate_mbps).fold(0.0, f64::max);
     let near = each.iter().enumerate().filter(|(_, (rate_mbps, _))| *rate_mbps >= NEAR * highest);
@@ -180,7 +180,7 @@ fn best_of_rates(each: &[(f64, Option<f64>)]) -> Option<usize> {
     near.min_by(|a, b| queue(a).total_cmp(&queue(b))).map(|(index, _)| index)
 }
 
-/// Which scheme is best at how many points of a sweep.
+/// Counts at how many points of a sweep each scheme is best.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     schemes: Vec<String>,
@@ -194,18 +194,18 @@ struct Sums {
     runs: u32,
     rate_mbps: f64,
     queueing_ms: f64,
-    /// Runs with a queueing delay.
+    /// Number of runs with a queueing delay.
     queued: u32,
 }
 
 impl Tally {
-    /// An empty tally of these schemes.
+    /// An empty tally for these schemes.
     pub fn of(schemes: &[String]) -> Tally {
         Tally { schemes: schemes.to_vec(), points: BTreeMap::new() }
     }
 
-    /// Adds a run of the scheme with this index at a point: the rate in Mbit/s of its first flow, and the 95th percentile
-    /// of the queueing delay in ms.
+    /// Adds a run of a scheme (by index) at a point: rate of the first flow in Mbit/s, and 95th percentile of its
+    /// queueing delay in ms.
     pub fn add(&mut self, point: u64, scheme: usize, rate_mbps: f64, queueing_p95_ms: Option<f64>) {
         let at_point = self.points.entry(point).or_insert_with(|| vec![Sums::default(); self.schemes.len()]);
         let sums = &mut at_point[scheme];
@@ -215,7 +215,7 @@ impl Tally {
         sums.queueing_ms += queueing_p95_ms.unwrap_or_default();
     }
 
-    /// The sentence; `None` for fewer than two schemes without the Oracle.
+    /// The tally as a sentence; `None` if fewer than two schemes remain without the Oracle.
     pub fn sentence(&self) -> Option<String> {
         let judged: Vec<usize> =
             (0..self.schemes.len()).filter(|&at| !is_oracle(&self.schemes[at])).collect();
@@ -245,7 +245,8 @@ impl Tally {
 }
 
 impl<'a> Standing<'a> {
-    /// The standing of the scheme of `runs`, which are among `all` runs of the scenario. `None` if no flow ran the scheme under test.
+    /// Results of `scheme` from its `runs`. `all` contains all runs of the scenario. `None` if no flow ran the scheme
+    /// under test.
     fn of(scheme: &'a str, runs: &[&RunSummary], all: &[&RunSummary]) -> Option<Standing<'a>> {
         let indices: Vec<usize> =
             (0..runs[0].flows.len()).filter(|index| is_under_test(all, *index)).collect();
@@ -283,7 +284,7 @@ impl<'a> Standing<'a> {
         is_oracle(self.scheme)
     }
 
-    /// The share of the due transfers that arrived.
+    /// Share of the due transfers that arrived.
     fn arrived(&self) -> f64 {
         self.transfers.map_or(0.0, |(complete, due)| complete as f64 / due.max(1) as f64)
     }
@@ -292,8 +293,8 @@ impl<'a> Standing<'a> {
         self.rates_mbps.iter().sum::<f64>() / self.rates_mbps.len() as f64
     }
 
-    /// "carried 98 % of the Oracle's rate", "carried 45.3 Mbit/s"; `is_first` of the schemes of a comparison. Of the others,
-    /// "95 %" and "40.0 Mbit/s" are enough.
+    /// Text of the rate, such as "carried 98 % of the Oracle's rate" or "carried 45.3 Mbit/s" for the first scheme of a
+    /// comparison (`is_first`), and "95 %" or "40.0 Mbit/s" for the other schemes.
     fn rate_text(&self, is_first: bool) -> String {
         if self.rate_mbps() == 0.0 {
             return "carried nothing".to_owned();
@@ -311,7 +312,7 @@ mod tests {
     use super::*;
     use crate::metrics::FlowMetrics;
 
-    /// A run of one phone, and of a rival that is faster than the phone.
+    /// A run of one phone, and a rival that is faster than the phone.
     fn run(scheme: &str, seed: u64, rate_mbps: f64, queue_ms: f64) -> RunSummary {
         let metrics = |rate_mbps: f64, queue_ms: f64| {
             let mut metrics = FlowMetrics {
@@ -361,7 +362,7 @@ mod tests {
              cubic 101 % with 640 ms and lost 3.1 % of its packets; bbr 99 % with 160 ms; copa 48 % with 12 ms. \
              oracle, which knows the path in advance, 100 % with 18 ms."
         );
-        // Beside rivals, a scheme may carry more than the Oracle did.
+        // In competition with rivals, a scheme may carry more than the Oracle did.
         let runs = [run("oracle", 1, 40.0, 18.0), run("bbr", 1, 41.2, 60.0)];
         assert!(
             words(&runs).starts_with("bbr carried 103 % of the Oracle's rate with 60 ms"),

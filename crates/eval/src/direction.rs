@@ -1,12 +1,12 @@
-//! A direction as scenarios, tables and JSON spell it: `down` or `up`.
+//! Spelling of directions in scenarios, tables and JSON: `down` or `up`.
 
 use airpace_core::Direction;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Both directions, in the order in which lists show them.
+/// Both directions, in the order of lists.
 pub(crate) const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
-/// The word for a direction.
+/// The word of a direction.
 pub const fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Downlink => "down",
@@ -14,22 +14,22 @@ pub const fn word(direction: Direction) -> &'static str {
     }
 }
 
-/// The direction for a word that [`word`] returned.
+/// The direction of a word from [`word`].
 pub(crate) fn of_word(text: &str) -> Direction {
     if text == word(Direction::Uplink) { Direction::Uplink } else { Direction::Downlink }
 }
 
-/// Whether the direction is `down`. JSON then leaves the field out: a missing direction means `down`.
+/// Whether the direction is `down`. JSON omits the field in this case, and a missing field means `down`.
 pub(crate) fn is_down(direction: &Direction) -> bool {
     *direction == Direction::Downlink
 }
 
-/// For `#[serde(with)]`.
+/// Serialises a direction, for `#[serde(with)]`.
 pub(crate) fn serialize<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(word(*direction))
 }
 
-/// For `#[serde(with)]`.
+/// Deserialises a direction, for `#[serde(with)]`.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Direction, D::Error> {
     let text = String::deserialize(deserializer)?;
     let known = BOTH.into_iter().find(|direction| word(*direction) == text);

@@ -1,9 +1,9 @@
-//! The run folder of an emulated run: unmodified programs ran, and their packets crossed a scenario's network in real time.
+//! Run folder of an emulated run: unmodified programs exchanged packets across a scenario's network in real time.
 //!
-//! The driver opens an [`EmulatedRun`] before the programs start, so that a folder that cannot be written is refused
-//! early, and a run that is interrupted leaves a manifest that says so. When the programs have ended, it plays the record
-//! of their packets through the same network again, in virtual time, and gives the run every [`Departure`] and every
-//! event of the last hop as they come. At the end it gives what the emulator knows of itself ([`Emulation`]).
+//! The driver opens an [`EmulatedRun`] before the programs start. An unwritable folder is thus reported early, and an
+//! interrupted run leaves a manifest that marks it as incomplete. When the programs have ended, the driver replays the
+//! record of their packets through the same network in virtual time. It passes every [`Departure`] and every event of the
+//! last hop to the run. At the end it passes the emulator's audit of itself ([`Emulation`]).
 //!
 //! ```no_run
 //! # fn main() -> Result<(), airpace_eval::EvalError> {
@@ -28,10 +28,10 @@
 //! # }
 //! ```
 //!
-//! What simulated runs call a flow is here a connection in one direction. The [`MOST_FLOWS`] connections with most bytes
-//! have numbers of their own. All others of a device and direction are put together as one flow, called `others`. The
-//! emulator does not know which congestion control a program uses: the scheme of every flow is [`SCHEME`], and a run gives
-//! no verdict on what its scenario expects of schemes.
+//! A flow of an emulated run is a connection in one direction. The [`MOST_FLOWS`] connections with most bytes have their
+//! own metrics. All other connections of a device and direction are merged into one flow, called `others`. The emulator
+//! does not know which congestion control a program uses. The scheme of every flow is therefore [`SCHEME`], and the
+//! scenario's expectations of schemes are not judged.
 
 mod connection;
 mod largest;
@@ -60,54 +60,55 @@ use crate::summary::{NotJudged, Summary};
 use crate::tables::EmulatedTables;
 use largest::Registry;
 
-/// The word in place of a scheme: what ran was a program.
+/// Scheme name of all flows of emulated runs, which are produced by programs.
 pub const SCHEME: &str = "program";
 
-/// How many connections have numbers of their own.
+/// Maximum number of connections with their own metrics.
 ///
-/// Chosen: more than a reader compares. A page of the Web takes some tens of connections.
+/// Chosen: more than a reader compares. A web page takes some tens of connections.
 pub const MOST_FLOWS: usize = 50;
 
-/// A packet whose journey through the emulated network is over.
+/// A packet that has left the emulated network or was dropped in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// The device at one end.
+    /// The device that sends or receives the packet.
     pub device: DeviceId,
-    /// Whether it went to the device or came from there.
+    /// Downlink to the device or uplink from it.
     pub direction: Direction,
-    /// Its connection, in the direction of the packet.
+    /// Connection of the packet, in the direction of the packet.
     pub connection: Connection,
-    /// Its size: the whole IP packet.
+    /// Size of the whole IP packet.
     pub bytes: Bytes,
-    /// When it was read from its TUN device.
+    /// Time at which the packet was read from its TUN device.
     pub entered: Time,
-    /// When the network let it go or dropped it, by the network's own clock: not earlier than `entered`.
+    /// Time at which the network released or dropped the packet, on the network's clock. Not earlier than `entered`.
     pub released: Time,
-    /// When it was handed to the other side: not earlier than `released`. `None` if it was dropped, or if the run was over
-    /// before. In the second case `fate` is [`Fate::Delivered`]; such packets are in the table, but in no number.
+    /// Time at which the packet was handed to the other endpoint. Not earlier than `released`. `None` if the packet was
+    /// dropped, or if the run ended before. In the second case `fate` is [`Fate::Delivered`]; such packets are in the
+    /// table but in no metric.
     pub handed: Option<Time>,
-    /// How long the network takes when it is empty.
+    /// Delay of the empty network.
     pub propagation_delay: Duration,
-    /// What the network did with it.
+    /// Delivered, or the cause of the drop.
     pub fate: Fate,
-    /// Whether a copy of it had come out before (the wire makes copies).
+    /// Whether another copy of the packet had left the network before (the wire can duplicate packets).
     pub duplicate: bool,
-    /// Whether a queue of the network marked it (ECN).
+    /// Whether a queue of the network set the ECN mark.
     pub marked: bool,
 }
 
-/// What a run folder says of an emulated run before it begins.
+/// Inputs of an emulated run's folder that are known before the run starts.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The folder.
+    /// Path of the folder.
     pub out: PathBuf,
-    /// The scenario and how it was chosen.
+    /// The scenario, with its spelling and `--set` options.
     pub choice: Choice,
     /// Seed of the network's random streams.
     pub seed: u64,
-    /// The command that runs the same again. It calls the program as an installed one is called: `airpace …`.
+    /// The command that repeats the run. It contains the name of the installed program, `airpace`.
     pub command: String,
-    /// This host. Its `program` is what commands on the page call the program.
+    /// Description of this host. Its `program` is the program's name in the commands on the page.
     pub host: Host,
 }
 
@@ -116,33 +117,33 @@ pub struct EmulatedRun {
     folder: RunFolder,
     manifest: Manifest,
     not_judged: Vec<NotJudged>,
-    /// Without flows: which those are is known at the end.
+    /// Without flows, which are known only at the end.
     facts: RunFacts,
     tables: EmulatedTables,
     registry: Registry,
-    /// Sees the carriers of the cell.
+    /// Measures the carriers of the cell.
     carriers: Meter,
-    /// The first failure to write.
+    /// The first write error.
     failure: Option<EvalError>,
     began: Instant,
 }
 
-/// A finished run.
+/// A completed emulated run.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The folder.
+    /// The run folder.
     pub folder: RunFolder,
-    /// Every number.
+    /// All metrics of the run.
     pub summary: Summary,
-    /// The page.
+    /// Path of the page.
     pub page: PathBuf,
 }
 
 impl EmulatedRun {
-    /// Makes the folder, with a manifest that says that the run is not complete, the scenario and empty tables.
+    /// Creates the folder with the scenario, empty tables, and a manifest that marks the run as incomplete.
     ///
     /// # Errors
-    /// As [`RunFolder::create`]; a file that cannot be made.
+    /// Errors of [`RunFolder::create`]; a file cannot be created.
     pub fn create(setup: &Setup) -> Result<EmulatedRun, EvalError> {
         let folder = RunFolder::create(&setup.out)?;
         let scenario = &setup.choice.scenario;
@@ -190,8 +191,8 @@ impl EmulatedRun {
         })
     }
 
-    /// Takes a packet whose journey is over. Packets come in the order in which the network released them. A failure to
-    /// write is kept for [`EmulatedRun::finish`]; what comes later is then not written.
+    /// Records a packet that has left the network or was dropped. The caller passes packets in the order of release. The
+    /// first write error is stored for [`EmulatedRun::finish`], and later packets are ignored.
     pub fn depart(&mut self, departure: &Departure) {
         if self.failure.is_none() {
             let spelled = self.registry.count(departure);
@@ -199,11 +200,11 @@ impl EmulatedRun {
         }
     }
 
-    /// Writes the numbers, the page and the complete manifest. `ended` is when the run ended; what comes out of the network
-    /// later is in the tables, and in no throughput.
+    /// Writes the summary, the page and the manifest, which now marks the run as complete. `ended` is the end of the run.
+    /// Packets that leave the network later are in the tables but in no throughput.
     ///
     /// # Errors
-    /// The first file that could not be written or read back, since [`EmulatedRun::create`].
+    /// The first file since [`EmulatedRun::create`] that could not be written or read back.
     pub fn finish(self, ended: Time, emulation: Emulation) -> Result<Finished, EvalError> {
         let EmulatedRun { folder, mut manifest, not_judged, facts, tables, registry, carriers, .. } = self;
         if let Some(failure) = self.failure {
@@ -224,8 +225,8 @@ impl EmulatedRun {
     }
 }
 
-/// Takes the events of the last hop, [`Event::Capacity`] and [`Event::Subframe`], in order of time. Other events are not of an
-/// emulated run and are left out.
+/// Records the events of the last hop, [`Event::Capacity`] and [`Event::Subframe`], in order of time. Other events do not
+/// occur in emulated runs and are ignored.
 impl Recorder for EmulatedRun {
     fn record(&mut self, event: Event<'_>) {
         if self.failure.is_none() {

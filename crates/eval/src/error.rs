@@ -1,4 +1,4 @@
-//! Why a folder, a table or a report could not be made; each says what to do.
+//! Errors of run folders, tables and reports. Each message contains a remedy.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,111 +6,111 @@ use std::path::{Path, PathBuf};
 use airpace_core::count::count;
 use airpace_files::remedy;
 
-/// What to ask if a file of a run folder cannot be read.
+/// Hint for a file of a run folder that cannot be read.
 const IS_IT_A_RUN: &str = "is this a run folder, as `airpace sim --out DIR` makes it?";
 
-/// Why judging a run failed.
+/// Error of running, judging or reporting.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("cannot {doing} `{}`; {}", path.display(), remedy(source, "--out DIR"))]
     Write {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A file of a run folder is missing or unreadable.
     #[error("cannot read `{}`; {}", path.display(), airpace_files::limit(source).unwrap_or(IS_IT_A_RUN))]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A folder is not empty and holds no run.
     #[error("`{}` is not empty and holds no run (no manifest.json); give --out another folder, or empty this one", path.display())]
     Occupied {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// A run folder holds files that its run did not write.
+    /// A run folder contains files that its run did not write.
     #[error(
         "`{}`{} is not what the run in this folder wrote, and would be in the way; move it elsewhere, or give --out another folder",
         path.display(), and_more(*more)
     )]
     Strangers {
-        /// The first such file.
+        /// Path of the first such file.
         path: PathBuf,
-        /// How many more there are.
+        /// Number of further such files.
         more: usize,
     },
-    /// The content of a file of a run folder is not what this version writes.
+    /// The contents of a file of a run folder do not have the format of this version.
     #[error("`{}` is not what this version of airpace writes: {reason}; run the scenario again", path.display())]
     Malformed {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
     },
     /// A file of a sweep's folder is damaged.
     #[error("`{}` is damaged: {reason}; {remedy}", path.display())]
     Damaged {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the defect.
         reason: String,
-        /// What makes it again.
+        /// How to restore the file.
         remedy: &'static str,
     },
     /// A Parquet table could not be written or read.
     #[error("{}", table_failed(path, source))]
     Table {
-        /// Which.
+        /// Path of the table.
         path: PathBuf,
-        /// The reason.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
-    /// No figure has this name.
+    /// No figure with this name exists.
     #[error("no figure is called `{name}`; there are {}", crate::report::figures().join(", "))]
     NoFigure {
-        /// The name.
+        /// The unknown name.
         name: String,
     },
     /// A page needs a table that was not kept in memory.
     #[error("table `{table}` was not kept, and figures are made from it; keep all tables")]
     NotKept {
-        /// Which.
+        /// Name of the table.
         table: &'static str,
     },
-    /// No table has this name.
+    /// No table with this name exists.
     #[error("no table is called `{name}`; there are {}", crate::tables::TABLES.join(", "))]
     NoTable {
-        /// The name.
+        /// The unknown name.
         name: String,
     },
-    /// A scheme showed a value that it had not named at the start, so its table has no column for that value.
+    /// A scheme reported a value that it had not named at the start, so the table has no column for this value.
     #[error(
         "flow {flow} names `{name}` for the first time at {time}; a scheme names the same values at every look"
     )]
     NewColumn {
-        /// The flow.
+        /// Index of the flow.
         flow: u16,
-        /// The value's name.
+        /// Name of the value.
         name: String,
-        /// When the scheme showed it.
+        /// Time at which the scheme reported the value.
         time: airpace_core::Time,
     },
     /// An expectation names a metric that does not exist.
     #[error("scenario {scenario}: `expect.metric` cannot be `{metric}`{instead}")]
     Metric {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The name.
+        /// The unknown metric.
         metric: String,
-        /// The metric that was probably meant, and the metrics that exist.
+        /// The most similar metric, and the list of all metrics.
         instead: String,
     },
     /// Several runs would write the same file of radio reports.
@@ -118,20 +118,20 @@ pub enum EvalError {
         "`device.{device}.reports` names one file, but {runs} runs would write it: give one --scheme and one seed (`--seeds 1`)"
     )]
     Reports {
-        /// The device's index in the scenario.
+        /// Index of the device in the scenario.
         device: usize,
-        /// How many runs there are of its scenario.
+        /// Number of runs of the scenario.
         runs: usize,
     },
     /// A file of radio reports cannot be written.
     #[error("cannot write `{}`; {}", path.display(), remedy(source, "--set device.N.reports=FILE"))]
     ReportFile {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// Two scenarios of one run have the same name.
+    /// Two scenarios of one matrix have the same name.
     #[error(
         "two scenarios are called `{name}`; tables are told apart by it: change `name` in one, or run them one by one"
     )]
@@ -139,32 +139,32 @@ pub enum EvalError {
         /// The name.
         name: String,
     },
-    /// A scenario's files cannot be read.
+    /// A scenario, or a file that it names, is invalid or cannot be read.
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
-    /// A sweep cannot be as it was asked for; the sentence says why.
+    /// A sweep is impossible as requested; the sentence contains the reason.
     #[error("{0}")]
     Sweep(String),
-    /// Another process writes into the folder of a sweep.
+    /// Another process works on the sweep's folder.
     #[error("another sweep writes into `{}`; wait for its end, or give --out another folder", path.display())]
     Busy {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// The listener stopped the runs. The manifest of the folder, if there is one, says that the run is incomplete.
+    /// The listener stopped the runs. The manifest, if there is a folder, marks the run as incomplete.
     #[error("stopped; {ended} of {} had ended", count(*runs as u64, "run"))]
     Stopped {
-        /// How many runs had ended.
+        /// Number of runs that had ended.
         ended: usize,
-        /// How many runs there are.
+        /// Number of all runs.
         runs: usize,
     },
-    /// The simulator refused or failed.
+    /// The simulator rejected a run or failed.
     #[error("{scenario} with {scheme}, seed {seed}: {reason}")]
     Run {
-        /// The scenario.
+        /// Name of the scenario.
         scenario: String,
-        /// The scheme.
+        /// The scheme under test, as spelled.
         scheme: String,
         /// The seed.
         seed: u64,
@@ -173,7 +173,7 @@ pub enum EvalError {
     },
 }
 
-/// What happened to a table, and the remedy.
+/// Message about a failed table, with the remedy.
 fn table_failed(path: &Path, source: &parquet::errors::ParquetError) -> String {
     match io_error_of(source) {
         Some(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
@@ -183,7 +183,7 @@ fn table_failed(path: &Path, source: &parquet::errors::ParquetError) -> String {
     }
 }
 
-/// The operating system's error among the reasons for an error.
+/// The operating system's error in the chain of sources of an error.
 fn io_error_of<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e std::io::Error> {
     std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
 }
@@ -193,7 +193,7 @@ fn and_more(more: usize) -> String {
 }
 
 impl EvalError {
-    /// The operating system's error, if that is the reason.
+    /// The operating system's error that caused this error, if any.
     pub fn io_error(&self) -> Option<&std::io::Error> {
         io_error_of(self)
     }

@@ -1,8 +1,8 @@
-//! Compares what a scenario expects with what its runs measured.
+//! Judges a scenario's expectations against the measured metrics.
 //!
-//! A metric is named by its path in `summary.json`: `throughput_mbps`, `queueing_delay_ms.p95`,
-//! `throughput_100ms.p10`, `state_share.Internet` (0 for a state that was never entered). With several seeds, the mean
-//! over them is compared. With `of`, the ratio to the same flow under that other scheme is compared.
+//! A metric is named by its path in `summary.json`: `throughput_mbps`, `queueing_delay_ms.p95`, `throughput_100ms.p10`,
+//! `state_share.Internet` (0 for a state that was never entered). If there are several seeds, their mean is judged. If
+//! `of` names another scheme, the ratio to the same flow under that scheme is judged.
 
 use airpace_core::nearest::instead;
 use airpace_sim::Scenario;
@@ -15,43 +15,43 @@ use crate::metrics::{FlowMetrics, Transfers, rounded};
 use crate::numbers;
 use crate::summary::RunSummary;
 
-/// Whether an expectation was met.
+/// Verdict on an expectation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The scenario.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The scheme that it is about.
+    /// The scheme that the expectation names.
     pub scheme: String,
-    /// The flow that it is about.
+    /// The flow that the expectation names.
     pub flow: String,
-    /// The expectation as a sentence.
+    /// The expectation, as a sentence.
     pub say: String,
-    /// What was measured: the metric's path, and what it was divided by.
+    /// The measured quantity: path of the metric, and its divisor for a ratio.
     pub metric: String,
-    /// The bounds, as in `at least 0.95`.
+    /// The bounds, as text such as `at least 0.95`.
     pub wanted: String,
-    /// The value: a mean over seeds. `None` where there is nothing to measure; then the expectation is not met.
+    /// Measured value: a mean over seeds. `None` if the runs have no value; the expectation is then not met.
     pub measured: Option<f64>,
-    /// Whether it lies within the bounds.
+    /// Whether the value lies within the bounds.
     pub passed: bool,
 }
 
 impl Verdict {
     /// The measured value as text for people, in the unit of [`Verdict::wanted`].
     ///
-    /// Chosen: four decimals, one more than bounds have.
+    /// Chosen: four decimals, one more than the bounds have.
     pub fn measured_text(&self) -> String {
         self.measured.map_or_else(|| "nothing".to_owned(), |value| numbers::text(value, 4))
     }
 }
 
-/// Metrics that are maps by the name of a state: a state that is not listed was never entered.
+/// Metrics that are maps from the name of a state. A state that is missing in the map was never entered.
 const BY_STATE: [&str; 2] = ["state_share.", "state_entries."];
 
-/// Refuses expectations about metrics that do not exist.
+/// Rejects expectations about unknown metrics.
 ///
 /// # Errors
-/// Names the metric and lists those that exist.
+/// The message contains the unknown metric and the list of known metrics.
 pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
     let mut known = metrics();
     known.extend(BY_STATE.map(|prefix| format!("{prefix}STATE")));
@@ -72,7 +72,8 @@ pub fn check_metrics(scenario: &Scenario) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// The verdicts on a scenario's expectations, given its runs. Expectations about a scheme that was not run are skipped.
+/// The verdicts on a scenario's expectations, from the scenario's runs. Expectations of schemes that did not run are
+/// skipped.
 pub fn verdicts(scenario: &Scenario, runs: &[RunSummary]) -> Vec<Verdict> {
     let was_run = |scheme: &str| runs.iter().any(|run| run.scenario == scenario.name && run.scheme == scheme);
     let asked = scenario.expect.iter().filter(|expect| was_run(&expect.scheme));
@@ -130,10 +131,10 @@ fn mean_over_seeds(
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value of the metric at `path`; `None` where it is null.
+/// The value of the metric at `path`; `None` if it is null.
 pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
     let tree = serde_json::to_value(metrics).expect("plain data with text keys");
-    // A state's name may contain a dot itself.
+    // The name of a state may itself contain a dot.
     if let Some((map, state)) =
         path.split_once('.').filter(|_| BY_STATE.iter().any(|map| path.starts_with(map)))
     {
@@ -142,7 +143,7 @@ pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
     path.split('.').try_fold(&tree, |found, name| found.get(name)).and_then(Value::as_f64)
 }
 
-/// The paths of all metrics, but for those by the name of a state.
+/// The paths of all metrics except those per state.
 pub(crate) fn metrics() -> Vec<String> {
     let example = FlowMetrics { transfers: Some(Transfers::default()), ..FlowMetrics::default() };
     let example = serde_json::to_value(example).expect("plain data with text keys");
@@ -152,7 +153,7 @@ pub(crate) fn metrics() -> Vec<String> {
     known
 }
 
-/// A flow's values of all [`metrics`], in their order; `None` where there is nothing to measure.
+/// A flow's values of all [`metrics`], in their order; `None` for metrics without a value.
 pub(crate) fn numbers(of: &FlowMetrics) -> Vec<Option<f64>> {
     let tree = serde_json::to_value(of).expect("plain data with text keys");
     let value = |path: &String| {

@@ -1,4 +1,4 @@
-//! What a judge must know of a run before its first event: which flows there are and when each is active.
+//! Facts of a run that a judge needs before the first event: the flows and their active times.
 
 use std::time::Duration;
 
@@ -6,73 +6,73 @@ use airpace_core::{Bytes, DeviceId, Direction, FlowId, Time};
 use airpace_sim::scenario::Flow;
 use airpace_sim::{Scenario, SchemeSpec};
 
-/// What a judge needs to know of a run.
+/// Facts of a run that a judge needs before the first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFacts {
     /// Name of the scenario.
     pub scenario: String,
-    /// The scheme under test, as it was spelled; a flow that names its own scheme may run another.
+    /// The scheme under test, as spelled. A flow with its own scheme may run another one.
     pub scheme: String,
-    /// The seed of every random stream.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// When the run ends.
+    /// End of the run.
     pub duration: Time,
-    /// The flows, by rising [`FlowId`].
+    /// The flows, in ascending order of [`FlowId`].
     pub flows: Vec<FlowFacts>,
 }
 
 /// One flow of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowFacts {
-    /// Which.
+    /// Id of the flow.
     pub flow: FlowId,
-    /// Its name, for people.
+    /// Name of the flow, for people.
     pub name: String,
-    /// Its device.
+    /// Device of the flow.
     pub device: DeviceId,
-    /// Whether its data goes to its device or comes from there.
+    /// Downlink if data is sent to the device, uplink if data is sent by the device.
     pub direction: Direction,
-    /// Its scheme, as it was spelled.
+    /// Scheme of the flow, as spelled.
     pub scheme: String,
-    /// Whether it takes all that it can get. Fairness is judged among such flows only: a flow with a rate of its own
-    /// does not want an equal share.
+    /// Whether the flow uses all available capacity. Fairness is computed over such flows only, because a flow with a
+    /// limited rate does not need an equal share.
     pub greedy: bool,
-    /// When it has something to send: spans that rise and do not touch.
+    /// Periods in which the flow has data to send, ascending and with gaps in between.
     pub active: Vec<Span>,
-    /// All that it has to send, if that is limited. Its active time ends when that much has arrived.
+    /// Total size of the data, if limited. The active time ends when all data has arrived.
     pub size: Option<Bytes>,
-    /// How many transfers are due before the run's end; 0 for a flow that has none.
+    /// Number of transfers that are due before the run's end; 0 for a flow without transfers.
     pub transfers_due: u64,
 }
 
-/// The instants from `start` up to, not including, `end`.
+/// The half-open time range from `start` (inclusive) to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first instant inside.
+    /// First instant of the range.
     pub start: Time,
-    /// The first instant after it.
+    /// First instant after the range.
     pub end: Time,
 }
 
 impl Span {
-    /// Seconds inside.
+    /// Length of the range, in seconds.
     pub fn seconds(self) -> f64 {
         (self.end - self.start).as_secs_f64()
     }
 
-    /// The part that is also inside `other`; empty if they do not meet.
+    /// Intersection with `other`; empty if the ranges are disjoint.
     pub fn overlap(self, other: Span) -> Span {
         let start = self.start.max(other.start);
         Span { start, end: self.end.min(other.end).max(start) }
     }
 
-    /// Whether every instant of `other` is inside.
+    /// Whether `other` lies completely inside this range.
     pub fn covers(self, other: Span) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 }
 
-/// What is known of a run of `scenario` with `under_test` before it begins.
+/// Facts of a run of `scenario` with the scheme `under_test`.
 pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
     let duration = Time::ZERO + scenario.duration();
     let flows = scenario.flow.iter().enumerate().map(|(index, flow)| {
@@ -98,8 +98,8 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
     }
 }
 
-/// The number of a flow's transfers that are due before the run's end or the flow's stop, also of those that have to wait
-/// for the transfers before them until then.
+/// Number of a flow's transfers that are due before the run's end or the flow's stop. Transfers that still wait for
+/// earlier transfers at that time are included.
 fn transfers_due(flow: &Flow, duration: Time) -> u64 {
     let span = flow.stop().min(duration) - flow.start();
     match (flow.transfer_size(), flow.transfers_every()) {
@@ -109,8 +109,8 @@ fn transfers_due(flow: &Flow, duration: Time) -> u64 {
     }
 }
 
-/// The spans in which a flow's application sends: from its start to its stop, `on_s` of every `on_s + off_s`. None for a
-/// flow of several transfers: it is active while one is under way, which the run shows.
+/// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. Empty for a flow
+/// with several transfers, which is active during each transfer; these periods are known only from the events.
 fn active(flow: &Flow, duration: Time) -> Vec<Span> {
     if flow.every_ms.is_some() {
         return Vec::new();

@@ -1,22 +1,22 @@
-//! A run folder: the files that a run writes. A report is made from them alone.
+//! Run folder: the files that a run writes. The report is made from these files alone.
 //!
 //! ```text
 //! RUN/
-//! ├── manifest.json    what was run, by which version, on which host, and whether it is complete
+//! ├── manifest.json    scenarios, schemes, seeds, version and host of the run, and whether the run is complete
 //! ├── scenarios/       the scenarios as they were run, after --set
-//! ├── summary.json     every number of every run, and the verdicts on expectations
+//! ├── summary.json     all metrics of all runs, and the verdicts on expectations
 //! ├── packets/ acks/ losses/ controller/ prbs/ capacity/     Parquet, see [`crate::tables`]
-//! ├── departures/      Parquet, of emulated runs: they have this table, `prbs/` and `capacity/`
-//! ├── qlog/            on request
-//! ├── agreement.json, agreement.parquet, schedule.csv     of an emulated run that was compared with virtual time
-//! └── report.html      the page to look at
+//! ├── departures/      Parquet; only emulated runs, which have this table, `prbs/` and `capacity/`
+//! ├── qlog/            qlogs, if requested
+//! ├── agreement.json, agreement.parquet, schedule.csv     only for emulated runs that were compared with virtual time
+//! └── report.html      the report page
 //! ```
 //!
-//! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. (An emulated run
-//! happens once: see [`crate::emulation`].) If the program was
-//! called from a checkout, the commands in manifest and page say `./airpace` in place of `airpace`, so that they can be
-//! pasted. The manifest is written first with `"complete": false` and again at the end, after the page, so that an interrupted run can
-//! be told from a complete one.
+//! The same scenarios, schemes and seeds give the same bytes, except for the manifest's `host` part. An emulated run is
+//! not reproducible in this sense: see [`crate::emulation`]. If the program was called from a checkout, the commands in
+//! manifest and page contain `./airpace` instead of `airpace`, so that they can be pasted into a shell. The manifest is
+//! written first with `"complete": false`, and again at the end, after the page. An interrupted run can thus be
+//! distinguished from a complete one.
 
 mod contents;
 
@@ -37,74 +37,74 @@ use crate::summary::Summary;
 use crate::tables::percent_encoded;
 use contents::Contents;
 
-/// A folder that holds a run, or is about to.
+/// A folder that holds a run or is prepared for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
     root: PathBuf,
 }
 
-/// What was run.
+/// Manifest of a run: scenarios, schemes, seeds, version and host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of airpace that ran it.
+    /// Version of airpace that made the run.
     pub version: String,
-    /// Whether every run came to its end.
+    /// Whether every run of the matrix was completed.
     pub complete: bool,
-    /// The command that makes this folder's contents again. It calls the program as an installed one is called.
+    /// The command that reproduces this folder's contents. It contains the name of the installed program, `airpace`.
     pub command: String,
-    /// The scenarios, in order.
+    /// The scenarios, in the order of the command.
     pub scenarios: Vec<ManifestScenario>,
-    /// The schemes under test, as they were spelled, in order; empty where each scenario names its own.
+    /// The schemes under test, as spelled in the command and in its order. Empty if each scenario names its own schemes.
     pub schemes: Vec<String>,
-    /// For every spelling of a scheme in the results: the scheme, preset and options that it means.
+    /// For every spelling of a scheme in the results: the scheme, preset and options that it stands for.
     #[serde(default)]
     pub choices: Vec<ManifestChoice>,
-    /// The seeds, in order.
+    /// The seeds, in the order of the command.
     pub seeds: Vec<u64>,
-    /// What an emulated run says of its programs and of itself; `None` for simulated runs, and until an emulated run has
-    /// ended.
+    /// Programs and audit of an emulated run. `None` for simulated runs. Until an emulated run has ended, it contains
+    /// only the reason why the run is not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
-    /// Where and when it ran: the only part of a run folder that differs between two runs of one command.
+    /// Host, time and duration of the run: the only part of a run folder that differs between two runs of one command.
     pub host: Host,
 }
 
-/// One scenario of a run.
+/// A scenario of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestScenario {
-    /// Its name: the value of the `scenario` column.
+    /// Name of the scenario: the value of the `scenario` column.
     pub name: String,
-    /// What it is about, in one line.
+    /// Description in one line.
     pub about: String,
-    /// Where it is published.
+    /// Publication from which the scenario is taken.
     pub source: String,
-    /// How it was named on the command line: a name of the list or a file.
+    /// Spelling on the command line: a built-in name or a file.
     pub argument: String,
-    /// The `--set key=value`s that were applied.
+    /// The `--set key=value` options that were applied.
     pub set: Vec<(String, String)>,
-    /// Its text after `--set`, relative to the folder.
+    /// File with the scenario's text after `--set`, relative to the folder.
     pub file: String,
-    /// What its last hop replays, where it replays a trace.
+    /// Source of the trace that the last hop replays; `None` if it replays no trace.
     #[serde(default)]
     pub trace: Option<ReplayedTrace>,
-    /// What else it replays, by the table in the scenario: `trace.back`, `cellular.down.light`.
+    /// Sources of further replayed data, by the scenario's table: `trace.back`, `cellular.down.light`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub also_replays: BTreeMap<String, ReplayedTrace>,
-    /// Which parts of its files runs use, and how their numbers were read: a sentence for each.
+    /// Which parts of the trace files the runs use, and how their numbers were interpreted: one sentence per file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<String>,
-    /// What its devices are called, in an emulated run.
+    /// Labels of the devices; filled in for emulated runs only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
 }
 
-/// Where a run folder keeps a scenario.
+/// Path of a scenario's file, relative to the run folder.
 pub fn scenario_file(name: &str) -> String {
     format!("scenarios/{}.toml", percent_encoded(name))
 }
 
 impl ManifestScenario {
-    /// What the manifest says of a scenario that was chosen like this.
+    /// The manifest entry of a chosen scenario, without the fields that are only known later (`replays`, `devices`).
     pub(crate) fn of(Choice { argument, set, scenario }: &Choice) -> ManifestScenario {
         ManifestScenario {
             name: scenario.name.clone(),
@@ -121,18 +121,18 @@ impl ManifestScenario {
     }
 }
 
-/// Where the trace that a last hop replays comes from.
+/// Source of the trace that a last hop replays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayedTrace {
-    /// A file of this name was given. Only the person who gave it knows whether it was recorded or made.
+    /// A file of this name. The file does not show whether the trace was recorded or synthesised.
     File(String),
-    /// Airpace made it, as the scenario's `trace.synth` says.
+    /// A trace that Airpace synthesised from the scenario's `trace.synth`.
     Made,
 }
 
 impl ReplayedTrace {
-    /// What a table replays that names this file, or none.
+    /// The source of a table that names `file`; a synthesised trace for `None`.
     pub fn of(file: Option<&Path>) -> ReplayedTrace {
         match file.and_then(Path::file_name) {
             Some(name) => ReplayedTrace::File(name.to_string_lossy().into_owned()),
@@ -141,7 +141,7 @@ impl ReplayedTrace {
     }
 }
 
-/// What a scenario's last hop replays beside `[trace]`, by table.
+/// Sources of the data that a scenario's last hop replays in addition to `[trace]`, by table.
 fn also_replays(scenario: &Scenario) -> BTreeMap<String, ReplayedTrace> {
     let back = scenario.trace.iter().flat_map(|trace| &trace.back);
     let back = back.map(|back| ("trace.back".to_owned(), ReplayedTrace::of(back.file.as_deref())));
@@ -155,23 +155,23 @@ fn also_replays(scenario: &Scenario) -> BTreeMap<String, ReplayedTrace> {
     back.chain(tables).collect()
 }
 
-/// One choice of a scheme, in full.
+/// A choice of a scheme with its preset and all options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestChoice {
-    /// As it was spelled: the value of the `scheme` column.
+    /// Spelling in the command: the value of the `scheme` column.
     pub text: String,
-    /// The scheme.
+    /// Name of the scheme.
     pub scheme: String,
-    /// The preset; `default` where none was named.
+    /// Name of the preset; `default` if none was given.
     pub preset: String,
-    /// Where the scheme is published.
+    /// Publication of the scheme.
     pub source: String,
-    /// Every option and its value, defaults included.
+    /// Every option and its value, including defaults.
     pub options: BTreeMap<String, String>,
 }
 
 impl ManifestChoice {
-    /// What `spec` stands for.
+    /// The scheme, preset and options that `spec` stands for.
     pub fn new(spec: &SchemeSpec) -> ManifestChoice {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         ManifestChoice {
@@ -184,37 +184,37 @@ impl ManifestChoice {
     }
 }
 
-/// Where and when a run was made.
+/// Host, time and duration of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// How commands call the program: `airpace`, or `./airpace` where it was called from a checkout. The commands on
-    /// the page use it.
+    /// Name of the program in the commands on the page: `airpace`, or `./airpace` if it was called from a checkout.
     #[serde(default = "installed_program")]
     pub program: String,
     /// The command as it was typed.
     pub command: String,
-    /// Seconds since 1970 at the start, by the host's clock.
+    /// Start of the run by the host's clock, in seconds since 1970.
     pub started_unix_s: u64,
-    /// Milliseconds of wall time that it took; 0 until complete.
+    /// Wall time of the run, in ms; 0 until the run is complete.
     pub wall_ms: u64,
-    /// Threads used.
+    /// Number of threads.
     pub jobs: usize,
     /// Operating system and architecture.
     pub platform: String,
-    /// The processor's name, where the operating system gives it.
+    /// Name of the processor, or `unknown` if the operating system does not provide it.
     pub processor: String,
-    /// Logical processors.
+    /// Number of logical processors.
     pub processors: usize,
-    /// Load average over one minute at the start, in thousandths. Above 1,000 times `processors`, other programs were
-    /// working too.
+    /// Load average over one minute at the start, in thousandths. A value above 1,000 times `processors` means that other
+    /// programs competed for the processors.
     pub load_milli: u64,
 }
 
 impl RunFolder {
-    /// Makes `root` ready for a new run: makes the folder, or empties one that holds an earlier run.
+    /// Prepares `root` for a new run: creates the folder, or removes the files of an earlier run from it.
     ///
     /// # Errors
-    /// The folder cannot be written, or holds anything that the earlier run did not write. Then nothing is removed.
+    /// The folder cannot be written, or holds anything that the earlier run did not write. In the latter case nothing is
+    /// removed.
     pub fn create(root: &Path) -> Result<RunFolder, EvalError> {
         let folder = RunFolder { root: root.to_owned() };
         fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;
@@ -232,33 +232,33 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens a folder that a run made.
+    /// Opens the folder of an earlier run.
     ///
     /// # Errors
-    /// A folder without a readable manifest.
+    /// The folder has no readable manifest.
     pub fn open(root: &Path) -> Result<RunFolder, EvalError> {
         let folder = RunFolder { root: root.to_owned() };
         folder.manifest()?;
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What was run.
+    /// Reads the manifest.
     ///
     /// # Errors
-    /// A manifest that is missing or has another form.
+    /// The manifest is missing or malformed.
     pub fn manifest(&self) -> Result<Manifest, EvalError> {
         self.read_json("manifest.json")
     }
 
-    /// Every number of every run that came to its end.
+    /// Reads the summary: all numbers of all completed runs.
     ///
     /// # Errors
-    /// A summary that is missing, has another form, or numbers that no run has.
+    /// The summary is missing, malformed, or contains numbers that no run can have.
     pub fn summary(&self) -> Result<Summary, EvalError> {
         let summary: Summary = self.read_json("summary.json")?;
         summary
@@ -270,7 +270,7 @@ impl RunFolder {
     /// Writes the manifest.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The file cannot be written.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), EvalError> {
         self.write_json("manifest.json", manifest)
     }
@@ -278,15 +278,15 @@ impl RunFolder {
     /// Writes the summary.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The file cannot be written.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), EvalError> {
         self.write_json("summary.json", summary)
     }
 
-    /// What a comparison with virtual time said of an emulated run; `None` if there was none.
+    /// Reads the comparison of an emulated run with virtual time; `None` if the folder has none.
     ///
     /// # Errors
-    /// A file that has another form.
+    /// The file is malformed or cannot be read.
     pub fn agreement(&self) -> Result<Option<Agreement>, EvalError> {
         match self.read_json("agreement.json") {
             Err(EvalError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
@@ -294,18 +294,18 @@ impl RunFolder {
         }
     }
 
-    /// Writes what a comparison with virtual time says.
+    /// Writes the comparison of an emulated run with virtual time.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The file cannot be written.
     pub fn write_agreement(&self, agreement: &Agreement) -> Result<(), EvalError> {
         self.write_json("agreement.json", agreement)
     }
 
-    /// Writes a file of this folder: the whole file, or nothing.
+    /// Writes a file of this folder atomically: either the whole file or nothing.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The file or its folder cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, EvalError> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
@@ -326,11 +326,11 @@ impl RunFolder {
         serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
     }
 
-    /// Removes what a run writes, and the folder if nothing else is in it. Returns whether the folder is gone. Links
+    /// Removes the files of the run, and the folder if it is empty then. Returns whether the folder was removed. Links
     /// are not followed.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// A file cannot be removed, or the manifest cannot be read.
     pub fn remove(self) -> Result<bool, EvalError> {
         self.clear(&self.contents(&self.manifest()?)?)?;
         match fs::remove_dir(&self.root) {
@@ -344,8 +344,8 @@ impl RunFolder {
         Contents::of(&self.root, manifest).map_err(EvalError::write("look into", &self.root))
     }
 
-    /// Removes what the run wrote, and nothing else. The manifest is removed last, because it shows that the folder
-    /// belongs to a run.
+    /// Removes only the files that the run wrote. The manifest is removed last, because it marks the folder as a run
+    /// folder.
     fn clear(&self, contents: &Contents) -> Result<(), EvalError> {
         contents
             .remove(&self.root.join("manifest.json"))
@@ -353,12 +353,12 @@ impl RunFolder {
     }
 }
 
-/// How long a manifest or summary may be.
+/// Maximum size of a manifest or summary (bytes).
 ///
-/// Chosen: hundreds of thousands of flows.
+/// Chosen: enough for hundreds of thousands of flows.
 const MOST_JSON_BYTES: u64 = 1 << 28;
 
-/// What an installed program is called.
+/// Name of the installed program.
 pub(crate) const PROGRAM: &str = "airpace";
 
 fn installed_program() -> String {
@@ -366,7 +366,7 @@ fn installed_program() -> String {
 }
 
 impl Host {
-    /// This host, now.
+    /// Description of this host at the current time.
     pub fn here(command: &str, jobs: usize) -> Host {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The recorder of one run. It always measures, and keeps tables and qlogs if there is room for them.
+//! Recorder of one run, which computes metrics and optionally writes tables and qlogs.
 
 use airpace_event::{Detail, Event, Recorder};
 
@@ -10,23 +10,23 @@ use crate::qlog::Qlogs;
 use crate::reports::ReportFile;
 use crate::tables::{Memory, Tables};
 
-/// Where the tables of a run go.
+/// Storage of a run's tables.
 #[derive(Clone, Copy)]
 pub enum Room<'a> {
-    /// Into a run folder.
+    /// Tables are files in a run folder.
     Folder(&'a RunFolder),
-    /// Into memory.
+    /// Tables are kept in memory.
     Memory(&'a Memory),
 }
 
-/// Which parts of a run are kept.
+/// Data of a run that are kept in addition to its metrics.
 #[derive(Clone, Copy)]
 pub struct Keep<'a> {
-    /// Where.
+    /// Storage of the tables.
     pub room: Room<'a>,
-    /// The names of all values that schemes may show, each a column of `controller`.
+    /// The names of all values that schemes may report. Each is a column of `controller`.
     pub inspected: &'a [String],
-    /// Whether to write a qlog per flow; there are none in memory.
+    /// Whether to write a qlog per flow. In memory, there are no qlogs.
     pub qlog: bool,
 }
 
@@ -42,7 +42,7 @@ impl Judge {
     /// A judge of the run with these facts.
     ///
     /// # Errors
-    /// A file that cannot be made.
+    /// A file cannot be created.
     pub fn new(facts: &RunFacts, keep: Option<Keep<'_>>) -> Result<Judge, EvalError> {
         let tables = keep.map(|keep| match keep.room {
             Room::Folder(folder) => Tables::create(folder.root(), facts, keep.inspected),
@@ -58,12 +58,12 @@ impl Judge {
         Ok(Judge { meter: Meter::new(facts), tables, qlogs, reports: vec![] })
     }
 
-    /// Also writes the radio reports that devices receive.
+    /// Also writes the radio reports that the devices receive.
     pub(crate) fn keep_reports(&mut self, files: Vec<ReportFile>) {
         self.reports = files;
     }
 
-    /// Ends the files and gives the numbers.
+    /// Completes the files and returns the metrics.
     ///
     /// # Errors
     /// The first file that could not be written.

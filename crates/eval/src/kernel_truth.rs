@@ -1,12 +1,12 @@
-//! Kernel truth: what Linux's own congestion controls do over recorded links, and what ours do there.
+//! Kernel reference measurements: Linux's congestion controls and Airpace's schemes over the same recorded links.
 //!
-//! | part | what it is |
+//! | part | contents |
 //! | --- | --- |
-//! | this | conditions, and the runs of a kernel as a table |
-//! | [`compare`] | bounds, and whether two sides are within them |
-//! | [`ours`] | our side, by the simulator |
-//! | [`paths`] | emulated paths beside the recorded links |
-//! | [`page`] | all of it as `docs/kernel-truth.md` |
+//! | this module | conditions, and the runs of a kernel as a table |
+//! | [`compare`] | bounds, and comparison of two sets of runs with the bounds |
+//! | [`ours`] | runs of Airpace's schemes in the simulator |
+//! | [`paths`] | emulated paths, in addition to the recorded links |
+//! | [`page`] | results as the page `docs/kernel-truth.md` |
 
 pub mod compare;
 pub mod ours;
@@ -16,35 +16,35 @@ pub mod paths;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What Linux 6.18 did: the runs with which every other kernel is compared.
+/// Runs of Linux 6.18, with which every other kernel is compared.
 pub const REFERENCE: &str = include_str!("kernel_truth/linux-6.18.csv");
 
-/// One condition. Each run of it is a bulk flow of 60 s over a recorded link, or of 20 s over a path.
+/// Condition of a run: a bulk flow of 60 s over a recorded link, or of 20 s over an emulated path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
-    /// The name of the recorded link's file, or of one of [`paths::PATHS`].
+    /// Name of the recorded link's file, or of an entry of [`paths::PATHS`].
     pub trace: String,
-    /// Packets that fit into the queue.
+    /// Capacity of the queue, in packets.
     pub queue_packets: u64,
-    /// The kernel's name of its congestion control.
+    /// Kernel's name of the congestion control.
     pub scheme: String,
 }
 
-/// The figures of one run.
+/// Metrics of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Bytes of IP packets that were delivered, as a rate.
+    /// Rate of the delivered bytes, counted as IP packets.
     pub throughput_mbps: f64,
-    /// Mean queueing delay of delivered packets.
+    /// Mean queueing delay of the delivered packets.
     pub mean_ms: f64,
-    /// Its 95th percentile.
+    /// 95th percentile of the queueing delay.
     pub p95_ms: f64,
 }
 
 /// One run of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelRun {
-    /// What came of it.
+    /// Metrics of the run.
     pub figures: Figures,
     /// Packets that the queue dropped.
     pub dropped: u64,
@@ -55,22 +55,22 @@ pub struct KernelRun {
 /// The machine on which a kernel was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// What made the runs.
+    /// The program that executed the runs.
     pub program: String,
-    /// The kernel's release, as `uname -r` prints it.
+    /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// Logical processors.
+    /// Number of logical processors.
     pub processors: usize,
-    /// Runs that were refused because the emulator was late.
+    /// Number of runs that were rejected because the emulator was late.
     pub refused: u64,
 }
 
 /// The runs of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Where.
+    /// The machine on which the kernel was measured.
     pub machine: Machine,
-    /// By condition, in the order in which they were measured first.
+    /// Runs by condition, in the order of each condition's first run.
     pub runs: Vec<(Condition, Vec<KernelRun>)>,
 }
 
@@ -78,12 +78,12 @@ const HEAD: &str = "trace,queue_packets,scheme,run,throughput_mbps,queueing_mean
                     lateness_p999_us";
 
 impl Measured {
-    /// Runs of nothing yet.
+    /// An empty set of runs on this machine.
     pub fn on(machine: Machine) -> Measured {
         Measured { machine, runs: vec![] }
     }
 
-    /// [`REFERENCE`], read.
+    /// Parses [`REFERENCE`].
     pub fn reference() -> Measured {
         Measured::parse(REFERENCE).expect("a test reads it")
     }
@@ -96,12 +96,12 @@ impl Measured {
         }
     }
 
-    /// The runs of a condition.
+    /// The runs of a condition; empty if the condition was not measured.
     pub fn of(&self, condition: &Condition) -> &[KernelRun] {
         self.runs.iter().find(|(its, _)| its == condition).map_or(&[], |(_, runs)| runs)
     }
 
-    /// The table as text: lines `# key: value` about the machine, a head, and a line for each run.
+    /// Formats the runs as CSV: lines `# key: value` about the machine, a header, and a line for each run.
     pub fn to_csv(&self) -> String {
         let Machine { program, kernel, processors, refused } = &self.machine;
         let mut text = format!(
@@ -124,10 +124,10 @@ impl Measured {
         text
     }
 
-    /// Reads such a table.
+    /// Parses CSV in the format of [`Measured::to_csv`].
     ///
     /// # Errors
-    /// What is wrong with which line.
+    /// The malformed line, and the defect.
     pub fn parse(text: &str) -> Result<Measured, String> {
         let mut measured = Measured::default();
         let mut has_head = false;
@@ -178,7 +178,7 @@ impl Measured {
     }
 }
 
-/// The figures of packets that were delivered within `seconds`: their bytes, and their queueing delays in ms.
+/// Metrics of packets that were delivered within `seconds`, from their bytes and their queueing delays in ms.
 pub fn figures(bytes: u64, mut delays_ms: Vec<f64>, seconds: f64) -> Figures {
     delays_ms.sort_by(f64::total_cmp);
     let last = delays_ms.len().saturating_sub(1);
@@ -190,12 +190,12 @@ pub fn figures(bytes: u64, mut delays_ms: Vec<f64>, seconds: f64) -> Figures {
 }
 
 impl Condition {
-    /// The length of a run, in s.
+    /// Duration of a run, in s.
     pub fn seconds(&self) -> f64 {
         paths::path(self).map_or(ours::SECONDS, |_| paths::SECONDS)
     }
 
-    /// The scenario, as text. Recorded links are in the folder `traces`.
+    /// The scenario, as text. The files of recorded links are in the folder `traces`.
     pub fn scenario(&self, traces: &Path) -> String {
         paths::path(self).map_or_else(
             || scenario(&traces.join(&self.trace), self.queue_packets, ours::SECONDS),
@@ -204,8 +204,8 @@ impl Condition {
     }
 }
 
-/// The scenario of a recorded link, as text: the trace begins with the first packet, each direction adds 20 ms, and receivers
-/// acknowledge every second packet.
+/// The scenario of a recorded link, as text. The trace starts with the first packet, the propagation delay is 20 ms in
+/// each direction, and receivers acknowledge every second packet.
 fn scenario(trace: &Path, queue_packets: u64, seconds: f64) -> String {
     format!(
         "name = \"kernel-truth\"\nduration_s = {seconds}\n[trace]\nfile = {trace:?}\nallow_holes = true\n\

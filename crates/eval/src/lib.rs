@@ -1,9 +1,8 @@
-//! Judging runs: what every number means, what a run leaves behind, and the page that shows who wins.
+//! Evaluation of runs: metrics, expectations, tables, run folders and the report page.
 //!
-//! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run sends its events to a [`Judge`], which
-//! measures ([`metrics`]) and, if there is a [`RunFolder`], writes Parquet ([`tables`]) and [`qlog`]. Then come
-//! the verdicts on what the scenarios expect, the [`summary`], and the [`report`], which is made from the
-//! folder alone.
+//! A [`Matrix`] of scenarios × schemes × seeds runs on threads. Each run sends its events to a [`Judge`], which computes
+//! [`metrics`] and, if there is a [`RunFolder`], writes Parquet [`tables`] and [`qlog`]. Afterwards the scenarios'
+//! expectations are judged, and the [`summary`] and the [`report`] are written. The report is made from the folder alone.
 //!
 //! ```text
 //! Scenario × SchemeSpec × seed → sim → Event → Judge ─┬─ Meter  → summary.json → --json, table, exit code
@@ -11,10 +10,10 @@
 //!                                                     └─ Qlogs             └→ report.html
 //! ```
 //!
-//! A [`sweep`] is a matrix over the keys of a scenario, of which only the numbers are kept.
+//! A [`sweep`] is a matrix over values of a scenario's keys. It keeps only the metrics of each run.
 //!
-//! Programs that ran behind an emulated network are judged by the same code: [`emulation`]. Whether such a network does what
-//! the simulated one does: [`agreement`].
+//! Runs of programs behind an emulated network are evaluated by the same code: [`emulation`]. The comparison of such a
+//! network with the simulated one is in [`agreement`].
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
-//! Scenarios × schemes × seeds, run on threads and judged.
+//! Matrix of simulated runs (scenarios × schemes × seeds), executed on threads and judged.
 //!
-//! Each run is a pure function of its scenario, scheme and seed, and writes to files of its own. Results are put
-//! together in the order in which the runs were asked for. So the output does not depend on the number of threads, nor
-//! on the order in which they finish.
+//! Each run is a pure function of its scenario, scheme and seed, and writes to its own files. Results are assembled in
+//! the order of the matrix. The output therefore depends neither on the number of threads nor on the order in which runs
+//! finish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -25,39 +25,40 @@ use crate::summary::{RunSummary, Summary};
 use crate::tables::Memory;
 use crate::{folder, report, shell, threads};
 
-/// What to run.
+/// A matrix of runs and its options.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// The scenarios; their names differ.
+    /// The scenarios. Their names must differ.
     pub scenarios: Vec<Choice>,
-    /// The schemes under test; empty: those that each scenario lists.
+    /// The schemes under test. If empty, each scenario's own list is used.
     pub schemes: Vec<SchemeSpec>,
     /// The seeds; at least one.
     pub seeds: Vec<u64>,
-    /// How many threads; at least one.
+    /// Number of threads; at least one.
     pub jobs: usize,
-    /// The run folder; `None` only measures, or keeps tables in memory.
+    /// Path of the run folder. `None`: only measure, or keep the tables in memory.
     pub out: Option<PathBuf>,
-    /// How commands in the run folder call the program: `airpace`, or `./airpace` where it was called from a checkout.
+    /// Name of the program in the commands of the run folder: `airpace`, or `./airpace` if it was called from a checkout.
     pub program: String,
     /// The command as it was typed, for the manifest's host part.
     pub command: String,
     /// Whether to write a qlog per flow.
     pub qlog: bool,
-    /// The command that makes the same results, if it is not `airpace sim`.
+    /// The command that reproduces the results, if it is not `airpace sim`.
     pub again: Option<String>,
-    /// Whether a page follows: the manifest says that the run folder is complete once [`Outcome::finish`] has made the page.
+    /// Whether a page follows. If so, [`Outcome::finish`] writes the page and then marks the run folder as complete.
     pub page: bool,
-    /// Names of values that runs show beside those of their schemes: what the kernel tells of its flows.
+    /// Names of values that the runs report in addition to those of their schemes, such as the kernel's state of its
+    /// flows.
     pub further: Vec<&'static str>,
 }
 
-/// One scenario and how it was chosen on the command line.
+/// A scenario, with its spelling and options on the command line.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// How it was named on the command line.
+    /// Spelling on the command line: a built-in name or a file.
     pub argument: String,
-    /// The `--set`s that were applied.
+    /// The `--set` options that were applied.
     pub set: Vec<(String, String)>,
     /// The scenario, with the `--set`s applied.
     pub scenario: Scenario,
@@ -66,38 +67,38 @@ pub struct Choice {
 /// The progress of one run of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// Its index among the runs.
+    /// Index of the run.
     pub job: usize,
-    /// How many runs there are.
+    /// Number of runs.
     pub jobs: usize,
-    /// Its scenario.
+    /// Name of the scenario.
     pub scenario: &'a str,
-    /// Its scheme under test.
+    /// The scheme under test.
     pub scheme: &'a str,
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
-    /// The part of its simulated time that has passed, in [0, 1]. It is 1 exactly once, at the end of the run.
+    /// Fraction of the simulated time that has passed, in [0, 1]. It is 1 exactly once, at the end of the run.
     pub fraction: f64,
 }
 
 /// The results of a matrix.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Every number.
+    /// All metrics of all runs.
     pub summary: Summary,
-    /// What was run.
+    /// Manifest of the run folder.
     pub manifest: Manifest,
-    /// The run folder, if one was asked for.
+    /// The run folder; `None` if no run folder was requested.
     pub folder: Option<RunFolder>,
 }
 
 impl Outcome {
-    /// Writes the page into the run folder, then the manifest, which says that the folder is complete. Without room for the
-    /// page, the folder still has all results, and the manifest is written. Returns where the page is; `None` without a
-    /// folder.
+    /// Writes the page into the run folder, and then the manifest, which marks the folder as complete. If the page cannot
+    /// be written (full disk), all results and the manifest are still written. Returns the path of the page; `None`
+    /// without a folder.
     ///
     /// # Errors
-    /// A table that cannot be read, a page or a manifest that cannot be written.
+    /// A table cannot be read, or the page or the manifest cannot be written.
     pub fn finish(&self) -> Result<Option<PathBuf>, EvalError> {
         let Some(folder) = &self.folder else { return Ok(None) };
         let page = report::write_with(folder, &self.manifest);
@@ -109,8 +110,8 @@ impl Outcome {
 /// Receives the progress of a run, on the thread that runs it. It may stop all runs.
 pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync);
 
-/// Turns a scenario, a scheme and a seed into events. Its error is one sentence. It reports the simulated time now and
-/// then, and stops when it is told to.
+/// Turns a scenario, a scheme and a seed into events. The error is one sentence. The function reports the simulated time
+/// repeatedly to the clock, and stops if the clock requests so.
 pub type Simulate<'a> =
     &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder, &mut Clock<'_>) -> Result<(), String> + Sync);
 
@@ -121,26 +122,26 @@ struct Job<'a> {
 }
 
 impl Matrix {
-    /// Runs everything in the simulator.
+    /// Executes all runs in the simulator.
     ///
     /// # Errors
-    /// Before anything is written: a scenario whose files cannot be read, two scenarios of one name, an expectation
-    /// about a metric that does not exist, a folder that cannot be written. Later: the first run, in order, that
-    /// failed; or the listener stopped the runs. The manifest then says that the folder is incomplete.
+    /// Before anything is written: a scenario's files cannot be read, two scenarios have the same name, an expectation
+    /// names an unknown metric, or the folder cannot be written. Later: the first run in matrix order failed, or the
+    /// listener stopped the runs. The manifest then marks the folder as incomplete.
     pub fn run(&self, listener: Listener<'_>) -> Result<Outcome, EvalError> {
         self.run_prepared(&self.prepare()?, listener)
     }
 
-    /// Reads the files that the scenarios name. If one is a pipe into which nobody writes, this function never returns.
+    /// Reads the files that the scenarios name. If a file is a pipe without a writer, this function never returns.
     ///
     /// # Errors
-    /// A scenario whose files cannot be read.
+    /// A scenario's files cannot be read.
     pub fn prepare(&self) -> Result<Vec<Prepared>, EvalError> {
         let prepare = |choice: &Choice| Ok(choice.scenario.prepare()?);
         self.scenarios.iter().map(prepare).collect()
     }
 
-    /// Runs everything in the simulator, with what [`Matrix::prepare`] returned.
+    /// Executes all runs in the simulator, with the scenarios that [`Matrix::prepare`] returned.
     ///
     /// # Errors
     /// As [`Matrix::run`].
@@ -148,7 +149,8 @@ impl Matrix {
         self.run_for(prepared, None, listener)
     }
 
-    /// Runs everything in the simulator as [`Matrix::run_prepared`] does, with the tables in memory and no run folder.
+    /// Executes all runs in the simulator like [`Matrix::run_prepared`], with the tables in memory and without a run
+    /// folder.
     ///
     /// # Errors
     /// As [`Matrix::run`].
@@ -181,7 +183,7 @@ impl Matrix {
         self.run_all(&simulate, prepared, memory, listener)
     }
 
-    /// Runs everything in `simulate`.
+    /// Executes all runs with `simulate`.
     ///
     /// # Errors
     /// As [`Matrix::run`].
@@ -238,7 +240,8 @@ impl Matrix {
         Ok(Outcome { summary, manifest, folder })
     }
 
-    /// The commands that make the same results, one per scenario; one for all variants of a scenario. Options that change no result are left out.
+    /// The commands that reproduce the results: one per scenario, and a single one for all variants of a scenario.
+    /// Options that do not affect results are omitted.
     pub fn canonical_command(&self) -> String {
         if let Some(again) = &self.again {
             return again.clone();
@@ -268,7 +271,7 @@ impl Matrix {
         if self.schemes.is_empty() { scenario.schemes() } else { &self.schemes }
     }
 
-    /// Every choice of a scheme in the results, once, sorted by its spelling.
+    /// Every choice of a scheme that occurs in the results, without duplicates, sorted by spelling.
     fn choices(&self) -> Result<Vec<ManifestChoice>, EvalError> {
         let mut choices = BTreeMap::new();
         for Choice { scenario, .. } in &self.scenarios {
@@ -294,7 +297,7 @@ impl Matrix {
         })
     }
 
-    /// Runs `jobs` on threads; results come back in order.
+    /// Executes `jobs` on threads, and returns the results in the order of `jobs`.
     fn run_jobs(
         &self,
         jobs: &[Job<'_>],
@@ -336,7 +339,8 @@ impl Matrix {
         };
         threads::share(self.jobs.clamp(1, jobs.len().max(1)), &work);
         let results = results.into_inner().expect("every thread has ended").into_iter().flatten();
-        // If a run failed, its error is reported, not that of the runs that were stopped because of it.
+        // If a run failed, return its error and not the `Stopped` error of the runs that were stopped because of the
+        // failure.
         let ended: Vec<RunSummary> = results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
         if ended.len() < jobs.len() {
             return Err(EvalError::Stopped { ended: ended.len(), runs: jobs.len() });
@@ -345,17 +349,17 @@ impl Matrix {
     }
 }
 
-/// The result of a job: `None` if it was stopped.
+/// Result of a job: `None` if the job was stopped.
 type JobResult = Result<Option<RunSummary>, EvalError>;
 
-/// The summary of the runs that have ended so far. It is written even if the other runs never end.
+/// Summary of the runs that have ended until now. It is written after each run, so that it survives an interruption.
 fn so_far(results: &[Option<JobResult>]) -> Summary {
     Summary { runs: results.iter().flatten().flatten().flatten().cloned().collect(), ..Summary::default() }
 }
 
 impl Job<'_> {
-    /// The run's numbers. `tell` receives the part of the run's time that has passed. The result is `None` if `tell`
-    /// stopped the run.
+    /// Executes the run and returns its metrics. `tell` receives the fraction of the run's time that has passed. Returns
+    /// `None` if `tell` stopped the run.
     fn run(
         &self,
         keep: Option<Keep<'_>>,
@@ -394,8 +398,8 @@ impl Job<'_> {
     }
 }
 
-/// Runs what turns a run with these facts into events. `tell` receives the part of the run's time that has passed. Returns
-/// whether the run came to its end: it does not if `tell` says stop.
+/// Executes `run`, which turns a run with these facts into events. `tell` receives the fraction of the run's time that
+/// has passed, and stops the run by returning `true`. Returns whether the run was completed.
 pub(crate) fn run_judged(
     facts: &RunFacts,
     judge: &mut Judge,
@@ -411,7 +415,7 @@ pub(crate) fn run_judged(
     Ok(!stopped)
 }
 
-/// Returns an error if several runs would write the same file of reports.
+/// Returns an error if several runs would write the same file of radio reports.
 fn check_reports(jobs: &[Job<'_>]) -> Result<(), EvalError> {
     for job in jobs {
         let scenario = &job.choice.scenario;
@@ -428,10 +432,10 @@ fn spelled(schemes: &[SchemeSpec]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.text().to_owned()).collect()
 }
 
-/// The names of all values that any flow of any job may show, each once, in order of first appearance.
+/// The names of all values that any flow of any job may report, without duplicates, in order of first appearance.
 fn inspected_names(jobs: &[Job<'_>]) -> Result<Vec<String>, EvalError> {
     let mut names: Vec<String> = Vec::new();
-    // A controller of each scheme is made for it, only once: that of a user may write files or draw.
+    // Create a controller only once per scheme, because a user-defined controller may write files or draw figures.
     let mut asked = BTreeSet::new();
     for job in jobs {
         for flow in 0..job.choice.scenario.flow.len() {

@@ -1,28 +1,28 @@
-//! Every number by which a run is judged. Each is defined once, here.
+//! Metrics of a run, each defined once.
 //!
-//! A [`Meter`] receives the events of one run and needs a bounded amount of memory per flow: two histograms
-//! and a counter per 100 ms of the run. Tables, `--json`, `[[expect]]` and figures use only the numbers that it returns
-//! at the end.
+//! A [`Meter`] receives the events of one run. Its memory per flow is limited: two histograms, and a counter per 100 ms
+//! of the run. Tables, `--json`, `[[expect]]` and figures use only the metrics that the meter returns at the end.
 //!
 //! | metric | definition |
 //! | --- | --- |
 //! | throughput | bytes that arrived for the first time while the flow was active, over its active time |
-//! | utilization | those bytes over what the path could have carried to (or, `up`, from) the flow's device in that time; never above 1 (see below) |
+//! | utilization | those bytes over the path's capacity to (`up`: from) the device in the active time; at most 1 (see below) |
 //! | one-way delay | from the sender handing a packet to the path to its first arrival; delivered packets only |
-//! | queueing delay | one-way delay less what the path takes when it is empty |
-//! | loss rate | packets whose journey ended without arrival, over all packets whose journey ended |
+//! | queueing delay | one-way delay minus the delay of the empty path |
+//! | loss rate | packets that were lost, over all packets that were delivered or lost |
 //! | power | throughput over the 95th percentile of one-way delay, in Mbit/s per ms |
-//! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per window of 1 s; then the mean |
+//! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per 1 s window; then the mean |
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
 //! | completion time, start-up | of a flow's transfers: see [`Transfers`] |
-//! | share of a state | part of the active time that the controller spent in that state |
+//! | share of a state | fraction of the active time that the controller spent in that state |
 //!
-//! A path tells what it can carry as its narrowest link: while the Internet is narrow, that is the Internet's rate. What
-//! waits at the last hop when the Internet becomes narrow arrives faster than that. What was carried could be carried, so
-//! what could be carried over the active time counts as at least what arrived in it, and utilization is at most 1.
+//! A path reports the capacity of its narrowest link. While the Internet is the bottleneck, this is the Internet's rate.
+//! When the Internet becomes the bottleneck, packets that are already queued at the last hop arrive faster than this
+//! rate. Therefore the capacity over the active time is taken as at least the bytes that arrived in it, and utilization
+//! is at most 1.
 //!
-//! Percentiles of delay come from a histogram with three significant digits: at most 0.1 % above the exact
-//! nearest-rank value, and exact below 2 ms to the microsecond. Means are exact.
+//! Percentiles of delay are computed from a histogram with three significant digits. They are at most 0.1 % above the
+//! exact nearest-rank value, and exact to the microsecond below 2 ms. Means are exact.
 
 mod delay;
 mod fairness;
@@ -44,35 +44,36 @@ use crate::facts::RunFacts;
 use fairness::{Fairness, FairnessMeter, Sharer};
 use flow::FlowMeter;
 
-/// Receives the events of a run and, at its end, returns the numbers of every flow.
+/// Receives the events of a run, and returns the metrics of every flow at the end.
 pub struct Meter {
     flows: Vec<FlowMeter>,
     fairness: FairnessMeter,
     carriers: Vec<Carrier>,
 }
 
-/// All the numbers of one run.
+/// All metrics of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Per flow, in the order of the facts.
+    /// Metrics per flow, in the order of the facts.
     pub flows: Vec<FlowMetrics>,
-    /// Jain's index of bytes delivered, for each window of 1 s with at least two greedy flows of a direction.
+    /// Jain's index of delivered bytes, for each window of 1 s in which at least two greedy flows of a direction were
+    /// active.
     pub jain: Vec<JainWindow>,
-    /// Jain's index of PRBs given to the devices of greedy flows of a direction, for each window of 1 s with at least
-    /// two.
+    /// Jain's index of the PRBs granted to the devices of greedy flows of a direction, for each window of 1 s with at
+    /// least two such devices.
     ///
-    /// The fairness figures of PBE-CC show it.
+    /// The fairness figures of PBE-CC show this index.
     pub jain_prbs: Vec<JainWindow>,
-    /// The carriers that were seen, by rising number.
+    /// The carriers in the events, in ascending order of their numbers.
     pub carriers: Vec<Carrier>,
 }
 
 /// A carrier of the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carrier {
-    /// Its number.
+    /// Number of the carrier.
     pub carrier: u8,
-    /// Its width in PRB pairs.
+    /// Bandwidth of the carrier, in PRB pairs.
     pub prbs: u16,
 }
 
@@ -86,7 +87,7 @@ impl Meter {
         }
     }
 
-    /// Takes one event. Events come in order of time. Events of unknown flows and devices are ignored.
+    /// Processes one event. Events must be in order of time. Events of unknown flows and devices are ignored.
     pub fn record(&mut self, event: &Event<'_>) {
         match event {
             Event::Arrived(arrived) => {
@@ -127,7 +128,7 @@ impl Meter {
         }
     }
 
-    /// The numbers of every flow.
+    /// The metrics of every flow.
     pub fn finish(self) -> Measured {
         let sharers: Vec<Sharer> = self
             .flows
@@ -153,7 +154,7 @@ impl Meter {
     }
 }
 
-/// `value` rounded to six decimals: finer than any of these numbers is meaningful, and short in JSON.
+/// `value` rounded to six decimals, which is more precise than any metric is meaningful, and short in JSON.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

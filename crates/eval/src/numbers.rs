@@ -1,28 +1,28 @@
-//! Numbers as text for people: the terminal and the report write the same digits.
+//! Formatting of metrics for people: terminal and report print the same digits.
 //!
-//! A metric has the same unit and number of decimals wherever it is shown. Only [`text`] turns a metric into digits,
-//! and rounds it once, from the unrounded value. The report's data holds the texts, so that its page need not round.
+//! A metric has the same unit and number of decimals in every output. Only [`text`] turns a metric into digits, and
+//! rounds it once, from the unrounded value. The report's data contains these texts, so that the page does not round.
 
-/// How a metric is shown.
+/// Format of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
-    /// Its path in `summary.json`.
+    /// Path of the metric in `summary.json`.
     pub path: &'static str,
-    /// The unit of what is shown.
+    /// Unit of the printed value.
     pub unit: &'static str,
-    /// The factor that turns the value in `summary.json` into that unit.
+    /// Factor from the value in `summary.json` to the printed unit.
     pub factor: f64,
-    /// Decimals behind the point.
+    /// Number of decimals.
     pub decimals: usize,
 }
 
-/// The path of the share of what the Oracle carried ([`crate::comparison::share_of_oracle`]), which compares two runs and so
-/// stands in no run's metrics.
+/// Path of the share of the Oracle's rate ([`crate::comparison::share_of_oracle`]). The share compares two runs, so it is
+/// not among the metrics of a run.
 pub const SHARE_OF_ORACLE: &str = "share_of_oracle";
 
-/// Every metric that tables show.
+/// Formats of all metrics that tables show.
 ///
-/// Chosen: as many decimals as are the same for different seeds, and not more than fit a terminal.
+/// Chosen: the decimals that different seeds have in common, limited by the width of a terminal.
 pub static SHOWN: [Shown; 19] = [
     shown_as("throughput_mbps", "Mbit/s", 1.0, 2),
     shown_as("utilization", "%", 100.0, 1),
@@ -49,24 +49,24 @@ const fn shown_as(path: &'static str, unit: &'static str, factor: f64, decimals:
     Shown { path, unit, factor, decimals }
 }
 
-/// How the metric at `path` is shown.
+/// The format of the metric at `path`.
 ///
 /// # Panics
-/// If no table shows it: a mistake in the caller.
+/// If no table shows the metric, which is a bug of the caller.
 pub fn shown(path: &str) -> &'static Shown {
     let found = SHOWN.iter().find(|shown| shown.path == path);
     found.unwrap_or_else(|| panic!("no table shows `{path}`; list it in `SHOWN`"))
 }
 
 impl Shown {
-    /// A value of `summary.json`, as digits in [`Shown::unit`]; a dash where there is no value.
+    /// Formats a value of `summary.json` in [`Shown::unit`]; a dash for `None`.
     pub fn text(&self, value: Option<f64>) -> String {
         value.map_or_else(|| "–".to_owned(), |value| text(value * self.factor, self.decimals))
     }
 }
 
-/// The digits of `value`, rounded to so many decimals: the decimal number that is nearest to the binary value, and
-/// never a negative zero.
+/// Digits of `value` with `decimals` decimals: the decimal number nearest to the binary value. The result is never a
+/// negative zero.
 pub fn text(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -75,7 +75,7 @@ pub fn text(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A number over seeds.
+/// Mean and deviation of a metric over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The mean.
@@ -85,8 +85,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The mean and deviation of all of `values`; `None` if one is missing, or there are none. A mean over only some
-    /// seeds could not be compared with the other numbers beside it.
+    /// Mean and deviation of all `values`. `None` if a value is missing or there are no values, because a mean over only
+    /// some seeds would not be comparable with other metrics.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Option<Spread> {
         let values = values.into_iter().collect::<Option<Vec<f64>>>()?;
         let count = values.len() as f64;
@@ -97,7 +97,7 @@ impl Spread {
     }
 }
 
-/// Whether a number is shown as zero: `0.00`. A deviation over seeds that is shown so is no news.
+/// Whether the text of a number is zero, such as `0.00`. A deviation with such a text is not printed.
 pub fn is_zero(text: &str) -> bool {
     !text.contains(|digit: char| ('1'..='9').contains(&digit))
 }

@@ -1,7 +1,7 @@
-//! A qlog per flow, as its sender would have written it. qvis opens it.
+//! One qlog per flow from the sender's perspective, for qvis.
 //!
-//! JSON text sequences (`.sqlog`) of qlog's main schema 0.3 with its QUIC events, which is what qvis reads.
-//! `time` is in milliseconds since the run began; the vantage point is the sender.
+//! The files are JSON text sequences (`.sqlog`) in qlog's main schema 0.3 with its QUIC events, which qvis supports.
+//! `time` is in milliseconds since the start of the run, and the vantage point is the sender.
 //!
 //! | event of the run | qlog event |
 //! | --- | --- |
@@ -26,7 +26,7 @@ use crate::error::EvalError;
 use crate::facts::{FlowFacts, RunFacts};
 use crate::tables::partition;
 
-/// The byte before each text of a sequence.
+/// Byte before each JSON text of a sequence.
 ///
 /// Source: RFC 7464 §2.2
 const RECORD_SEPARATOR: u8 = 0x1E;
@@ -41,7 +41,7 @@ impl Qlogs {
     /// Opens one file per flow below `root`: `qlog/scenario=…/scheme=…/seed=…/flow-0.sqlog`.
     ///
     /// # Errors
-    /// A folder or file that cannot be made.
+    /// A folder or file cannot be created.
     pub fn create(root: &Path, facts: &RunFacts) -> Result<Qlogs, EvalError> {
         let folder = partition(root, "qlog", facts);
         fs::create_dir_all(&folder).map_err(EvalError::write("make the folder", &folder))?;
@@ -50,7 +50,7 @@ impl Qlogs {
         Ok(Qlogs { flows, failure: None })
     }
 
-    /// Takes one event. A failure to write is kept for [`Qlogs::finish`].
+    /// Records one event. The first write error is stored for [`Qlogs::finish`].
     pub fn record(&mut self, event: &Event<'_>) {
         if self.failure.is_some() {
             return;
@@ -81,20 +81,20 @@ impl Qlogs {
         self.failure = written.map_err(EvalError::write("write", log.file.path())).err();
     }
 
-    /// Completes the files and gives them their names.
+    /// Completes the files and moves them to their final names.
     ///
     /// # Errors
-    /// The first failure since [`Qlogs::create`].
+    /// The first write error since [`Qlogs::create`].
     pub fn finish(self) -> Result<(), EvalError> {
         self.failure.map_or(Ok(()), Err)?;
         self.flows.into_iter().try_for_each(Qlog::finish)
     }
 }
 
-/// One flow's log.
+/// Log of one flow.
 struct Qlog {
     file: Whole,
-    /// Packets that were sent and are neither acknowledged nor lost, as (number, bytes), by rising number.
+    /// Packets that are neither acknowledged nor lost, as (number, bytes), in ascending order of numbers.
     outstanding: VecDeque<(u64, u64)>,
     state: String,
 }
@@ -195,10 +195,10 @@ impl Qlog {
         self.file.finish().map_err(EvalError::write("write", &path))
     }
 
-    /// The newly acknowledged packet numbers as inclusive ranges, by falling number.
+    /// The newly acknowledged packet numbers as inclusive ranges, in descending order.
     ///
-    /// Chosen: an event gives the highest number and the bytes. The packets are taken to be the highest outstanding
-    /// ones up to that number. That is exact unless packets overtook each other.
+    /// Chosen: an ACK event contains the highest number and the number of bytes. The highest outstanding packets up to
+    /// this number are taken as acknowledged. This is exact unless packets were reordered.
     fn take_acked(&mut self, largest: u64, bytes: u64) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let mut left = bytes;

@@ -1,8 +1,8 @@
-//! `report.html`: one page, self-contained, made from a run folder alone.
+//! Report page `report.html`: one self-contained page, made from a run folder alone.
 //!
-//! Every number on the page is computed here and embedded as JSON; the page only draws. It opens offline: styles,
-//! script and the plotting library are embedded too. The same folder gives the same bytes on every host: facts about
-//! the host stay in `manifest.json`.
+//! All numbers on the page are computed here and embedded as JSON; the page only draws them. The page opens offline,
+//! because styles, script and the plotting library are embedded too. The same folder gives the same bytes on every host:
+//! facts about the host stay in `manifest.json`.
 
 mod agreement;
 mod cells;
@@ -43,7 +43,7 @@ use states::StateLook;
 
 const PAGE: &str = include_str!("../../../web/report.html");
 const STYLE: &str = include_str!("../../../web/report.css");
-/// The code that figures share, then the figures in the order of the page, then the page itself.
+/// Scripts of the page: code that figures share, then the figures in the order of the page, then the page itself.
 const SCRIPT: &str = concat!(
     include_str!("../../../web/chart.js"),
     include_str!("../../../web/look.js"),
@@ -68,10 +68,11 @@ const SCRIPT: &str = concat!(
     include_str!("../../../web/report.js"),
 );
 const ECHARTS: &str = include_str!("../../../web/vendor/echarts.min.js");
-/// The hash of [`ECHARTS`] in the page's policy. Hashing its megabyte for every page would cost more than a short run.
+/// Hash of [`ECHARTS`] for the content security policy of the page. Hashing the library (1 MB) for every page would take
+/// longer than a short run.
 const ECHARTS_SOURCE: &str = "'sha256-XOWIMiBWBiCWcqpbs3TWWZ7y+mELH4InGGUmDdNf5eo='";
 
-/// Everything that the page shows.
+/// All data of the page, serialised as JSON.
 #[derive(Serialize)]
 struct PageData<'a> {
     version: &'a str,
@@ -79,15 +80,15 @@ struct PageData<'a> {
     seeds: &'a [u64],
     complete: bool,
     runs_ended: usize,
-    /// Of an emulated run.
+    /// Data of an emulated run; `None` for simulated runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     emulation: Option<EmulationData<'a>>,
-    /// The figures to show, by their ids, and nothing else; the whole page if there are none.
+    /// Ids of the figures to show exclusively; if empty, the whole page is shown.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     only: &'a [String],
-    /// The markers of schemes, as paths in a box of 14 by 14.
+    /// Markers of the schemes, as SVG paths in a box of 14 by 14.
     markers: BTreeMap<&'static str, &'static str>,
-    /// The colours of text and grounds on paper, by their names in the style sheet.
+    /// Colours of text and backgrounds in print, by their names in the style sheet.
     paper: BTreeMap<&'static str, &'static str>,
     palette: Vec<Shade>,
     greys: Vec<Shade>,
@@ -96,42 +97,42 @@ struct PageData<'a> {
     scenarios: Vec<ScenarioData>,
 }
 
-/// Writes `report.html` into the run folder `root` and returns its path. If the run is incomplete, the page says so and
-/// shows the runs that ended.
+/// Writes `report.html` into the run folder `root` and returns the path. If the run is incomplete, the page states this
+/// and shows the completed runs.
 ///
 /// # Errors
-/// A folder that is no run folder, a table that cannot be read, a page that cannot be written.
+/// The folder is not a run folder, a table cannot be read, or the page cannot be written.
 pub fn write(root: &Path) -> Result<PathBuf, EvalError> {
     let folder = RunFolder::open(root)?;
     write_with(&folder, &folder.manifest()?)
 }
 
-/// The same for a run of which `manifest` is true: it may be written after the page, so that a run folder is complete only
-/// with its page.
+/// Like [`write()`], with a `manifest` that is not yet in the folder. The manifest is written after the page, so that a run
+/// folder is marked complete only with its page.
 pub(crate) fn write_with(folder: &RunFolder, manifest: &Manifest) -> Result<PathBuf, EvalError> {
     let page = page(&data_with(folder, manifest, &[])?);
     folder.write("report.html", page.as_bytes())
 }
 
-/// The page of a run folder.
+/// Renders the page of a run folder.
 ///
 /// # Errors
-/// A file of the folder that cannot be read.
+/// A file of the folder cannot be read.
 pub fn render(folder: &RunFolder) -> Result<String, EvalError> {
     Ok(page(&data(folder, &[])?))
 }
 
-/// What the page of a run folder shows, as JSON. `only` names figures: the page then shows these and nothing else.
+/// Data of a run folder's page, as JSON. If `only` is not empty, the page shows only the figures with these ids.
 ///
 /// # Errors
-/// A file of the folder that cannot be read.
+/// A file of the folder cannot be read.
 pub fn data(folder: &RunFolder, only: &[String]) -> Result<String, EvalError> {
     data_with(folder, &folder.manifest()?, only)
 }
 
 fn data_with(folder: &RunFolder, manifest: &Manifest, only: &[String]) -> Result<String, EvalError> {
     let summary = match folder.summary() {
-        // If a matrix was interrupted before its first run ended, there is no summary yet.
+        // A matrix that was interrupted before its first run ended has no summary yet.
         Err(EvalError::Read { source, .. }) if !manifest.complete && source.kind() == ErrorKind::NotFound => {
             Summary::default()
         }
@@ -143,10 +144,10 @@ fn data_with(folder: &RunFolder, manifest: &Manifest, only: &[String]) -> Result
     page_data(material, only)
 }
 
-/// What the page of a simulation shows whose tables are in memory, as [`data`] does for a folder.
+/// Data of the page of a simulation whose tables are in memory, like [`data`] for a folder.
 ///
 /// # Errors
-/// A table that the figures need and that was not kept.
+/// A table that the figures need was not kept.
 pub fn data_in_memory(
     manifest: &Manifest,
     summary: &Summary,
@@ -157,13 +158,13 @@ pub fn data_in_memory(
     page_data(Material { manifest, summary, tables, agreement: None }, only)
 }
 
-/// The ids of all figures that a page may have, in its order.
+/// Ids of all figures that a page may have, in the order of the page.
 pub fn figures() -> Vec<&'static str> {
     let of_each = SCRIPT.split("\nfigure({\n  id: \"").skip(1);
     of_each.filter_map(|rest| rest.split('"').next()).collect()
 }
 
-/// The page that shows these data: those of [`data`] or [`data_in_memory`].
+/// Renders the page from the JSON of [`data`] or [`data_in_memory`].
 pub fn page(json: &str) -> String {
     let (json, policy) = (embedded(json), policy(&[ECHARTS_SOURCE, &script_source(SCRIPT)]));
     fill(
@@ -172,14 +173,14 @@ pub fn page(json: &str) -> String {
     )
 }
 
-/// Data, as JSON, as a page embeds it.
+/// Escapes JSON for embedding into a script element.
 fn embedded(json: &str) -> String {
-    // In a script element, only a `<` could end the data early.
+    // In a script element, only a `<` can end the data prematurely.
     json.replace('<', "\\u003c")
 }
 
-/// The content security policy of a page: it runs the scripts of these sources and nothing else, and fetches
-/// nothing. So names in a scenario that look like markup can do no harm.
+/// Content security policy of a page. It allows only the scripts with these sources, and no requests. Markup in a
+/// scenario's names is therefore harmless.
 fn policy(sources: &[&str]) -> String {
     format!(
         "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; \
@@ -188,14 +189,14 @@ fn policy(sources: &[&str]) -> String {
     )
 }
 
-/// The source that allows a script of a page in its policy: the script's hash.
+/// Policy source that allows a script of the page: the hash of the script.
 fn script_source(script: &str) -> String {
-    // In the page, the tags of script elements stand on lines of their own. The hash is of everything between the tags.
+    // The tags of script elements are on separate lines of the page. The hash covers everything between the tags.
     let hash = digest(&SHA256, format!("\n{script}\n").as_bytes());
     format!("'sha256-{}'", STANDARD.encode(hash))
 }
 
-/// What a page is made from.
+/// Inputs of a page.
 #[derive(Clone, Copy)]
 struct Material<'a> {
     manifest: &'a Manifest,
@@ -234,7 +235,7 @@ fn page_data(material: Material<'_>, only: &[String]) -> Result<String, EvalErro
     Ok(serde_json::to_string(&data).expect("plain data with text keys"))
 }
 
-/// `page` with each `{{name}}` replaced, once, from left to right. Replaced text is not searched again.
+/// Replaces each `{{name}}` in `page` once, from left to right. Inserted text is not searched for further names.
 fn fill(page: &str, parts: &[(&str, &str)]) -> String {
     let mut filled =
         String::with_capacity(page.len() + parts.iter().map(|(_, text)| text.len()).sum::<usize>());

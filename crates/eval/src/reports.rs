@@ -1,4 +1,4 @@
-//! Radio reports that devices receive, as lines of text in one file per device.
+//! Files of the radio reports that devices receive: one file per device, one text line per report.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,25 +11,25 @@ use airpace_radio::{RadioReport, line};
 
 use crate::error::EvalError;
 
-/// For how long a subframe waits for the reports of further carriers, in subframes.
+/// Maximum time that a subframe's reports wait for reports of further carriers, in subframes.
 ///
-/// Chosen: a decoder that has just found its cell reports up to a second of subframes at once. This is twice that.
+/// Chosen: twice the maximum delay. A decoder that has just found its cell reports up to a second of subframes at once.
 const WAIT_SUBFRAMES: u64 = 2_000;
 
-/// The file of one device. It gets its name when the run has ended.
+/// File of one device. It is moved to its final name at the end of the run.
 pub(crate) struct ReportFile {
     device: DeviceId,
     path: PathBuf,
     file: Option<Whole>,
     /// Reports that are not yet written, by subframe.
     waiting: BTreeMap<u64, Vec<RadioReport>>,
-    /// The first failure to write.
+    /// The first write error.
     failure: Option<EvalError>,
 }
 
 impl ReportFile {
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub(crate) fn create(device: DeviceId, path: &Path) -> Result<ReportFile, EvalError> {
         let path = path.to_owned();
         let file = match Whole::create(&path) {
@@ -39,7 +39,7 @@ impl ReportFile {
         Ok(ReportFile { device, path, file, waiting: BTreeMap::new(), failure: None })
     }
 
-    /// Whether it needs events of this detail.
+    /// Whether the file needs events of this detail.
     pub(crate) fn wants(&self, detail: Detail) -> bool {
         detail == Detail::UsedReports(self.device)
     }
@@ -57,10 +57,10 @@ impl ReportFile {
         }
     }
 
-    /// Writes the remaining reports, and gives the file its name.
+    /// Writes the remaining reports, and moves the file to its final name.
     ///
     /// # Errors
-    /// What the system refused, now or earlier.
+    /// The first write error of the run.
     pub(crate) fn finish(mut self) -> Result<(), EvalError> {
         while !self.waiting.is_empty() && self.file.is_some() {
             self.write_oldest();

@@ -1,4 +1,4 @@
-//! Seeds as users type them: `1`, `1..5` (both ends included), `1,3,7`, or a mixture.
+//! Parser of seeds on the command line: `1`, `1..5` (both limits included), `1,3,7`, or a combination.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 
 use crate::shell::seeds_text;
 
-/// More runs of each scheme than this are taken for a typing mistake.
+/// Maximum number of seeds. More seeds are probably a typing error.
 const MOST: usize = 10_000;
 
-/// At least one seed, in the order typed, each once.
+/// One or more seeds in the order of the command line, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(Vec<u64>);
 
 impl Seeds {
-    /// These seeds, each once.
+    /// These seeds without duplicates.
     ///
     /// # Errors
-    /// None, or too many.
+    /// There are no seeds, or too many.
     pub fn of(seeds: impl IntoIterator<Item = u64>) -> Result<Seeds, String> {
         let mut known = BTreeSet::new();
         let seeds: Vec<u64> = seeds.into_iter().filter(|seed| known.insert(*seed)).take(MOST + 1).collect();
@@ -28,7 +28,7 @@ impl Seeds {
         }
     }
 
-    /// The seeds.
+    /// The seeds in order.
     pub fn as_slice(&self) -> &[u64] {
         &self.0
     }

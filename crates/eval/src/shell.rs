@@ -1,6 +1,6 @@
-//! Commands that people can paste into a shell.
+//! Commands that users can paste into a shell.
 
-/// The command that runs a scenario. It has the options that change the results and are not at their defaults.
+/// The command that runs a scenario, with the options that affect the results and differ from their defaults.
 pub(crate) fn sim(
     program: &str,
     scenario: &str,
@@ -19,20 +19,20 @@ pub(crate) fn sim(
     join(&words)
 }
 
-/// Commands that are run one after the other; each once, where several are the same.
+/// Joins commands with `&&`, without consecutive duplicates.
 pub(crate) fn one_after_another(commands: impl IntoIterator<Item = String>) -> String {
     let mut commands: Vec<String> = commands.into_iter().collect();
     commands.dedup();
     commands.join(" && ")
 }
 
-/// Words as one line. Words that a shell would split are quoted.
+/// Joins words to a command line. Words that a shell would split are quoted.
 pub(crate) fn join(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
 }
 
-/// `1..5` for consecutive seeds, else `1,3,9`.
+/// `1..5` for consecutive seeds, otherwise `1,3,9`.
 pub fn seeds_text(seeds: &[u64]) -> String {
     match seeds {
         [only] => only.to_string(),
@@ -43,7 +43,7 @@ pub fn seeds_text(seeds: &[u64]) -> String {
     }
 }
 
-/// A word for a shell. It is quoted if the shell would split it.
+/// Quotes a word if a shell would split it.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Every number of every run, as `summary.json` holds it and as `--json` prints it.
+//! Summary of all runs: the contents of `summary.json` and the output of `--json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use crate::expect::Verdict;
 use crate::facts::RunFacts;
 use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms, Times};
 
-/// The most runs of a folder, flows of a run and seconds of a run.
+/// Maximum number of runs of a folder and of flows of a run, and maximum duration of a run (s).
 ///
-/// Chosen: more than any evaluation has, and what a scenario may have.
+/// Chosen: above the size of any evaluation, and at least the maximum that a scenario may have.
 const MOST_RUNS: usize = 100_000;
 const MOST_FLOWS: usize = 1_000;
 const MOST_SECONDS: f64 = 1e6;
 
-/// Every number of every run, and the verdicts on the scenarios' expectations.
+/// All metrics of all runs, and the verdicts on the scenarios' expectations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The runs that ended: by scenario, then scheme, then seed, each in the order asked for.
+    /// The completed runs: by scenario, then scheme, then seed, each in the order of the command.
     pub runs: Vec<RunSummary>,
-    /// The verdicts, in the order of the scenarios and of their expectations; none until every run has ended.
+    /// The verdicts, in the order of the scenarios and of their expectations. Empty until every run has ended.
     pub expectations: Vec<Verdict>,
-    /// What the scenario of an emulated run expects of schemes. They did not run, so there is no verdict.
+    /// Expectations of an emulated run's scenario. The schemes that they name did not run, so there is no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_judged: Vec<NotJudged>,
 }
@@ -33,9 +33,9 @@ pub struct Summary {
 pub struct NotJudged {
     /// The scenario.
     pub scenario: String,
-    /// The scheme that it is about.
+    /// The scheme that the expectation names.
     pub scheme: String,
-    /// The expectation as a sentence.
+    /// The expectation, as a sentence.
     pub say: String,
 }
 
@@ -44,21 +44,23 @@ pub struct NotJudged {
 pub struct RunSummary {
     /// The scenario.
     pub scenario: String,
-    /// The scheme under test, as it was spelled.
+    /// The scheme under test, as spelled.
     pub scheme: String,
     /// The seed.
     pub seed: u64,
-    /// Its duration, in simulated seconds.
+    /// Duration of the run, in simulated seconds.
     pub duration_s: f64,
     /// The flows, in the order of the scenario.
     pub flows: Vec<FlowSummary>,
-    /// Jain's index of bytes delivered, per window of 1 s with at least two greedy flows of a direction.
+    /// Jain's index of delivered bytes, for each window of 1 s in which at least two greedy flows of a direction were
+    /// active.
     pub jain: Vec<JainWindow>,
-    /// Jain's index of PRBs given, per window of 1 s with at least two devices of greedy flows of a direction.
+    /// Jain's index of granted PRBs, for each window of 1 s with greedy flows of a direction on at least two devices.
     pub jain_prbs: Vec<JainWindow>,
-    /// The carriers of the cell; none where there is no cell.
+    /// Carriers of the cell; empty if the scenario has no cell.
     pub carriers: Vec<Carrier>,
-    /// Of an emulated run: each device and direction with packets or a capacity, all connections together.
+    /// For emulated runs: metrics per device and direction, over all connections. Only entries with packets or a
+    /// capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkSummary>,
 }
@@ -66,14 +68,14 @@ pub struct RunSummary {
 /// One direction of a device in an emulated run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkSummary {
-    /// The device, by its index in the scenario.
+    /// Index of the device in the scenario.
     pub device: u16,
-    /// `down` to the device or `up` from it.
+    /// `down` to the device or `up` from the device.
     #[serde(with = "crate::direction")]
     pub direction: Direction,
-    /// How many connections there were. Above 65,536, small ones may count more than once.
+    /// Number of connections. Above 65,536 connections, small ones may be counted more than once.
     pub connections: u64,
-    /// The numbers of all their packets, over the whole run.
+    /// Metrics of all packets of these connections, over the whole run.
     #[serde(flatten)]
     pub metrics: FlowMetrics,
 }
@@ -81,25 +83,25 @@ pub struct LinkSummary {
 /// One flow of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// Its name in the scenario.
+    /// Name of the flow in the scenario.
     pub flow: String,
-    /// Its index in the scenario: the `flow` column of the tables.
+    /// Index of the flow in the scenario: the `flow` column of the tables.
     pub index: u16,
-    /// Its device: the `device` column of the tables.
+    /// Index of the flow's device: the `device` column of the tables.
     pub device: u16,
-    /// `down` if its data goes to its device, `up` if it comes from there.
+    /// `down` if data is sent to the device, `up` if data is sent by the device.
     #[serde(with = "crate::direction", default)]
     pub direction: Direction,
-    /// The scheme it ran: the one under test, or its own.
+    /// The scheme that the flow ran: the scheme under test, or the flow's own scheme.
     pub scheme: String,
-    /// Whether it takes all that it can get.
+    /// Whether the flow always has data to send and uses all available capacity.
     pub greedy: bool,
-    /// Its numbers.
+    /// Metrics of the flow.
     #[serde(flatten)]
     pub metrics: FlowMetrics,
 }
 
-/// What `--json` prints for each flow: one object per line, with exactly these keys.
+/// Output of `--json` for a flow: one object per line, with exactly these keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)] // the keys are those of `RunSummary`, `FlowSummary` and `FlowMetrics`
 pub struct FlowLine<'a> {
@@ -119,7 +121,7 @@ pub struct FlowLine<'a> {
     pub transfers: Option<TransfersLine>,
 }
 
-/// Transfers as `--json` prints them.
+/// Transfers in the output of `--json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)] // see `Transfers`
 pub struct TransfersLine {
@@ -131,7 +133,7 @@ pub struct TransfersLine {
     pub first_byte_s: Times,
 }
 
-/// Queueing delay as `--json` prints it.
+/// Queueing delay in the output of `--json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)] // see `Delays`
 pub struct QueueingLine {
@@ -140,7 +142,7 @@ pub struct QueueingLine {
     pub p99: Option<f64>,
 }
 
-/// `runs` by scheme, in the order in which the schemes come.
+/// Groups `runs` by scheme, in order of first appearance.
 pub fn by_scheme<'a>(runs: &[&'a RunSummary]) -> Vec<(&'a str, Vec<&'a RunSummary>)> {
     let mut schemes: Vec<(&str, Vec<&RunSummary>)> = Vec::new();
     for &run in runs {
@@ -152,14 +154,14 @@ pub fn by_scheme<'a>(runs: &[&'a RunSummary]) -> Vec<(&'a str, Vec<&'a RunSummar
     schemes
 }
 
-/// Whether the flow with this index runs the scheme under test in all of these runs of a scenario. A flow with a scheme of its
-/// own may run the same scheme in some of them.
+/// Whether the flow with this index runs the scheme under test in all of these runs of a scenario. A flow with its own
+/// scheme may coincide with the scheme under test in some of the runs.
 pub fn is_under_test(runs: &[&RunSummary], index: usize) -> bool {
     runs.iter().all(|run| run.flows.get(index).is_some_and(|flow| flow.scheme == run.scheme))
 }
 
 impl RunSummary {
-    /// A run's numbers, with the names from its facts.
+    /// Combines the metrics of a run with the names from its facts.
     pub fn new(facts: &RunFacts, measured: Measured) -> RunSummary {
         let flows = facts.flows.iter().zip(measured.flows);
         RunSummary {
@@ -185,7 +187,7 @@ impl RunSummary {
         }
     }
 
-    /// The lines that `--json` prints, one per flow.
+    /// The lines of `--json`, one per flow.
     pub fn lines(&self) -> impl Iterator<Item = FlowLine<'_>> {
         self.flows.iter().map(|flow| {
             let metrics = &flow.metrics;
@@ -217,10 +219,10 @@ impl RunSummary {
 }
 
 impl Summary {
-    /// Checks whether runs can have these numbers. A summary that was read from a file may have been written by hand.
+    /// Checks whether runs can have these numbers. A summary from a file may have been written by hand.
     ///
     /// # Errors
-    /// What is not possible.
+    /// Description of the impossible number.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.runs.len() > MOST_RUNS {
             return Err(format!(

@@ -1,21 +1,21 @@
-//! Sweeps: any key of a scenario × schemes × seeds, each run by itself, and all numbers in one dataset.
+//! Sweeps: independent runs over values of any keys of a scenario × schemes × seeds, with all metrics in one dataset.
 //!
 //! ```text
 //! words or file ─▶ Spec ─▶ Plan ─┬─▶ Runner on threads here ──────────┬─▶ Sweep ─▶ results/, failures.json, report.html
 //!                                └─▶ Runner elsewhere ─▶ Record lines ┘     cells/
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `axis` | a key and its values: lists and ranges |
-//! | `spec` | what is swept, from options or from a file |
-//! | `plan` | the runs in their order, the hash by which each is known, and how one is made |
-//! | `record` | what is kept of a run, as a line of text |
-//! | `store` | the records of a folder |
-//! | `dataset` | the Parquet dataset that they become |
+//! | `axis` | a key with its values: lists and ranges |
+//! | `spec` | specification of a sweep, from options or a file |
+//! | `plan` | numbering of the runs, their keys (hashes), and execution of one run |
+//! | `record` | results of a run, as a line of text |
+//! | `store` | record files of a sweep's folder |
+//! | `dataset` | Parquet dataset of the results |
 //! | `session` | a sweep in its folder, from the first run to the page |
 //!
-//! A sweep keeps the numbers of runs, not their packets; `airpace sim` makes one of its runs again with all tables.
+//! A sweep keeps the metrics of its runs, but not the packets. `airpace sim` can repeat one of its runs with all tables.
 
 mod axis;
 mod dataset;

@@ -1,31 +1,32 @@
-//! The events of a run as Parquet tables: one row is one event, and every column names its unit.
+//! Parquet tables of a run's events: each row is one event, and every column names its unit.
 //!
-//! Rows are collected in column buffers and written as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory
-//! does not grow with the run. The same events give the same bytes. A table gets its name only when it is complete.
+//! Rows are collected in column buffers and written as row groups of at most [`ROWS_PER_GROUP`] rows, so that memory does
+//! not grow with the run. The same events give the same bytes. A file is moved to its final name only when it is
+//! complete.
 //!
-//! | table | one row is | columns |
+//! | table | one row per | columns |
 //! | --- | --- | --- |
-//! | `packets` | the end of a data packet's journey | [`packets`] |
-//! | `acks` | an acknowledgement as the sender processed it | [`acks`] |
-//! | `losses` | packets that their sender declared lost | [`losses`] |
-//! | `controller` | the state of a flow's scheme at one time | [`controller`] |
-//! | `prbs` | adjacent PRBs granted to one user in one subframe | [`prbs`] |
-//! | `capacity` | what the last hop could have carried to or from a device | [`capacity`] |
-//! | `departures` | the end of a packet's journey through an emulated network | [`departures`] |
+//! | `packets` | data packet that was delivered or lost | [`packets`] |
+//! | `acks` | acknowledgement that the sender processed | [`acks`] |
+//! | `losses` | loss declaration by a sender | [`losses`] |
+//! | `controller` | sample of the state of a flow's scheme | [`controller`] |
+//! | `prbs` | range of adjacent PRBs granted to one user in one subframe | [`prbs`] |
+//! | `capacity` | sample of the last hop's capacity to or from a device | [`capacity`] |
+//! | `departures` | packet that was delivered or dropped by an emulated network | [`departures`] |
 //!
-//! A simulated run has all tables but the last. An emulated run has `departures`, `prbs` and `capacity`.
+//! A simulated run has all tables except the last. An emulated run has `departures`, `prbs` and `capacity`.
 //!
 //! Folders are hive partitions (`packets/scenario=competitor/scheme=pbe/seed=1/part.parquet`), so that
 //! `pandas.read_parquet("RUN/packets")` and `polars.read_parquet("RUN/packets")` give one table with the columns
 //! `scenario`, `scheme` and `seed`.
 //!
-//! A run that was compared with virtual time has one more, [`agreement`], which is a file of its own.
+//! A run that was compared with virtual time has a further table, [`agreement`], in a separate file.
 //!
-//! A caller that wants no files has the same tables in [`memory`].
+//! A caller that does not want files can keep the same tables in [`memory`].
 //!
-//! Tables outside of run folders: [`flows`] has the numbers of a summary; [`kpis`] has
-//! what a modem told; [`decoded`] has what was decoded from radio samples. [`ParquetFile`] is for tables whose
-//! columns the caller defines.
+//! Tables outside of run folders: [`flows`] contains the metrics of a summary, [`kpis`] the samples from a modem's log,
+//! and [`decoded`] the messages that were decoded from radio samples. [`ParquetFile`] is for tables with columns that the
+//! caller defines.
 
 pub mod acks;
 pub mod agreement;
@@ -64,10 +65,10 @@ pub use file::ParquetFile;
 use file::Table;
 pub use memory::Memory;
 
-/// The number of rows after which a row group is written. They take a few megabytes of memory per table.
+/// Number of rows at which a row group is written. They take a few megabytes of memory per table.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
 
-/// Every table's name, which is also the name of its folder.
+/// Names of all tables, which are also the names of their folders.
 pub const TABLES: [&str; 7] = ["packets", "acks", "losses", "controller", "prbs", "capacity", "departures"];
 
 /// The tables of one simulated run, open for writing.
@@ -84,11 +85,11 @@ pub struct Tables {
 impl Tables {
     /// Opens the tables of a run below the run folder `root`.
     ///
-    /// `inspected` lists the names of all values that schemes may show, each a column of `controller`; tables of
-    /// several runs agree on their columns if they are given the same list.
+    /// `inspected` lists the names of all values that schemes may report. Each is a column of `controller`. Tables of
+    /// several runs have equal columns if they get the same list.
     ///
     /// # Errors
-    /// A folder or file that cannot be made.
+    /// A folder or file cannot be created.
     pub fn create(root: &Path, facts: &RunFacts, inspected: &[String]) -> Result<Tables, EvalError> {
         let part = |table| partition(root, table, facts).join("part.parquet");
         Ok(Tables {
@@ -105,7 +106,8 @@ impl Tables {
         })
     }
 
-    /// The tables of a run in `memory`, which keeps those that it wants. `inspected` is as in [`Tables::create`].
+    /// The tables of a run in `memory`, which keeps only the tables that it wants. `inspected` is as in
+    /// [`Tables::create`].
     pub fn in_memory(memory: &Memory, facts: &RunFacts, inspected: &[String]) -> Tables {
         let part = |table| memory.part(table, facts);
         let controllers = controller::WideRows::of(&facts.flows, inspected);
@@ -120,7 +122,7 @@ impl Tables {
         }
     }
 
-    /// Takes one event. A failure to write is kept for [`Tables::finish`]; later events are then not written.
+    /// Records one event. The first write error is stored for [`Tables::finish`], and later events are ignored.
     pub fn record(&mut self, event: &Event<'_>) {
         if self.failure.is_some() {
             return;
@@ -141,10 +143,10 @@ impl Tables {
         self.failure = written.err();
     }
 
-    /// Writes the remaining rows and gives the files their names.
+    /// Writes the remaining rows and moves the files to their final names.
     ///
     /// # Errors
-    /// The first failure since [`Tables::create`].
+    /// The first write error since [`Tables::create`].
     pub fn finish(self) -> Result<(), EvalError> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -169,7 +171,7 @@ impl EmulatedTables {
     /// Opens the tables below the run folder `root`.
     ///
     /// # Errors
-    /// A folder or file that cannot be made.
+    /// A folder or file cannot be created.
     pub(crate) fn create(root: &Path, facts: &RunFacts) -> Result<EmulatedTables, EvalError> {
         let part = |table| partition(root, table, facts).join("part.parquet");
         Ok(EmulatedTables {
@@ -179,12 +181,12 @@ impl EmulatedTables {
         })
     }
 
-    /// Takes a departure and the names of its connection.
+    /// Records a departure, with the texts of its connection.
     pub(crate) fn depart(&mut self, departure: &Departure, spelled: &Spelled) -> Result<(), EvalError> {
         departures::push(&mut self.departures, departure, spelled)
     }
 
-    /// Takes an event of the last hop. Other events have no table.
+    /// Records an event of the last hop. Other events have no table.
     pub(crate) fn record(&mut self, event: &Event<'_>) -> Result<(), EvalError> {
         match event {
             Event::Subframe(subframe) => self.prbs.push(subframe),
@@ -193,10 +195,10 @@ impl EmulatedTables {
         }
     }
 
-    /// Writes the remaining rows and gives the files their names.
+    /// Writes the remaining rows and moves the files to their final names.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub(crate) fn finish(self) -> Result<(), EvalError> {
         self.departures.finish()?;
         self.prbs.finish()?;
@@ -204,7 +206,8 @@ impl EmulatedTables {
     }
 }
 
-/// The columns that a table has in every run, with their types. A `controller` of runs has more, one per named value.
+/// The columns that a table has in every run, with their types. `controller` has further columns, one per value of the
+/// schemes.
 fn fields(table: &str) -> Vec<Field> {
     match table {
         "packets" => packets::Rows::default().fields(),
@@ -218,8 +221,8 @@ fn fields(table: &str) -> Vec<Field> {
     }
 }
 
-/// Whether the table `controller` has a column of this name in every run, so that a scheme cannot call a value of its own
-/// by it.
+/// Whether the table `controller` has a column with this name in every run. A scheme cannot use such a name for its own
+/// value.
 pub fn is_controller_column(name: &str) -> bool {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
     let all = || {
@@ -230,7 +233,7 @@ pub fn is_controller_column(name: &str) -> bool {
     NAMES.get_or_init(all).contains(name)
 }
 
-/// The folder of a run's `table`, below the run folder.
+/// Folder of a run's table.
 pub fn partition(root: &Path, table: &str, facts: &RunFacts) -> PathBuf {
     root.join(table)
         .join(format!("scenario={}", percent_encoded(&facts.scenario)))
@@ -238,8 +241,8 @@ pub fn partition(root: &Path, table: &str, facts: &RunFacts) -> PathBuf {
         .join(format!("seed={}", facts.seed))
 }
 
-/// `text` with every byte except unreserved ones as `%XX`. That is safe in paths, and readers of hive partitions decode
-/// it.
+/// Percent-encodes every byte of `text` except unreserved ones. The result is safe in paths, and readers of hive
+/// partitions decode it.
 ///
 /// Source: RFC 3986 §2.1
 pub fn percent_encoded(text: &str) -> String {
@@ -255,22 +258,22 @@ pub fn percent_encoded(text: &str) -> String {
     encoded
 }
 
-/// An instant in milliseconds, rounded once.
+/// A time in milliseconds, rounded only once.
 fn millis(time: airpace_core::Time) -> f64 {
     time.as_nanos() as f64 / 1e6
 }
 
-/// A span in milliseconds, rounded once.
+/// A duration in milliseconds, rounded only once.
 fn span_millis(span: std::time::Duration) -> f32 {
     (nanos(span) as f64 / 1e6) as f32
 }
 
-/// A span in nanoseconds. The type holds up to 584 years, which no run comes near.
+/// A duration in nanoseconds. The type can hold 584 years, which no run reaches.
 fn nanos(span: std::time::Duration) -> u64 {
     span.as_secs() * 1_000_000_000 + u64::from(span.subsec_nanos())
 }
 
-/// A count, or the largest value of its column if the count does not fit.
+/// A count, limited to the maximum of its column.
 fn fit(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,15 @@
-//! Work that is shared among threads.
+//! Distribution of work over threads.
 
 use std::io;
 use std::thread::Builder;
 
-/// Calls `work` on this thread and on up to `count - 1` others, until all calls return. Each call takes its share from what
-/// is left, so that all work is done even if the system gives no further thread: fewer threads then do it.
+/// Calls `work` on this thread and on up to `count - 1` further threads, and waits until all calls have returned. Each
+/// call takes items from the remaining work. If the system provides fewer threads, these threads complete all the work.
 pub(crate) fn share(count: usize, work: &(impl Fn() + Sync)) {
     share_by(count, work, Ok);
 }
 
-/// The same, where `admit` may refuse a thread as the system does.
+/// Like [`share`], with `admit` as a hook that can refuse a thread, as the system can.
 fn share_by(count: usize, work: &(impl Fn() + Sync), mut admit: impl FnMut(Builder) -> io::Result<Builder>) {
     std::thread::scope(|scope| {
         for _ in 1..count {

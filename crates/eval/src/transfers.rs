@@ -1,15 +1,15 @@
-//! The table of transfers, as the terminal and the page show it: a row per scheme and flow, all seeds together.
+//! Table of transfers for the terminal and the page: a row per scheme and flow, over all seeds together.
 
 use crate::metrics::Transfers;
 use crate::numbers;
 use crate::summary::{RunSummary, by_scheme, is_under_test};
 
-/// A column: its heading, and the value in seconds that it shows.
+/// A column: heading, and function that returns the value in seconds.
 type Column = (&'static str, fn(&Transfers) -> Option<f64>);
 
-/// The columns behind the counts of transfers.
+/// The columns after the counts of transfers.
 ///
-/// Chosen: what MORC's Fig. 4 lists, and the 95th percentile.
+/// Chosen: the quantities of MORC's Fig. 4, and the 95th percentile.
 pub static COLUMNS: [Column; 8] = [
     ("start-up p50", |all| all.start_up_s.p50),
     ("start-up p95", |all| all.start_up_s.p95),
@@ -21,21 +21,21 @@ pub static COLUMNS: [Column; 8] = [
     ("sigma", |all| all.completion_s.sigma),
 ];
 
-/// A row.
+/// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The scheme under test.
     pub scheme: String,
-    /// The flow.
+    /// Name of the flow.
     pub flow: String,
-    /// The scheme that it ran, if that is its own and not the one under test.
+    /// The flow's own scheme, if the flow does not run the scheme under test.
     pub own_scheme: Option<String>,
-    /// Its transfers in all runs.
+    /// Transfers of the flow in all runs.
     pub transfers: Transfers,
 }
 
 impl Row {
-    /// How many arrived of those that were due.
+    /// Number of completed transfers, of the transfers that were due.
     pub fn complete_text(&self) -> String {
         format!("{} of {}", self.transfers.complete, self.transfers.due)
     }
@@ -46,7 +46,7 @@ impl Row {
     }
 }
 
-/// The rows of one scenario's runs; none where no flow has transfers. The transfers of all seeds are one sample.
+/// The rows of one scenario's runs; empty if no flow has transfers. The transfers of all seeds are one sample.
 pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (scheme, its) in by_scheme(runs) {
@@ -60,7 +60,7 @@ pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
     rows
 }
 
-/// Seconds with three decimals; a dash where there is no time.
+/// Formats seconds with three decimals; a dash for `None`.
 fn seconds(time: Option<f64>) -> String {
     time.map_or_else(|| "–".to_owned(), |time| numbers::text(time, 3))
 }

@@ -1,53 +1,52 @@
-//! A scheme over a real transport beside the same scheme in the simulator: how far they are apart, and whether they agree.
+//! Comparison of a scheme over a real transport with the same scheme in the simulator.
 //!
-//! A run over a transport stands in a summary as `SCHEME over TRANSPORT`, with the numbers that a simulated run has.
+//! In a summary, a run over a transport has the scheme name `SCHEME over TRANSPORT` and the metrics of a simulated run.
 //!
-//! The simulator itself gives a flow another throughput with another seed, or when it begins a fraction of a millisecond
-//! later. [`Spread`] is how far such runs lie apart, so that a difference can be told from chance.
+//! In the simulator, the throughput of a flow depends on the seed, and on shifts of the flow's start by fractions of a
+//! millisecond. [`Spread`] is the range of results over such runs. It distinguishes a systematic difference from chance.
 
 use serde::Serialize;
 
 use crate::FlowSummary;
 use crate::summary::{RunSummary, Summary};
 
-/// How far apart throughputs may be, as a part of the simulator's.
+/// Maximum difference of throughputs that agree, relative to the simulator's throughput.
 pub const THROUGHPUT: f64 = 0.03;
 
-/// As [`THROUGHPUT`], for flows of the kernel's TCP, which are programs of their own.
+/// Like [`THROUGHPUT`], for flows of the kernel's TCP, which is an independent implementation.
 pub const THROUGHPUT_KERNEL: f64 = 0.05;
 
-/// The transport of flows of the kernel's TCP.
+/// Name of the kernel's TCP as a transport.
 pub const KERNEL: &str = "kernel";
 
-/// How far apart mean one-way delays may be, in ms or as a part of the simulator's, whichever is more.
+/// Maximum difference of mean one-way delays that agree (ms). The larger of this bound and [`DELAY`] applies.
 pub const DELAY_MS: f64 = 5.0;
-/// As [`DELAY_MS`].
+/// Maximum difference of mean one-way delays that agree, relative to the simulator's delay.
 pub const DELAY: f64 = 0.10;
 
-/// What results call a scheme over a transport.
+/// Scheme name in the results for a scheme over a transport.
 pub fn label(scheme: &str, transport: &str) -> String {
     format!("{scheme} over {transport}")
 }
 
-/// The scheme and the transport of such a label; `None` for a simulated run.
+/// Splits such a name into scheme and transport; `None` for a simulated run.
 pub fn parts(label: &str) -> Option<(&str, &str)> {
     label.rsplit_once(" over ")
 }
 
-/// Between what numbers a flow's results lie in several runs of the simulator that differ in their seed and by fractions of
-/// a millisecond.
+/// Range of a flow's results over several simulated runs that differ in seed and by fractions of a millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// How many runs these are.
+    /// Number of runs.
     pub runs: usize,
-    /// The least and the greatest throughput, in Mbit/s.
+    /// Minimum and maximum throughput, in Mbit/s.
     pub throughput_mbps: [f64; 2],
-    /// The least and the greatest mean one-way delay, in ms; `None` where a run delivered no packet.
+    /// Minimum and maximum of the mean one-way delay, in ms; `None` if any run delivered no packet.
     pub one_way_delay_ms: Option<[f64; 2]>,
 }
 
 impl Spread {
-    /// The spread of these runs of a flow; `None` of no run.
+    /// The range of results over `flows`; `None` if there are no flows.
     fn of<'a>(flows: impl Iterator<Item = &'a FlowSummary> + Clone) -> Option<Spread> {
         let range = |values: &mut dyn Iterator<Item = f64>| {
             values.fold(None, |range: Option<[f64; 2]>, value| {
@@ -64,21 +63,21 @@ impl Spread {
     }
 }
 
-/// What the comparison says of a flow.
+/// Verdict of the comparison for one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Throughput and delay are those of the simulator's run.
+    /// Throughput and delay agree with the simulated run.
     Agrees,
-    /// They are not, but runs of the simulator itself lie as far apart.
+    /// Throughput or delay differ from the simulated run, but agree with the range of results of further simulated runs.
     WithinSpread,
-    /// They are not.
+    /// Throughput or delay differ from all simulated runs.
     Differs,
-    /// The machine did not keep up, so that nothing can be said.
+    /// The machine did not keep up, so the comparison is invalid.
     Unfit,
 }
 
-/// A flow over a transport, and in the simulator.
+/// Comparison of a flow over a transport with the same flow in the simulator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beside {
     /// The scheme under test.
@@ -95,11 +94,11 @@ pub struct Beside {
     pub throughput_agrees: bool,
     /// Whether the delays agree.
     pub delay_agrees: bool,
-    /// How far apart runs of the simulator are; `None` if there was one only.
+    /// Range of results of the simulated runs; `None` if there was only one run.
     pub spread: Option<Spread>,
-    /// Why nothing can be said: what the machine did not keep up with.
+    /// Reasons why the comparison is invalid: where the machine did not keep up. Empty if it is valid.
     pub unfit_because: Vec<String>,
-    /// What all this says.
+    /// Verdict from all of the above.
     pub verdict: Verdict,
 }
 
@@ -113,7 +112,7 @@ impl Beside {
         };
     }
 
-    /// Whether a run of the simulator could have had this throughput, and one this delay.
+    /// Whether throughput and delay agree with some value within the range of the simulated runs.
     fn is_within_spread(&self) -> bool {
         let Some(spread) = self.spread else { return false };
         let nearest = |range: [f64; 2], value: f64| value.clamp(range[0], range[1]);
@@ -166,8 +165,9 @@ fn delays_agree(simulated_ms: f64, wire_ms: f64) -> bool {
     (wire_ms - simulated_ms).abs() <= DELAY_MS.max(DELAY * simulated_ms)
 }
 
-/// Every flow of every run over a transport beside the simulated run of the same scenario, scheme and seed. `unfit` says of
-/// runs by their label why nothing can be said of them. `more` are further runs of the simulator, which show the spread.
+/// Compares every flow of every run over a transport with the simulated run of the same scenario, scheme and seed.
+/// `unfit` lists the runs, by scheme name, whose comparison is invalid, with the reasons. `more` contains further
+/// simulated runs, from which the [`Spread`] is computed.
 pub fn beside(summary: &Summary, unfit: &[(String, Vec<String>)], more: &Summary) -> Vec<Beside> {
     let mut all = vec![];
     for wire in &summary.runs {

@@ -1,4 +1,4 @@
-//! An emulated run's folder and page: what the page holds, and that it is made from the folder alone.
+//! Run folder and page of an emulated run: contents of the page, which is made from the folder alone.
 
 #[allow(dead_code, reason = "other tests simulate")]
 mod common;
@@ -19,7 +19,7 @@ fn data_of(page: &str) -> Value {
 fn the_page_begins_with_what_ran_behind_what() {
     let folder = Temporary::new("emulated-page");
     let finished = emulate(EMULATED, &folder.0, |_| ());
-    // To look at it: AIRPACE_KEEP_REPORT=/tmp/street cargo test -p airpace-eval --test emulated
+    // To view the page: AIRPACE_KEEP_REPORT=/tmp/street cargo test -p airpace-eval --test emulated
     if let Some(keep) = std::env::var_os("AIRPACE_KEEP_REPORT") {
         emulate(EMULATED, std::path::Path::new(&keep), |_| ());
     }

@@ -1,4 +1,4 @@
-//! Run folders: the same command makes the same bytes, and a folder that is not complete says so.
+//! Run folders: the same command produces the same bytes, and an incomplete folder is marked as incomplete.
 
 mod common;
 
@@ -165,13 +165,13 @@ fn what_others_put_into_a_run_s_folders_stops_the_next_run_and_stays() {
         fs::remove_file(&path).unwrap();
         let _ = fs::remove_dir(path.parent().unwrap());
     }
-    // A folder that is a link leads to somebody else's files.
+    // A folder that is a link may lead to files that are not the run's.
     fs::rename(folder.0.join("capacity"), victim.0.join("of-the-run")).unwrap();
     std::os::unix::fs::symlink(&victim.0, folder.0.join("capacity")).unwrap();
     assert!(again().unwrap_err().to_string().contains("capacity"));
     fs::remove_file(folder.0.join("capacity")).unwrap();
-    // A run that was killed leaves files that have no final name yet. They are its own and are removed, and so is a
-    // link in place of a file.
+    // A run that was killed leaves temporary files. They belong to the run and are removed, and so is a link in place of
+    // a file.
     fs::write(folder.0.join("packets/scenario=story/scheme=bbr/seed=1/.part.parquet.a1B2c3.part"), "")
         .unwrap();
     fs::remove_file(folder.0.join("summary.json")).unwrap();

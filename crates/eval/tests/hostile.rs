@@ -1,4 +1,4 @@
-//! What must hold for any run folder, tested with random bytes. The same function is a fuzz target of `fuzz/`.
+//! Invariants of any run folder, tested with random bytes. The same function is a fuzz target of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

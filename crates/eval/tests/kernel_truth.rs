@@ -1,7 +1,7 @@
-//! Our Reno, CUBIC and BBR compared with Linux's, over recorded links with a deep drop-tail queue.
+//! Comparison of Airpace's Reno, CUBIC and BBR with Linux's, over recorded links with a deep drop-tail queue.
 //!
-//! `src/kernel_truth/linux-6.18.csv` has what the kernel did, one line per run of 60 s. `docs/kernel-truth.md` says how it
-//! was measured. If behaviour changes on purpose, `AIRPACE_UPDATE=1` writes that page anew.
+//! `src/kernel_truth/linux-6.18.csv` contains the kernel's metrics, one line per run of 60 s. `docs/kernel-truth.md`
+//! describes the measurement. After an intended change of behaviour, `AIRPACE_UPDATE=1` rewrites this page.
 
 use std::path::Path;
 

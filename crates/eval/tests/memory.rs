@@ -1,4 +1,4 @@
-//! Tables in memory are those of a run folder.
+//! Tables in memory are equal to the tables of a run folder.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +9,7 @@ use airpace_sim::Scenario;
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
 
-/// A phone behind a narrow queue, and a cell whose grants make a table of their own.
+/// A phone behind a narrow queue, and a cell, whose grants fill the table `prbs`.
 const STORY: &str = r#"
 name = "story"
 about = "A phone in a narrow cell"
@@ -50,7 +50,7 @@ fn whole(table: &Batches) -> RecordBatch {
     concat_batches(&table.schema, &table.batches).expect("all batches have the table's columns")
 }
 
-/// What a simulated run has.
+/// Names of the tables of a simulated run.
 fn simulated() -> Vec<&'static str> {
     TABLES.into_iter().filter(|table| *table != "departures").collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of the report: it is complete and self-contained, and the same each time it is made.
+//! Tests of the report: it is complete, self-contained, and reproducible.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn a_page_is_made_from_the_folder_alone_and_always_the_same() {
     story(Some(&folder.0), &[1, 2, 3], 2).run_with(&simulate, &patient).unwrap();
     let path = report::write(&folder.0).unwrap();
     let first = fs::read(&path).unwrap();
-    // To look at it: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
+    // To view the page: AIRPACE_KEEP_REPORT=/tmp/story cargo test -p airpace-eval --test report
     if let Some(keep) = std::env::var_os("AIRPACE_KEEP_REPORT") {
         fs::create_dir_all(&keep).unwrap();
         fs::write(std::path::Path::new(&keep).join("report.html"), &first).unwrap();
@@ -180,7 +180,8 @@ fn every_figure_has_its_numbers() {
     assert_eq!(granted["device"], 0);
     let mbit: f64 =
         granted["new_mbps"].as_array().unwrap().iter().map(|mbps| mbps.as_f64().unwrap() * 0.1).sum();
-    // Blocks have headers and padding beside the packets, and the last ones carry what arrives after the end.
+    // Transport blocks contain headers and padding in addition to packets, and the last ones carry packets that arrive
+    // after the end.
     let delivered = measured * 6.0;
     assert!((1.0..1.25).contains(&(mbit / delivered)), "{mbit} Mbit granted, {delivered} delivered");
     let start = cell["map"]["start_ms"].as_f64().unwrap();
@@ -192,11 +193,11 @@ fn every_figure_has_its_numbers() {
     assert_eq!(scenario["expectations"].as_array().unwrap().len(), 2);
 }
 
-/// Gives each grant of a device a second block as large as the first. Every third grant sends its first block again.
+/// Adds a second block of the same size to each grant of a device. Every third grant retransmits its first block.
 struct TwoBlocks<'a> {
     to: &'a mut dyn Recorder,
     grants: u64,
-    /// Bits of new blocks of device 0, and of its repeated blocks.
+    /// Bits of new blocks of device 0, and bits of its retransmitted blocks.
     bits: &'a [AtomicU64; 2],
 }
 
@@ -218,7 +219,7 @@ impl Recorder for TwoBlocks<'_> {
     }
 }
 
-/// Rewrites the table of a run's only part without this column.
+/// Rewrites the table of the only run without this column.
 fn remove_column(table: &Path, column: &str) {
     let is_part = |path: &Path| path.extension().is_some_and(|name| name == "parquet");
     let (part, _) = contents(table).into_iter().find(|(path, _)| is_part(path)).expect("a part");
@@ -267,7 +268,7 @@ fn a_grant_with_a_new_and_a_repeated_block_counts_in_both_parts_of_the_granted_b
 
     remove_column(&folder.0.join("prbs"), "new_bits");
     let (drawn_new, drawn_again, whole) = drawn();
-    // A third of the grants have a new block of the same size as the repeated one.
+    // In a third of the grants, a new block has the same size as the retransmitted block.
     assert!(is_near(drawn_new, new - again) && is_near(drawn_again, 2.0 * again), "{drawn_new}");
     assert_eq!(whole, true, "the page says that an older table does not tell the blocks of a grant apart");
 }

@@ -1,4 +1,4 @@
-//! Runs over a real transport stand beside simulated ones in one folder: same numbers, one page, a verdict on both.
+//! Runs over a real transport and simulated runs in one folder: same metrics, one page, and a verdict on their agreement.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,7 +8,7 @@ use airpace_eval::{Choice, Matrix, Outcome, Summary, report};
 use airpace_event::{Arrived, Event, Recorder};
 use airpace_sim::{Progress as Clock, Scenario, SchemeSpec};
 
-/// A recorder that passes packets on, each of them `late_ms` later, and only `kept` of 100.
+/// A recorder that forwards packets with a delay of `late_ms`, and only `kept` of 100 packets.
 struct Elsewhere<'a> {
     to: &'a mut dyn Recorder,
     late_ms: u64,
@@ -27,7 +27,7 @@ impl Recorder for Elsewhere<'_> {
     }
 }
 
-/// Two phones, one of which pauses, behind a link.
+/// Two phones behind a link. One phone pauses.
 const STORY: &str = r#"
 name = "story"
 about = "Two phones share a link; the second pauses"
@@ -50,7 +50,7 @@ on_s = 2
 off_s = 1
 "#;
 
-/// The story under `reno`, and "over the wire", where this many packets of 100 arrive, so much later.
+/// The story under `reno` in the simulator, and over a transport that delivers `kept` of 100 packets `late_ms` later.
 fn played(out: Option<&Path>, kept: u64, late_ms: u64) -> Outcome {
     let reno = SchemeSpec::parse("reno").unwrap();
     let over = reno.labelled(label("reno", "quic"));
@@ -84,7 +84,7 @@ fn played(out: Option<&Path>, kept: u64, late_ms: u64) -> Outcome {
     matrix.run_with(&simulate, &|_| ControlFlow::Continue(())).unwrap()
 }
 
-/// No further runs of the simulator.
+/// No further simulated runs.
 fn none() -> Summary {
     Summary { runs: vec![], expectations: vec![], not_judged: vec![] }
 }
@@ -109,7 +109,7 @@ fn what_is_the_same_agrees_and_what_is_not_differs_in_what_differs() {
 
 #[test]
 fn a_difference_that_the_simulator_has_with_itself_is_told_from_one_that_it_has_not() {
-    // The simulator's further runs lose as much as this, and are as late as this.
+    // The further simulated runs have this loss and this delay.
     let verdict = |more: &[(u64, u64)], (kept, late_ms)| {
         let mut further = none();
         for (kept, late_ms) in more {

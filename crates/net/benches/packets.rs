@@ -1,5 +1,5 @@
-//! What a data packet costs either transport, in processor time: sender and receiver with encryption, ACKs, pacing and
-//! the stream's copies, without the kernel. A flow of 1 Gbit/s over 5 ms in virtual time.
+//! CPU time per data packet of both transports: sender and receiver with encryption, ACKs, pacing and the stream's copies,
+//! but without the kernel. The flow runs at 1 Gbit/s over a one-way delay of 5 ms in virtual time.
 //!
 //! `cargo bench -p airpace-net --bench packets`
 
@@ -17,10 +17,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const DELAY: Duration = Duration::from_millis(5);
 const SCHEME: &str = "cbr:rate_mbps=1000";
-/// Bytes that the application writes or reads at once.
+/// Maximum number of bytes that the application writes or reads at once.
 const CHUNK: usize = 64 << 10;
 
-/// One side, and its connection once it is there.
+/// An endpoint and its connection, once it exists.
 struct Side<E> {
     endpoint: E,
     id: Option<ConnectionId>,
@@ -28,11 +28,11 @@ struct Side<E> {
 
 struct Flow<E> {
     now: Time,
-    /// The one that sends, and the one that receives.
+    /// Sender and receiver.
     sides: [Side<E>; 2],
-    /// When datagrams come, to whom, the size of each, and their bytes.
+    /// Datagrams in flight: arrival time, index of the destination endpoint, segment size, and bytes.
     flights: VecDeque<(Time, usize, usize, Vec<u8>)>,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     room: Box<[u8]>,
 }
@@ -42,7 +42,7 @@ fn address(side: usize) -> SocketAddr {
 }
 
 impl<E: Endpoint> Flow<E> {
-    /// A flow that has been running for half a second.
+    /// Creates a flow and runs it for half a second.
     fn new(make: fn() -> E) -> Flow<E> {
         let side = || Side { endpoint: make(), id: None };
         let now = Time::from_secs(100);
@@ -61,7 +61,7 @@ impl<E: Endpoint> Flow<E> {
         flow
     }
 
-    /// Data packets that have arrived.
+    /// Number of received packets.
     fn received(&mut self) -> u64 {
         let Side { endpoint, id } = &mut self.sides[1];
         let connection = id.and_then(|id| endpoint.connection(id));
@@ -126,7 +126,7 @@ impl<E: Endpoint> Flow<E> {
         }
     }
 
-    /// How long so many packets take.
+    /// Wall-clock time for transferring this many packets.
     fn packets(&mut self, count: u64) -> Duration {
         let (until, begin) = (self.received() + count, Instant::now());
         while self.received() < until {

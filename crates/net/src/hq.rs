@@ -1,21 +1,22 @@
-//! `hq-interop`: HTTP/0.9 over QUIC, which every QUIC stack's interoperability program speaks. So other stacks fetch
-//! from us, and we from them.
+//! `hq-interop`: HTTP/0.9 over QUIC, which the interoperability program of every QUIC implementation supports. It lets
+//! other implementations fetch files from Airpace and Airpace from them.
 //!
-//! Each request is a stream of its own: `GET /path`, CR, LF, and the stream's end. The answer is the file's bytes, and
-//! the end. There are no headers: neither the length nor the reason of a refusal is told. A refused stream is reset.
+//! Each request uses its own stream: `GET /path`, CR, LF, and the end of the stream. The response is the file's content and
+//! the end of the stream. There are no headers, so neither the length nor the reason of a refusal is transmitted. The
+//! server resets the stream of a refused request.
 //!
 //! Source: RFC 1945 §4.1 (Simple-Request, Simple-Response)
 //!
-//! Differs: `hq-interop` is a custom of those programs and was never written down as a standard. That a stream is reset,
-//! instead of ending with a page of words, is what we chose: a fetcher can tell it from a file.
+//! Differs: `hq-interop` is a convention of those programs and not a written standard. Resetting a stream instead of
+//! sending an error page is a choice of this implementation: the client can then distinguish a refusal from a file.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | [`request`] | the line that asks for a file |
+//! | [`request`] | the request line |
 //! | [`url`] | `https://host:port/path` |
-//! | [`identity`] | certificates and keys in files, and whom to trust |
-//! | [`server`] | the app that serves the files of a folder |
-//! | [`client`] | the app that fetches files |
+//! | [`identity`] | certificate and key files, and trust in servers |
+//! | [`server`] | application that serves the files of a folder |
+//! | [`client`] | application that fetches files |
 
 pub mod client;
 pub mod identity;
@@ -33,15 +34,15 @@ use crate::key;
 use crate::quic::{Config, HQ_INTEROP, Identity, Retry, Trust};
 use crate::transport::MSS;
 
-/// A server's connections may keep so many bytes, all together, until they are acknowledged.
+/// Maximum number of unacknowledged bytes of all connections of a server together.
 ///
-/// Chosen: with ten connections each can fill 1 Gbit/s over 100 ms; a small machine has as much.
+/// Chosen: with ten connections, each can fill 1 Gbit/s at an RTT of 100 ms; a small machine has this much memory.
 pub const MOST_HELD: u64 = 256 << 20;
 
-/// What an endpoint is made from that serves files.
+/// Configuration of an endpoint that serves files.
 ///
-/// Chosen: as many connections as hold [`MOST_HELD`] with 256 kB each, and no more credit than requests need. Silence
-/// ends a connection after 30 s: a client that waits for nothing need not be kept.
+/// Chosen: the number of connections at which each has 256 kB of [`MOST_HELD`], and only as much flow-control credit as
+/// requests need. A connection ends after 30 s of silence: an idle client need not be kept.
 pub fn serving(identity: Identity, retry: Retry) -> Config {
     Config {
         alpns: vec![HQ_INTEROP.to_vec()],
@@ -55,7 +56,7 @@ pub fn serving(identity: Identity, retry: Retry) -> Config {
     }
 }
 
-/// What an endpoint is made from that fetches files of `host`.
+/// Configuration of an endpoint that fetches files from `host`.
 pub fn fetching(host: &str, trust: Trust) -> Config {
     Config {
         alpns: vec![HQ_INTEROP.to_vec()],
@@ -66,10 +67,10 @@ pub fn fetching(host: &str, trust: Trust) -> Config {
     }
 }
 
-/// The controller of a scheme, for bytes that go to a stack that is not ours.
+/// Builds the controller of a scheme for sending to another QUIC implementation.
 ///
 /// # Errors
-/// The scheme needs what such a connection does not give, in a sentence.
+/// A sentence: the scheme needs a receiver part or information that such a connection lacks.
 pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, String> {
     let rng = Streams::new(u64::from_be_bytes(key::random::<8>()?)).stream("scheme");
     let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| error.to_string())?;

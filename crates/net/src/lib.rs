@@ -1,32 +1,33 @@
-//! The wall clock: transfers over QUIC and UDP in which the very controllers of the simulator decide.
+//! Real-time transport: transfers over QUIC and UDP that run the same congestion controllers as the simulator.
 //!
 //! ```text
 //!            ┌──────────────── turn: one thread ────────────────┐
 //!  socket ──▶│ Endpoint (QUIC or UDP): connections ◀──▶ an App  │──▶ files
-//!  socket ◀──│    controller + pacer · receiver half            │
+//!  socket ◀──│    controller + pacer · receiver part            │
 //!            └───────────────────▲──────────────────────────────┘
 //!                                │ radio reports
 //! ```
 //!
-//! Endpoints and what runs over them are machines without sockets and clocks: datagrams and instants in, datagrams
-//! out, next deadline. So tests turn two of them in virtual time, with any loss, and bytes of strangers can be fuzzed.
+//! Endpoints and applications are state machines without sockets or clocks: inputs are datagrams and the current time,
+//! outputs are datagrams and the next deadline. Tests therefore run two of them in virtual time with any loss pattern, and
+//! fuzz tests feed them arbitrary bytes.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | [`transport`] | the contract of both transports |
+//! | [`transport`] | interface of both transports |
 //! | [`udp`] | the papers' prototype on UDP |
 //! | [`quic`] | the transport over QUIC |
 //! | [`both`] | both transports on one port |
-//! | [`app`] | the contract of what runs over them |
+//! | [`app`] | interface of the applications above a transport |
 //! | [`transfer`] | files and streams between two machines |
-//! | [`hq`] | files over `hq-interop`, with other people's stacks |
+//! | [`hq`] | files over `hq-interop`, compatible with other QUIC implementations |
 //! | [`bulk`] | measured flows |
-//! | [`proxy`] | a proxy that splits TCP |
-//! | [`key`] | the secret that both ends share |
-//! | [`qlog`] | logs of QUIC connections for viewers |
-//! | [`turn`] | the turning thread: socket, endpoint, app, deadlines |
-//! | [`radio`] | where radio reports of a live flow come from |
-//! | [`socket`] | a UDP socket: groups of datagrams, when they came, marks and addresses |
+//! | [`proxy`] | TCP-splitting proxy |
+//! | [`key`] | pre-shared key of both endpoints |
+//! | [`qlog`] | qlog files of QUIC connections for viewers |
+//! | [`turn`] | event loop thread: socket, endpoint, application, deadlines |
+//! | [`radio`] | sources of radio reports for a live flow |
+//! | [`socket`] | UDP socket: batches of datagrams, receive times, ECN marks and addresses |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

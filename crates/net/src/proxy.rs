@@ -1,12 +1,12 @@
-//! A proxy that splits TCP: what a server sends ends here, and a second connection carries it on to the client by another
-//! congestion control. Neither end has to change.
+//! TCP-splitting proxy: terminates the server's TCP connection and relays its data to the client over a second TCP
+//! connection with another congestion control. Neither endpoint has to change.
 //!
 //! ```text
 //! server ── server's leg ──▶ proxy ── client's leg: MORC, in the kernel ──▶ phone
 //! ```
 //!
-//! Clients ask for it (SOCKS5, HTTP CONNECT), or a router hands their connections over and both ends keep their addresses
-//! (transparent).
+//! Clients request connections by SOCKS5 or HTTP CONNECT, or a router redirects their connections to the proxy, which keeps
+//! the addresses of both endpoints (transparent mode).
 //!
 //! Source: MORC §3.2; Linux Documentation/networking/tproxy.rst
 
@@ -29,60 +29,62 @@ use tokio::sync::watch;
 use ask::{Asking, Language, Next, Refusal, Target};
 use places::{Lack, Places};
 
-/// How long a client may take to ask, and a server to answer.
+/// Maximum time for a client to send its request, and for a server to accept the connection.
 ///
-/// Chosen: two lost packets of a handshake, and a phone that has to wake up its radio.
+/// Chosen: covers two lost handshake packets and a phone whose radio must leave idle first.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often it is looked whether the proxy should end.
+/// Interval between checks of the stop flag. Also the pause after a failed `accept`, and the last wait after connections
+/// are cut.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long connections may go on when the proxy has been asked to end.
+/// Maximum time that connections may continue after the proxy was asked to stop.
 ///
-/// Chosen: what a page takes. Ctrl-C a second time waits no longer.
+/// Chosen: enough to load a web page. A second Ctrl-C stops without this wait.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of names that are looked up at once; more wait. Each takes a thread of its own.
+/// Maximum number of concurrent name lookups; further ones wait. Each lookup occupies a thread.
 ///
-/// Chosen: a name server that answers within 50 ms gives a thousand names per second.
+/// Chosen: with a name server that answers within 50 ms, this is a thousand lookups per second.
 const MAX_LOOKUPS: usize = 50;
 
-/// How connections come.
+/// How the proxy receives connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// Clients ask, by SOCKS5 or HTTP CONNECT.
+    /// Clients request a target by SOCKS5 or HTTP CONNECT.
     Asked,
-    /// A router's rules hand connections over; both ends keep their addresses.
+    /// Firewall rules of a router redirect connections to the proxy; both endpoints keep their addresses.
     Transparent,
 }
 
-/// Makes a socket use a congestion control of the kernel's.
+/// Function that sets the congestion control of a socket to one of the kernel's.
 pub type Choose = fn(BorrowedFd<'_>, &str) -> io::Result<()>;
 
-/// A proxy.
+/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens.
+    /// Address and port to listen on.
     pub listen: SocketAddr,
-    /// How connections come.
+    /// How the proxy receives connections.
     pub door: Door,
-    /// The kernel's congestion control of what goes to clients; `None`: the default.
+    /// Kernel congestion control of the connection to the client; `None`: the kernel's default.
     pub client_leg: Option<String>,
-    /// The kernel's congestion control of what goes to servers; `None`: the default.
+    /// Kernel congestion control of the connection to the server; `None`: the kernel's default.
     pub server_leg: Option<String>,
-    /// Who may use it.
+    /// Client addresses that may use the proxy.
     pub allow: Vec<Range>,
-    /// Connections at once; more are refused. When half of them are taken, no client gets more than its share.
+    /// Maximum number of concurrent connections; more are refused. Once half of them are taken, no client gets more than
+    /// its share.
     pub most: usize,
-    /// How long a connection may carry nothing either way.
+    /// Maximum time without data in either direction, after which a connection is closed.
     pub idle: Duration,
-    /// Bytes that the kernel may hold of a server's while the client takes none; `None`: as many as it wants.
+    /// Maximum number of bytes from a server that the kernel buffers while the client accepts none; `None`: no limit.
     pub server_queue: Option<u32>,
-    /// Sets a congestion control.
+    /// Sets the congestion control of a socket.
     pub choose: Choose,
 }
 
-/// A range of addresses, as `192.0.2.0/24`.
+/// A range of IP addresses, such as `192.0.2.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     address: IpAddr,
@@ -90,16 +92,16 @@ pub struct Range {
 }
 
 impl Range {
-    /// The addresses of this machine alone.
+    /// The loopback addresses.
     pub const LOOPBACK: [Range; 2] = [
         Range { address: IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
         Range { address: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), bits: 128 },
     ];
 
-    /// Reads `ADDRESS/BITS` or `ADDRESS`.
+    /// Parses `ADDRESS/BITS` or `ADDRESS`.
     ///
     /// # Errors
-    /// A sentence about what it is not.
+    /// A sentence that shows the expected form, if the text is not such a range.
     pub fn parse(text: &str) -> Result<Range, String> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
         let wrong =
@@ -110,7 +112,7 @@ impl Range {
         if bits > most { Err(wrong()) } else { Ok(Range { address, bits }) }
     }
 
-    /// Whether an address is in it. An IPv4 address counts as such, also where it comes as one of IPv6.
+    /// Whether the range contains an address. An IPv4-mapped IPv6 address is treated as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits().into(), other.to_bits().into(), 32),
@@ -123,65 +125,65 @@ impl Range {
     }
 }
 
-/// What happened.
+/// An event of the proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
-    /// A connection is over.
+    /// A connection has ended.
     Closed(Closed),
-    /// A client did not get its connection.
+    /// A client's connection was refused.
     Refused {
-        /// Who it was.
+        /// Address of the client.
         client: SocketAddr,
-        /// Where it wanted to go, if it could say so.
+        /// Requested target; `None` if the request was not read that far.
         target: Option<Target>,
-        /// Why.
+        /// Reason of the refusal.
         why: String,
     },
-    /// A connection could not be taken: the machine has no more files, for one.
+    /// `accept` failed, for example because the process has no free file descriptors. The text is the error.
     Stuck(String),
 }
 
-/// What happened, and when.
+/// An event of the proxy with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// When, by the clock of the day.
+    /// Wall-clock time of the event.
     pub at: SystemTime,
-    /// What.
+    /// The event.
     pub news: News,
 }
 
 impl Told {
-    /// It happened now.
+    /// An event at the current time.
     fn now(news: News) -> Told {
         Told { at: SystemTime::now(), news }
     }
 }
 
-/// A connection that is over.
+/// Report of a connection that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
-    /// The client.
+    /// Address of the client.
     pub client: SocketAddr,
-    /// Where it went.
+    /// Target of the connection.
     pub target: Target,
     /// Bytes from the client to the server.
     pub up: u64,
     /// Bytes from the server to the client.
     pub down: u64,
-    /// How long it lasted.
+    /// Duration of the connection.
     pub lasted: Duration,
-    /// Why it ended early, if it did.
+    /// Reason why the connection ended early; `None` after a regular end.
     pub problem: Option<String>,
 }
 
-/// Numbers of the whole proxy, while it runs.
+/// Counters of the whole proxy, updated while it runs.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// Connections that were made.
+    /// Connections that were established to a server.
     pub connections: AtomicU64,
-    /// Clients that did not get one.
+    /// Clients that were refused.
     pub refused: AtomicU64,
-    /// Connections at the moment.
+    /// Clients that are being served now.
     pub active: AtomicUsize,
     /// Bytes from clients to servers.
     pub up: AtomicU64,
@@ -189,30 +191,31 @@ pub struct Totals {
     pub down: AtomicU64,
 }
 
-/// A proxy that listens.
+/// A proxy with its listening socket.
 pub struct Proxy {
     config: Arc<Config>,
     listener: std::net::TcpListener,
     local: SocketAddr,
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     config: Arc<Config>,
     local: SocketAddr,
     totals: Arc<Totals>,
-    /// Places for lookups of names, of which each client has its share.
+    /// Slots for name lookups; each client has its share of them.
     lookups: Arc<Places>,
     tell: Box<dyn Fn(Told) + Send + Sync>,
-    /// Becomes true when all connections are to be cut.
+    /// Becomes true when all remaining connections must be cut.
     cut: watch::Receiver<bool>,
 }
 
 impl Proxy {
-    /// Starts to listen.
+    /// Opens the listening socket.
     ///
     /// # Errors
-    /// One sentence: an address that is taken, a congestion control that the kernel does not have, a right that is lacking.
+    /// A sentence that states the reason: the address is in use, the kernel lacks the congestion control, or a permission
+    /// is missing.
     pub fn listen(config: Config) -> Result<Proxy, String> {
         for leg in [&config.server_leg, &config.client_leg].into_iter().flatten() {
             legs::check(config.choose, leg)?;
@@ -222,21 +225,22 @@ impl Proxy {
         Ok(Proxy { config: Arc::new(config), listener, local })
     }
 
-    /// Makes this process ignore SIGHUP, so that the end of a terminal or of a login does not end the proxy. Call it after
-    /// handlers of signals were installed, as they may include SIGHUP.
+    /// Makes this process ignore SIGHUP, so that closing the terminal or logging out does not stop the proxy. Call this
+    /// after installing signal handlers, because they may include one for SIGHUP.
     pub fn ignore_hangups() {
         crate::sys::ignore_hangups();
     }
 
-    /// Where it listens.
+    /// Address and port of the listening socket.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Carries connections until `stop` is set, and then those that are left for 10 s; after that, it cuts them.
+    /// Serves connections until `stop` is set, then lets the remaining ones continue for 10 s and cuts them after that.
+    /// Reports each event to `tell`.
     ///
     /// # Errors
-    /// A machine that gives no threads.
+    /// The machine cannot create the runtime's threads.
     pub fn run(
         self,
         stop: &AtomicBool,
@@ -284,7 +288,7 @@ impl Proxy {
                     Ok(Err(error)) => {
                         let why = format!("a connection could not be taken: {error}");
                         (shared.tell)(Told::now(News::Stuck(why)));
-                        // Files come back when other connections end.
+                        // File descriptors become free when other connections end.
                         tokio::time::sleep(LOOK).await;
                     }
                 }
@@ -292,7 +296,7 @@ impl Proxy {
             drop(listener);
             if tokio::time::timeout(DRAIN, places.all_free()).await.is_err() {
                 let _ = cut.send(true);
-                // What waits for a name or a server ends with the program.
+                // Connections that still wait for a name lookup or a server end with the process.
                 let _ = tokio::time::timeout(LOOK, places.all_free()).await;
             }
             Ok(())
@@ -301,14 +305,14 @@ impl Proxy {
 }
 
 impl Shared {
-    /// Counts and reports a client that does not get its connection.
+    /// Counts and reports a refused client.
     fn refuse(&self, client: SocketAddr, target: Option<Target>, why: String) {
         self.totals.refused.fetch_add(1, Ordering::Relaxed);
         (self.tell)(Told::now(News::Refused { client, target, why }));
     }
 }
 
-/// Why a client gets no place.
+/// Reason for refusing a client that got no slot.
 fn no_place(lack: Lack, most: usize) -> String {
     match lack {
         Lack::Full => format!("all {most} connections are taken; --connections allows more"),
@@ -316,12 +320,12 @@ fn no_place(lack: Lack, most: usize) -> String {
     }
 }
 
-/// The same address; one of IPv4 as such.
+/// Converts an IPv4-mapped IPv6 address into its IPv4 address; leaves others unchanged.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// One client, to its end.
+/// Serves one client from its request to the end of the connection.
 async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     let refuse = |target, why| shared.refuse(from, target, why);
     if !shared.config.allow.iter().any(|range| range.contains(from.ip())) {
@@ -356,7 +360,7 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
                 Some(language) => {
                     let _ = relay::say(&mut client, &ask::answer(language, Err(why))).await;
                 }
-                // As the server itself would have done.
+                // The client sees a reset, as from a server that refuses the connection.
                 None => legs::reset_when_closed(&client),
             }
             return refuse(Some(target), sentence);
@@ -385,7 +389,8 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     })));
 }
 
-/// Hears what a client wants, and what came behind that. Tells it why it does not get it.
+/// Reads a client's request and returns the protocol, the target and the bytes received after the request. A failed request
+/// gets an error reply in the client's protocol.
 async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), String> {
     let mut asking = Asking::default();
     loop {

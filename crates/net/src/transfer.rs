@@ -1,24 +1,25 @@
-//! Files and streams between two machines that know one key: `airpace recv` and `airpace send`.
+//! Transfer of files and streams between two machines with a pre-shared key: `airpace recv` and `airpace send`.
 //!
-//! Both sides prove that they know the key before anything else is said. Every file is compared by its SHA-256, gets its
-//! name when the disk has it, and is resumed after any break. Names never lead out of the receiver's folder.
+//! Both endpoints prove that they have the key before they exchange anything else. Each file is verified by its SHA-256,
+//! gets its final name once it is on disk, and is resumed after any interruption. File names cannot lead out of the
+//! receiver's folder.
 //!
 //! ```text
 //!  Client ─ Link ─ Sending ◀── Sources          Server ─ Link ─ Receiving ──▶ Store
 //!             └─ Channel: frames ═══ connection ═══ Channel ─┘
 //! ```
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
 //! | [`message`] | the protocol: frames and messages |
-//! | [`client`], [`server`] | the two sides, as [`crate::app::App`]s |
-//! | [`source`], [`store`] | what is sent, and where it goes |
-//! | [`name`] | which names are taken from the other side |
-//! | [`code`], [`keys`] | a key as text, and in files |
-//! | [`progress`] | how far a transfer is |
+//! | [`client`], [`server`] | the two endpoints, as [`crate::app::App`]s |
+//! | [`source`], [`store`] | files to send, and storage of received files |
+//! | [`name`] | validation of file names from the peer |
+//! | [`code`], [`keys`] | a key as text, and key files |
+//! | [`progress`] | progress of a transfer |
 //!
-//! A transfer that was resumed ten times has the same hash as one that was not: the sender hashes the whole file, and
-//! compares the receiver's beginning with its own before it goes on.
+//! The hash is the same whether a transfer was interrupted or not: the sender hashes the whole file, and it compares the
+//! part that the receiver already has with its own before it continues.
 
 mod channel;
 pub mod client;

@@ -1,4 +1,4 @@
-//! What must hold for any datagrams, frames of QUIC, lines of reports and orders, tested on random ones. The same
+//! Properties of the parsers of datagrams, QUIC frames, report lines and orders, tested with random bytes. The same
 //! functions are fuzz targets of `fuzz/`.
 
 #[path = "../../../fuzz/src/choices.rs"]
@@ -21,7 +21,7 @@ proptest! {
         quic::frames(&input);
     }
 
-    // Numbers of one byte: most of these are frames for a while.
+    // Bytes below 0x40 are complete one-byte variable-length integers, so that most inputs start with valid frames.
     #[test]
     fn likely_frames(input in prop::collection::vec(0_u8..0x40, 0..200)) {
         quic::frames(&input);

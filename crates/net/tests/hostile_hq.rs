@@ -1,4 +1,4 @@
-//! What must hold for any request of a stranger, tested on random ones. The same function is a fuzz target of `fuzz/`.
+//! Properties of the parser of untrusted requests, tested with random bytes. The same function is a fuzz target of `fuzz/`.
 
 #[path = "../../../fuzz/src/hq.rs"]
 mod hq;

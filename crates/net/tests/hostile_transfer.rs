@@ -1,5 +1,5 @@
-//! What must hold for any bytes that peers of a transfer send, tested on random ones. The same function is a fuzz target
-//! of `fuzz/`.
+//! Properties of the parser of a transfer peer's frames, tested with random bytes. The same function is a fuzz target of
+//! `fuzz/`.
 
 #[path = "../../../fuzz/src/transfer.rs"]
 mod transfer;
@@ -7,7 +7,7 @@ mod transfer;
 use proptest::prelude::*;
 
 proptest! {
-    /// Frames with a head that fits, so that bytes reach further than the head.
+    /// Frames with a valid header, so that the random content reaches the code behind the header check.
     #[test]
     fn frames(
         frames in prop::collection::vec((0_u8..4, "\\PC{0,60}", prop::bool::ANY), 0..8),

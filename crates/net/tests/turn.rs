@@ -1,5 +1,5 @@
-//! Stories of the turning thread, over the loopback, and of measured flows, in virtual time, with an endpoint that can
-//! do the least.
+//! Tests of the event loop thread over the loopback interface, and of measured flows in virtual time, with a minimal
+//! endpoint.
 
 #[path = "../examples/rates/plain.rs"]
 mod plain;
@@ -31,7 +31,7 @@ use airpace_rt::clock;
 use plain::Plain;
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Schemes by name, and every sample.
+/// Builds schemes by name and sends the counters of every sample to a channel.
 struct Schemes(Sender<(ConnectionId, u64, u64)>);
 
 impl Hooks for Schemes {
@@ -65,7 +65,7 @@ fn socket() -> Socket {
 
 type Done = Turned<Plain, Bulk<Schemes>>;
 
-/// Runs an app on a thread of its own.
+/// Runs an application and its endpoint on a separate thread.
 fn spawn<E, A>(
     socket: Socket,
     endpoint: E,
@@ -81,7 +81,7 @@ where
     (std::thread::spawn(|| turn.run()), control)
 }
 
-/// A listener for one flow.
+/// Starts a listener that serves one flow.
 fn serve(radios: Vec<Box<dyn Radio>>) -> (SocketAddr, JoinHandle<Done>, Receiver<(ConnectionId, u64, u64)>) {
     let socket = socket();
     let at = socket.local();
@@ -90,7 +90,7 @@ fn serve(radios: Vec<Box<dyn Radio>>) -> (SocketAddr, JoinHandle<Done>, Receiver
     (at, thread, samples)
 }
 
-/// A flow from or to a listener.
+/// Starts a flow from or to a listener.
 fn ask(at: SocketAddr, order: Order) -> (JoinHandle<Done>, Arc<Control>) {
     let mut endpoint = Plain::default();
     let id = endpoint.connect(clock::now(), at).unwrap();
@@ -154,7 +154,7 @@ fn a_thread_that_waits_for_nothing_ends_when_it_is_told() {
     assert!(thread.join().unwrap().app.outcomes.is_empty());
 }
 
-/// Says that it was woken.
+/// Application that reports each wake-up to a channel.
 struct Woken(Sender<()>);
 
 impl App for Woken {
@@ -181,7 +181,7 @@ fn a_rebound_socket_has_another_port_and_the_endpoint_knows() {
     let mut ports = vec![];
     let mut next_port = || {
         let known = ports.len();
-        // It knocks until it is let in.
+        // The endpoint repeats its handshake packet until it gets an answer.
         while ports.len() == known {
             poll(&mut [PollFd::new(&peer, PollFlags::IN)], None).unwrap();
             peer.receive(|datagram| ports.push(datagram.from.port()));
@@ -215,7 +215,7 @@ fn radio_reports_reach_the_connections() {
     let (mut program, _) = listener.accept().unwrap();
     let (client, _) =
         ask(at, order(Flow::Push, Traffic { bytes: Some(100), start_s: 3_600.0, ..Traffic::default() }));
-    // The connection is there when its first figures come.
+    // The connection exists once its first sample arrives.
     let (connection, _, reports) = samples.recv().unwrap();
     assert_eq!(reports, 0);
     let report = RadioReport {
@@ -235,7 +235,7 @@ fn radio_reports_reach_the_connections() {
     drop((client, server));
 }
 
-/// A transport whose packets look like QUIC's.
+/// The minimal transport with the QUIC fixed bit (0x40) inverted, so that its packets look like QUIC's.
 #[derive(Default)]
 struct Marked(Plain);
 
@@ -282,14 +282,14 @@ impl Endpoint for Marked {
     }
 }
 
-/// One machine in virtual time.
+/// An endpoint and its application in virtual time.
 struct Machine<'a> {
     at: SocketAddr,
     endpoint: &'a mut dyn Endpoint,
     app: &'a mut dyn App,
 }
 
-/// Carries datagrams between machines until all apps are done. `mangle` sees each datagram on its way.
+/// Exchanges datagrams between machines until all applications are done. `mangle` can modify each datagram.
 fn carry(machines: &mut [Machine<'_>], mut mangle: impl FnMut(&mut [u8])) {
     let mut now = Time::from_secs(5);
     while !machines.iter().all(|machine| machine.app.is_done()) {
@@ -356,7 +356,7 @@ fn both_transports_run_on_one_port() {
     assert!(server.connection(id).is_some());
 }
 
-/// A measurement that tells when it is done.
+/// Wrapper of an application that publishes whether it is done.
 struct Telling<A> {
     inner: A,
     is_done: Arc<AtomicBool>,
@@ -386,7 +386,7 @@ impl<A: App> App for Telling<A> {
     }
 }
 
-/// An endpoint whose first datagrams after its app was done are lost.
+/// Endpoint that loses the next `loses` transmissions after its application is done.
 struct CutOff<E> {
     inner: E,
     is_done: Arc<AtomicBool>,
@@ -456,7 +456,7 @@ fn learns_of_the_end<E: Endpoint + Send + 'static>(make: fn() -> E) {
     assert_eq!(server.app.inner.outcomes[0].problem, None);
 }
 
-/// The end of a flow is told again if the datagram that tells it is lost: the peer need not wait until silence has lasted.
+/// The end of a flow is retransmitted if its datagram is lost, so that the peer need not wait for the idle timeout.
 #[test]
 fn a_peer_learns_of_the_end_although_the_farewell_is_lost() {
     learns_of_the_end(|| {

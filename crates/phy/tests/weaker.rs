@@ -309,7 +309,12 @@ fn robust_data_of_the_stronger_cell_is_taken_off_too() {
 /// confidences.
 #[test]
 fn fast_data_of_the_stronger_cell_invents_nothing() {
-    for (prbs, tally) in measure(Load::Fast, 2) {
+    let tallies = measure(Load::Fast, 2);
+    assert!(
+        tallies.iter().any(|(_, tally)| tally.read > 0),
+        "a decoder that reads nothing invents nothing: {tallies:?}"
+    );
+    for (prbs, tally) in tallies {
         let most = 2.0 + tally.doubt + tally.sent as f64 / 50.0;
         assert!(tally.wrong as f64 <= most, "{prbs} PRB: {} were never sent", tally.wrong);
     }
@@ -335,11 +340,13 @@ fn usual_pair(profile: DelayProfile) -> Pair {
 #[test]
 fn pieces_of_any_size_give_the_same_to_the_last_bit() {
     let pair = usual_pair(DelayProfile::Epa);
-    let (samples, _) = pair.play(Load::Nothing);
+    let (samples, sent) = pair.play(Load::Nothing);
     let ms = pair.rate_hz() as usize / 1000;
     let options = Options::new(pair.rate_hz());
     let lost = [(100 * ms + 77, 3 * ms as u64 + 9), (200 * ms, 40)];
     let whole = decode(options, Some(56), &samples, usize::MAX, &lost);
+    let read = count(whole.clone(), &sent);
+    assert!(read.recall() >= 0.9, "{read:?}");
     for piece in [ms / 3, 7 * ms] {
         let pieces = decode(options, Some(56), &samples, piece, &lost);
         let differs = whole.iter().zip(&pieces).position(|(a, b)| a != b);
@@ -388,5 +395,7 @@ fn the_strongest_cell_is_read_as_if_it_were_not_asked_for() {
     let ms = pair.rate_hz() as usize / 1000;
     let options = Options::new(pair.rate_hz());
     let without = decode(options, None, &samples, ms, &[]);
+    let read = without.iter().cloned().flat_map(blind::messages).count() as u64;
+    assert!(read >= SUBFRAMES / 2, "only {read} messages in {SUBFRAMES} subframes");
     assert_eq!(decode(options, Some(301), &samples, ms, &[]), without);
 }

@@ -105,6 +105,8 @@ impl Climb {
 
     /// The rate of the next interval, and its purpose.
     pub fn next(&mut self, first_mbps: f64, path: &PathView) -> (f64, Tag) {
+        // The minimum rate of the path may have risen above this rate. Trials below it would all have one rate.
+        self.rate_mbps = path.bounded(self.rate_mbps);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting(start) if path.is_known => match start.next(first_mbps) {
                 (rate_mbps, true) => (rate_mbps, Role::Step),

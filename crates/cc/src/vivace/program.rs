@@ -113,6 +113,8 @@ pub struct Program {
     stopped: u32,
     /// Whether a decision that losses contradict is postponed.
     may_doubt: bool,
+    /// Minimum rate: [`LEAST_MBPS`], or that of the path if it is higher.
+    least_mbps: f64,
     /// The mean round-trip time of the last report.
     rtt_s: Option<f64>,
     /// Results of this decision's trials up to now.
@@ -229,6 +231,7 @@ impl Program {
             decision: 0,
             stopped: 0,
             may_doubt: true,
+            least_mbps: LEAST_MBPS,
             rtt_s: None,
             seen: [Seen::default(); 4],
         }
@@ -240,7 +243,7 @@ impl Program {
 
     /// Starts trials around `rate_mbps`: two pairs, or one while the gradient keeps its sign.
     fn probe(&mut self, rate_mbps: f64) {
-        self.rate_mbps = rate_mbps.clamp(LEAST_MBPS, GREATEST_MBPS);
+        self.rate_mbps = rate_mbps.clamp(self.least_mbps, GREATEST_MBPS);
         self.decision = self.decision.wrapping_add(1);
         let distance_mbps = (EPSILON * self.rate_mbps).max(LEAST_STEP_MBPS);
         let pairs = if self.change.trend >= 1 { 1 } else { 2 };
@@ -313,6 +316,7 @@ impl Program {
 
 impl Learner for Program {
     fn next(&mut self, path: &PathView) -> Trial {
+        self.least_mbps = path.least_mbps().clamp(LEAST_MBPS, GREATEST_MBPS);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting { is_begun: false, .. } if !path.is_known => {
                 (2.0 * self.rate_mbps, Role::Waiting)

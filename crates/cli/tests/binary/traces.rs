@@ -55,7 +55,7 @@ fn traces_convert_both_ways_through_pipes() {
     let shell = Shell::new();
     let made =
         shell.run(&["trace", "synth", "--model", "constant", "--rate-mbps", "6", "--seconds", "3"]).fine();
-    let table = shell.run_with_input(&["trace", "convert", "-", "--to", "mahimahi"], &made).fine();
+    let table = shell.run_with_input(&["trace", "convert", "-", "--to", "csv"], &made).fine();
     assert_eq!(table, "time_s,mbps\n0,6.000\n1,6.000\n2,6.000\n");
     let back = shell.run_with_input(&["trace", "convert", "-", "--to", "mahimahi"], &table).fine();
     assert_eq!(back, made, "a constant rate is converted without loss");
@@ -168,7 +168,7 @@ fn our_link_does_what_mahimahi_did() {
 fn a_trace_to_which_the_output_is_appended_is_refused() {
     let shell = Shell::new();
     let text = "5\n10\n";
-    for command in [&["trace", "info"][..], &["trace", "kpi"], &["trace", "convert", "--to", "mahimahi"]] {
+    for command in [&["trace", "info"][..], &["trace", "kpi"], &["trace", "convert", "--to", "csv"]] {
         shell.write("a.down", text);
         let words = [command, &["a.down"]].concat();
         let appended = std::fs::File::options().append(true).open(shell.path("a.down")).unwrap();

@@ -1,9 +1,10 @@
-//! Tests of the repository as a whole: its crates' dependencies, its citations, its licences, the size and list of
-//! its files.
+//! Tests of the repository as a whole: its crates' dependencies, its citations, its commits, its licences, the size
+//! of its files.
 
 mod architecture;
 mod bounded;
 mod citations;
+mod commits;
 mod file_sizes;
 mod guide;
 mod licences;

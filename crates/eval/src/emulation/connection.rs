@@ -1,33 +1,33 @@
-//! Connections: what the packets of one conversation have in common, in one direction.
+//! Connections: protocol and endpoints of a packet, in one direction.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// A connection in one direction: the protocol and both ends of a packet. Answers belong to another one
-/// ([`Connection::reversed`]).
+/// A connection in one direction: protocol, source and destination of a packet. The packets in the opposite direction
+/// belong to another connection ([`Connection::reversed`]).
 ///
 /// As text it is `tcp 100.68.0.1:40312 → 100.64.0.1:5201`, `udp [fd00::1]:443 → [fd00::2]:53` or
 /// `icmp 100.68.0.1 → 100.64.0.1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Connection {
-    /// What its packets carry.
+    /// Protocol of the packets.
     pub protocol: Protocol,
-    /// Where they come from.
+    /// Endpoint that sends the packets.
     pub source: End,
-    /// Where they go.
+    /// Endpoint that receives the packets.
     pub destination: End,
 }
 
-/// One end of a connection.
+/// An endpoint of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
-    /// Its address.
+    /// IP address of the endpoint.
     pub address: IpAddr,
-    /// Its port. `None` if the protocol has none, or the packet is a fragment without it.
+    /// Port of the endpoint. `None` if the protocol has no ports, or the packet is a fragment without a port.
     pub port: Option<u16>,
 }
 
-/// What an IP packet carries.
+/// Protocol in an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP.
@@ -38,31 +38,31 @@ pub enum Protocol {
     Icmp,
     /// ICMP of IPv6.
     Icmpv6,
-    /// Another protocol, by its number.
+    /// Another protocol, with its IP protocol number.
     Other(u8),
 }
 
 impl Connection {
-    /// The connection of the answers.
+    /// The connection in the opposite direction.
     pub fn reversed(self) -> Connection {
         Connection { protocol: self.protocol, source: self.destination, destination: self.source }
     }
 }
 
 impl End {
-    /// An end with a port.
+    /// An endpoint with a port.
     pub fn new(address: IpAddr, port: u16) -> End {
         End { address, port: Some(port) }
     }
 
-    /// An end without a port.
+    /// An endpoint without a port.
     pub fn portless(address: IpAddr) -> End {
         End { address, port: None }
     }
 }
 
 impl Protocol {
-    /// The protocol with this number.
+    /// The protocol with this IP protocol number.
     ///
     /// Source: RFC 790, Assigned Internet Protocol Numbers (1, 6, 17); RFC 4443 §1 (58)
     pub const fn of_number(number: u8) -> Protocol {
@@ -91,7 +91,7 @@ impl fmt::Display for End {
     }
 }
 
-/// `tcp`, `udp`, `icmp`, `icmpv6`, or the number.
+/// `tcp`, `udp`, `icmp`, `icmpv6`, or the IP protocol number.
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Which connections of a run are the largest, in bounded memory, and under which flow each packet counts.
+//! Determines the largest connections of a run in bounded memory, and the flow of each packet.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use super::{Connection, Departure, MOST_FLOWS};
 use crate::direction;
 use crate::tables::Spelled;
 
-/// How many connections are known at a time.
+/// Maximum number of connections in the registry.
 ///
 /// Chosen: some 20 MB of memory. A host has at most 65,536 ports for connections to one server.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// A device and one direction of it.
+/// A device and a direction.
 pub(crate) type Side = (DeviceId, Direction);
 
-/// The connections that were seen, with their bytes. If there are too many, those with fewest bytes are forgotten; one that
-/// is seen again after that begins from 0. So connections that had a large part of all bytes are not forgotten.
+/// Registry of connections with their bytes. If it is full, it removes the half with fewest bytes. A removed connection
+/// that appears again starts from 0 bytes. Connections with a large part of all bytes are therefore never removed.
 #[derive(Default)]
 pub(super) struct Registry {
     known: BTreeMap<Key, Known>,
-    /// How many connections of each side were ever seen. Forgotten ones that are seen again count again.
+    /// Number of connections per device and direction. Removed connections that appear again are counted again.
     seen: BTreeMap<Side, u64>,
 }
 
-/// A packet from device to device crosses two sides, each with a departure of its own.
+/// Key of a connection. A packet between two devices crosses an uplink and a downlink, and has a departure in each.
 type Key = (Connection, Side);
 
 struct Known {
@@ -34,7 +34,7 @@ struct Known {
 }
 
 impl Registry {
-    /// Counts a packet. Returns the names of its connection.
+    /// Counts a packet. Returns the texts of its connection.
     pub(super) fn count(&mut self, departure: &Departure) -> &Spelled {
         let side = (departure.device, departure.direction);
         let key = (departure.connection, side);
@@ -50,12 +50,13 @@ impl Registry {
         &known.spelled
     }
 
-    /// How many connections of a side were seen.
+    /// Number of connections of a device and direction.
     pub(super) fn seen(&self, side: Side) -> u64 {
         self.seen.get(&side).copied().unwrap_or(0)
     }
 
-    /// The flows of the run: the largest connections, those with most bytes first, then what holds the others of each side.
+    /// The flows of the run: the largest connections, in descending order of bytes, then a flow for the other connections
+    /// of each device and direction.
     pub(super) fn flows(&self) -> Flows {
         let mut largest: Vec<(&Key, &Known)> = self.known.iter().collect();
         largest.sort_by_key(|(key, known)| (std::cmp::Reverse(known.bytes), **key));
@@ -73,7 +74,7 @@ impl Registry {
         let middle = bytes.len() / 2;
         let (_, median, _) = bytes.select_nth_unstable(middle);
         let median = *median;
-        // Of connections with equally many bytes, as many are kept as there is room for.
+        // Among connections with the median number of bytes, keep as many as there is space for.
         let mut room =
             middle.saturating_sub(self.known.values().filter(|known| known.bytes > median).count());
         self.known.retain(|_, known| {
@@ -84,21 +85,21 @@ impl Registry {
     }
 }
 
-/// The name of the flow that holds all connections of a side without a flow of their own.
+/// Name of the flow with all connections of a device and direction that have no flow of their own.
 fn others((device, direction): Side) -> String {
     format!("others (device {}, {})", u32::from(device.0) + 1, direction::word(direction))
 }
 
-/// The flows of an emulated run by the connections that count under them.
+/// The flows of an emulated run, with the assignment of connections to flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flows {
     flows: Vec<(String, Side)>,
-    /// The flow of the others, by side.
+    /// Index of the flow `others`, by device and direction.
     others: BTreeMap<Side, usize>,
 }
 
 impl Flows {
-    /// The flows with these names, of these sides, in this order.
+    /// The flows with these names, devices and directions, in this order.
     pub(crate) fn of(flows: impl IntoIterator<Item = (String, Side)>) -> Flows {
         let flows: Vec<(String, Side)> = flows.into_iter().collect();
         let indexed = flows.iter().enumerate();
@@ -107,18 +108,18 @@ impl Flows {
         Flows { flows, others }
     }
 
-    /// Names and sides, in order.
+    /// Name, device and direction of each flow, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(String, Side)> {
         self.flows.iter()
     }
 
-    /// The flows that have this name: one for each side that the connection crosses.
+    /// The flows with this name: one for each device and direction that the connection crosses.
     pub(crate) fn named(&self, name: &str) -> Vec<(Side, usize)> {
         let those = self.flows.iter().enumerate().filter(|(_, (known, _))| known == name);
         those.map(|(index, (_, side))| (*side, index)).collect()
     }
 
-    /// The flow under which a packet of `side` counts, given what [`Flows::named`] found for its connection.
+    /// The flow of a packet of `side`. `named` is the result of [`Flows::named`] for the packet's connection.
     pub(crate) fn index(&self, named: &[(Side, usize)], side: Side) -> Option<usize> {
         let own = named.iter().find(|(its, _)| *its == side).map(|(_, index)| *index);
         own.or_else(|| self.others.get(&side).copied())

@@ -1,5 +1,5 @@
-//! The numbers of an emulated run, from its tables. Which connections have numbers of their own is known only when all
-//! packets were seen, so the tables are read back.
+//! Metrics of an emulated run, computed from its tables. The connections with their own metrics are known only after the
+//! last packet, so the tables are read back.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::summary::{LinkSummary, RunSummary};
 use crate::tables::departures::{self, Departed};
 use crate::tables::read::{Part, Words};
 
-/// Every fate that a table can name.
+/// All fates that the table may contain.
 const FATES: [Fate; 5] = [Fate::Delivered, Fate::QueueFull, Fate::Aqm, Fate::WireLoss, Fate::HarqFailure];
 
-/// The numbers of the run whose tables lie below `root`. `facts` has no flows yet.
+/// Metrics of the run with tables below `root`. `facts` does not contain flows yet.
 pub(super) fn measure(
     root: &Path,
     facts: RunFacts,
@@ -35,7 +35,8 @@ pub(super) fn measure(
     let spans = spans(&packets, &flows)?;
     let links = links(&capacity, &flows)?;
     let whole = Span { start: Time::ZERO, end: facts.duration };
-    // The meter knows flows and links alike. A link comes after all flows and counts what its flows count.
+    // The meter treats flows and links (device and direction) alike. Links come after all flows, and count the packets of
+    // all of their flows.
     let of_flows = flows.iter().cloned().zip(spans);
     let of_links = links.iter().map(|side| ((String::new(), *side), Some(whole)));
     let metered = RunFacts { flows: facts_of(of_flows.chain(of_links)), ..facts };
@@ -68,12 +69,12 @@ pub(super) fn measure(
     Ok(RunSummary { links, ..RunSummary::new(&metered, Measured { carriers, ..measured }) })
 }
 
-/// For each flow, the time from its first packet to the end of its last one.
+/// For each flow, the time from its first packet to the arrival of its last packet.
 fn spans(packets: &Part, flows: &Flows) -> Result<Vec<Option<Span>>, EvalError> {
     let mut spans: Vec<Option<Span>> = flows.iter().map(|_| None).collect();
     departures::read(packets, flows, |flow, departed| {
         let (start, last) = (time(departed.in_ms), time(departed.out_ms.unwrap_or(departed.release_ms)));
-        // The instant of the last packet is inside.
+        // The span includes the time of the last packet.
         let end = last + Duration::from_nanos(1);
         let span = spans[flow].get_or_insert(Span { start, end });
         *span = Span { start: span.start.min(start), end: span.end.max(end) };
@@ -82,7 +83,7 @@ fn spans(packets: &Part, flows: &Flows) -> Result<Vec<Option<Span>>, EvalError> 
     Ok(spans)
 }
 
-/// Every device and direction that had packets or a capacity, in order.
+/// Every device and direction with packets or a capacity, in ascending order.
 fn links(capacity: &Part, flows: &Flows) -> Result<Vec<Side>, EvalError> {
     let mut sides: Vec<Side> = flows.iter().map(|(_, side)| *side).collect();
     each_capacity(capacity, |capacity| {
@@ -105,7 +106,7 @@ fn facts_of(flows: impl Iterator<Item = ((String, Side), Option<Span>)>) -> Vec<
             device,
             direction,
             scheme: SCHEME.to_owned(),
-            // Nobody knows what a program wants.
+            // Whether a program would use more capacity is unknown.
             greedy: false,
             active: active.into_iter().collect(),
             size: None,
@@ -114,8 +115,9 @@ fn facts_of(flows: impl Iterator<Item = ((String, Side), Option<Span>)>) -> Vec<
     (0..).zip(flows).map(facts).collect()
 }
 
-/// A departure as the meter knows it. What the emulator was late counts to the one-way delay, and not to the queueing
-/// delay. `None` if the network let the packet go, but nobody got it before the end.
+/// Converts a departure to the meter's event. The emulator's lateness is part of the one-way delay, but not of the
+/// queueing delay. `None` if the network released the packet, but the packet was not handed over before the end of the
+/// run.
 fn arrived(departed: &Departed<'_>) -> Result<Option<Arrived>, String> {
     let fate = FATES.into_iter().find(|fate| fate.name() == departed.fate);
     let fate = fate.ok_or_else(|| format!("its column `fate` has the word `{}`", departed.fate))?;
@@ -162,12 +164,12 @@ fn each_capacity(part: &Part, mut each: impl FnMut(Capacity) -> Result<(), Strin
     })
 }
 
-/// The instant that a table has in milliseconds, to the nanosecond.
+/// Time from a table's milliseconds, rounded to nanoseconds.
 fn time(ms: f64) -> Time {
     Time::from_nanos((ms * 1e6).round() as u64)
 }
 
-/// The span that a table has in milliseconds, to the nanosecond where it is shorter than 16 ms, else to 1 in 16 million.
+/// Duration from a table's milliseconds: exact to the nanosecond below 16 ms, otherwise to 1 in 16 million.
 fn span(ms: f32) -> Duration {
     Duration::from_nanos((f64::from(ms) * 1e6).round() as u64)
 }

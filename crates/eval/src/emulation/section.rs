@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a manifest says of an emulated run. All of it depends on the host.
+/// Programs and audit of an emulated run in a manifest. All values depend on the host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Emulation {
@@ -18,25 +18,25 @@ pub struct Emulation {
     pub realtime_priority: bool,
     /// Whether the emulator's memory was locked, so that none of it was swapped out.
     pub memory_locked: bool,
-    /// How well the emulator kept up.
+    /// Audit of the emulator's timing.
     pub audit: Audit,
-    /// What came out of the devices and was no packet for the network.
+    /// Frames from the devices that were not packets for the network.
     pub foreign: ForeignFrames,
-    /// Whether the numbers of this run can be relied on.
+    /// Whether the numbers of this run are reliable.
     pub fit: bool,
-    /// Why not: sentences for people. Empty if the run is fit.
+    /// Reasons why the run is not fit, as sentences for people. Empty if the run is fit.
     pub unfit_because: Vec<String>,
 }
 
-/// A congestion control of TCP that sockets ran, as the kernel named it.
+/// A TCP congestion control that sockets used, as named by the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Control {
-    /// The device on which the sockets were, by its index in the scenario; `None` for the server's side.
+    /// Device of the sockets, by its index in the scenario; `None` for the server.
     pub device: Option<u16>,
-    /// Its name.
+    /// Name of the congestion control.
     pub name: String,
-    /// Number of connections. Those that lasted for less than some 100 ms may be missing.
+    /// Number of connections. Connections shorter than about 100 ms may be missing.
     pub connections: u64,
 }
 
@@ -44,11 +44,11 @@ pub struct Control {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Program {
-    /// The device behind which it ran, by its index in the scenario; `None` if it ran on the server's side.
+    /// Device behind which the program ran, by its index in the scenario; `None` for the server.
     pub device: Option<u16>,
-    /// Its command line, as a shell would read it.
+    /// Command line of the program, in shell syntax.
     pub command: String,
-    /// How it ended.
+    /// How the program ended.
     pub exit: Exit,
 }
 
@@ -56,44 +56,45 @@ pub struct Program {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// By itself, with this exit status. 0 means success.
+    /// The program exited with this status; 0 means success.
     Status(i32),
-    /// By this signal, which the emulator did not send.
+    /// The program was killed by this signal, which the emulator did not send.
     Signal(i32),
-    /// The emulator ended it, because the run was over.
+    /// The emulator stopped the program at the end of the run.
     #[default]
     Stopped,
 }
 
-/// How well the emulator kept up. Packets are counted in both directions together.
+/// Audit of the emulator's timing. Packets are counted in both directions together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Audit {
-    /// How much later than the network said packets were handed to the other side.
+    /// Delay from the network's release of a packet until the packet was handed to the other endpoint (ms).
     pub lateness_ms: Lateness,
-    /// How long packets may have waited before the emulator read them, in ms: 99.9th percentile and maximum of an upper bound.
+    /// Upper bound of the time that packets waited before the emulator read them (ms). Only the 99.9th percentile and the
+    /// maximum are filled in.
     pub wait_ms: Lateness,
-    /// The longest time for which the emulator's thread was absent from its interfaces, in ms; `None` if it is not known.
+    /// Maximum time for which the emulator's thread did not serve its interfaces, in ms; `None` if unknown.
     pub absence_max_ms: Option<f64>,
-    /// Milliseconds of the last hop that began later than the next one should have.
+    /// Number of milliseconds (ticks) of the last hop that started later than the start of the next one was due.
     pub missed_ticks: u64,
-    /// The part of one core, in [0, 1], that the emulator's thread used; `None` if it is not known.
+    /// Fraction of one core, in [0, 1], that the emulator's thread used; `None` if unknown.
     pub cpu_share: Option<f64>,
     /// Packets that entered the network.
     pub packets_in: u64,
-    /// Packets that were handed to the other side.
+    /// Packets that were handed to the other endpoint.
     pub packets_out: u64,
-    /// Packets that were not, by cause: the words of the column `fate`, and those of the emulator.
+    /// Packets that were dropped, by cause. Causes are the words of the column `fate` and those of the emulator.
     pub dropped: BTreeMap<String, u64>,
-    /// The most packets that were in the network at one time.
+    /// Maximum number of packets in the network at one time.
     pub largest_backlog_packets: u64,
-    /// The most bytes that were in the network at one time.
+    /// Maximum number of bytes in the network at one time.
     pub largest_backlog_bytes: u64,
-    /// Packets that are missing in the record, and so in the tables and numbers.
+    /// Packets that are missing in the record, and therefore in tables and metrics.
     pub records_lost: u64,
 }
 
-/// Percentiles of lateness in ms; `None` if nothing was handed over.
+/// Percentiles of lateness in ms; `None` if no packet was handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lateness {
@@ -103,28 +104,28 @@ pub struct Lateness {
     pub p99: Option<f64>,
     /// 99.9th percentile.
     pub p999: Option<f64>,
-    /// The largest.
+    /// Maximum.
     pub max: Option<f64>,
 }
 
-/// Frames that came out of a device and did not enter the network, by kind.
+/// Number of frames from the devices that did not enter the network, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ForeignFrames {
-    /// Neither IPv4 nor IPv6, or with a header that contradicts itself.
+    /// Frames that are neither IPv4 nor IPv6, or have an inconsistent header.
     pub garbage: u64,
-    /// ARP.
+    /// ARP frames.
     pub arp: u64,
     /// Fragments of IP packets.
     pub fragments: u64,
-    /// Longer than the device's MTU.
+    /// Packets longer than the device's MTU.
     pub too_long: u64,
-    /// For an address that nobody has, for several at once, or for this host itself.
+    /// Packets to an unassigned address, a multicast or broadcast address, or this host itself.
     pub not_for_us: u64,
 }
 
 impl ForeignFrames {
-    /// The kinds in words, with their counts.
+    /// Names of the kinds, with their counts.
     pub fn by_kind(&self) -> [(&'static str, u64); 5] {
         [
             ("garbage", self.garbage),

@@ -60,7 +60,7 @@ fn download() -> Connection {
     connection(Protocol::Tcp, end("100.64.0.1", 5_201), end("100.68.0.1", 40_312))
 }
 
-/// A packet that was read at this instant, waited for so long on a path of 20 ms, and was then handed over 0.25 ms late.
+/// A packet that entered at `at`, was queued for `waited` on a path of 20 ms, and was handed over 0.25 ms late.
 fn departure(connection: Connection, at: Time, waited: Duration) -> Departure {
     let propagation_delay = Duration::from_millis(20);
     let released = at + propagation_delay + waited;
@@ -88,7 +88,7 @@ fn capacity(at: Time, device: u16, direction: Direction, bytes: u64) -> Event<'s
     Event::Capacity(airpace_event::Capacity { time: at, span, device, direction, bytes: Bytes(bytes) })
 }
 
-/// The folder of a run with these departures, which lasted two seconds. The first device had 2 Mbit/s down.
+/// The folder of a run of two seconds with these departures. The first device has a downlink capacity of 2 Mbit/s.
 fn run(out: &Path, departures: &[Departure]) -> Finished {
     let mut run = EmulatedRun::create(&setup(out)).unwrap();
     for step in 0..20 {
@@ -184,7 +184,7 @@ fn a_departure_is_a_row_with_all_that_is_known_of_it() {
 #[test]
 fn a_connection_has_the_numbers_of_its_packets() {
     let folder = tempfile::tempdir().unwrap();
-    // 1 Mbit/s for a second, of which every tenth packet is dropped.
+    // 1 Mbit/s for one second. Every tenth packet is dropped.
     let all = (0..100).map(|number| {
         let waited = if number % 10 == 0 { 30 } else { 5 };
         let packet =
@@ -208,7 +208,7 @@ fn a_connection_has_the_numbers_of_its_packets() {
     );
     let metrics = &flow.metrics;
     assert_eq!((metrics.packets, metrics.loss_rate), (100, Some(0.1)));
-    // From the first packet at 100 ms to the end of the last at 1090 + 25.25 ms.
+    // From the first packet at 100 ms to the arrival of the last one at 1090 + 25.25 ms.
     assert_eq!(metrics.active_s, 1.01525);
     assert_eq!(metrics.throughput_mbps, 0.886_481, "90 packets of 10,000 bits");
     // Percentiles are at most 0.1 % above the exact value.
@@ -366,7 +366,7 @@ fn memory_does_not_grow_with_the_number_of_names() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever departs, flows and links count the same packets, and no number is impossible.
+    /// For any departures, flows and links count the same packets, and no metric is impossible.
     #[test]
     fn flows_and_links_count_the_same(
         made in prop::collection::vec((0_u16..3, any::<bool>(), 0_u16..90, 20_u64..1_500, 0_u64..60_000, 0_u8..6), 0..300)

@@ -1,4 +1,4 @@
-//! What lies in a run folder: what its run wrote (the manifest tells) and what others put there.
+//! Contents of a run folder: files of its run, according to the manifest, and files of others.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,31 +11,31 @@ use airpace_files::unfinished;
 use super::Manifest;
 use crate::tables::{TABLES, percent_encoded};
 
-/// Files that lie directly in a run folder.
+/// Files at the top level of a run folder.
 const FILES: [&str; 6] =
     ["manifest.json", "summary.json", "report.html", "agreement.json", "agreement.parquet", "schedule.csv"];
-/// The folder of its scenarios.
+/// Name of the folder with the scenarios.
 const SCENARIOS: &str = "scenarios";
-/// The folder of its qlogs, partitioned as tables are.
+/// Name of the folder with the qlogs, which is partitioned like a table.
 const QLOG: &str = "qlog";
 
-/// What lies in a run folder.
+/// Contents of a run folder.
 #[derive(Default)]
 pub(super) struct Contents {
-    /// Files that the run wrote, or was writing when it was killed.
+    /// Files that the run wrote, including temporary files of a run that was killed.
     files: Vec<PathBuf>,
-    /// Folders that the run made. A folder comes before the folders inside it.
+    /// Folders that the run created. Parents come before their children.
     folders: Vec<PathBuf>,
-    /// Anything else within these folders: readers would take it for a part of the run. Other things at the top of the
-    /// run folder are left alone.
+    /// All other entries within these folders. Readers would interpret them as parts of the run. Unknown entries at the
+    /// top level of the run folder are ignored.
     pub(super) strangers: Vec<PathBuf>,
 }
 
 impl Contents {
-    /// Looks through `root`; links are not followed.
+    /// Lists the contents of `root` recursively. Links are not followed.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// A folder cannot be read.
     pub(super) fn of(root: &Path, manifest: &Manifest) -> Result<Contents> {
         let names = Names::of(manifest);
         let mut contents = Contents::default();
@@ -64,10 +64,10 @@ impl Contents {
         Ok(())
     }
 
-    /// Removes what the run wrote, and its folders if nothing else is in them. The file `last` is removed last.
+    /// Removes the files of the run, and its folders if they are then empty. The file `last` is removed last.
     ///
     /// # Errors
-    /// What the operating system refuses, and for which file or folder.
+    /// The file or folder that cannot be removed, with the operating system's error.
     pub(super) fn remove(&self, last: &Path) -> std::result::Result<(), (PathBuf, std::io::Error)> {
         let (end, rest): (Vec<_>, Vec<_>) = self.files.iter().partition(|file| **file == last);
         for file in &rest {
@@ -82,7 +82,7 @@ impl Contents {
     }
 }
 
-/// Something that is gone already is no error. Neither are the kinds of error in `also`.
+/// Ignores the error that a file or folder does not exist, and errors of the kinds in `also`.
 fn gone(result: Result<()>, also: &[ErrorKind]) -> Result<()> {
     result.or_else(|error| match error.kind() {
         ErrorKind::NotFound => Ok(()),
@@ -91,11 +91,11 @@ fn gone(result: Result<()>, also: &[ErrorKind]) -> Result<()> {
     })
 }
 
-/// The names that the files and folders of a run have.
+/// Names of the files and folders of a run.
 struct Names {
-    /// Files of the folder `scenarios`.
+    /// Files in the folder `scenarios`.
     texts: BTreeSet<String>,
-    /// Folders of partitions, level by level.
+    /// Folders of partitions: by scenario, by scheme, by seed.
     partitions: [BTreeSet<String>; 3],
 }
 
@@ -115,7 +115,7 @@ impl Names {
         }
     }
 
-    /// Whether a run makes a folder of this name there.
+    /// Whether a run creates a folder with this name below `parents`.
     fn own_folder(&self, parents: &[String], name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
         match parents {
@@ -127,7 +127,7 @@ impl Names {
         }
     }
 
-    /// Whether a run makes a file of this name there, or a file that is to get this name.
+    /// Whether a run creates a file with this name below `parents`, or a temporary file for it.
     fn own_file(&self, parents: &[String], name: &OsStr, kind: FileType) -> bool {
         let Some(name) = unfinished(name).or(name.to_str()) else { return false };
         let is_named = match parents {
@@ -137,13 +137,12 @@ impl Names {
             [_, _, _, _] => name == "part.parquet",
             _ => false,
         };
-        // Somebody may have put a link in the place of the run's file. The link may be removed, because it is not
-        // followed.
+        // The run's file may have been replaced by a link. The link may be removed, because removal does not follow it.
         is_named && (kind.is_file() || kind.is_symlink())
     }
 }
 
-/// Whether a run makes a file or folder of this name at the top of its folder.
+/// Whether a run creates a file or folder with this name at the top level of its folder.
 fn is_of_a_run(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| is_partitioned(name) || name == SCENARIOS || FILES.contains(&name))
 }
@@ -152,7 +151,7 @@ fn is_partitioned(name: &str) -> bool {
     TABLES.contains(&name) || name == QLOG
 }
 
-/// `flow-0.sqlog`.
+/// Whether `name` is the name of a flow's qlog, such as `flow-0.sqlog`.
 fn is_flow(name: &str) -> bool {
     let number = name.strip_prefix("flow-").and_then(|name| name.strip_suffix(".sqlog"));
     number.is_some_and(|number| number.parse::<u16>().is_ok())

@@ -1,26 +1,26 @@
-//! Bounds, and whether two sides of a condition are within them.
+//! Bounds on the differences between two sets of runs, and the comparison with the bounds.
 
 use std::fmt::Write;
 
 use super::{Condition, Figures, paths};
 
-/// Throughput must be within this share of the other side's.
+/// Maximum relative difference of throughputs over a recorded link.
 pub const THROUGHPUT: f64 = 0.05;
-/// The same over a path, whose losses are drawn.
+/// Maximum relative difference of throughputs over an emulated path, whose losses are random.
 pub const PATH_THROUGHPUT: f64 = 0.1;
-/// A delay must be within this share of the other side's, or within [`DELAY_MS`].
+/// Maximum relative difference of delays. A delay is also accepted if it differs by at most [`DELAY_MS`].
 pub const DELAY: f64 = 0.15;
-/// A delay that is within so many ms is within the bounds.
+/// Maximum absolute difference of delays (ms) that is always accepted.
 pub const DELAY_MS: f64 = 5.0;
 
-/// The mean of some runs, and their minimum and maximum.
+/// Mean, minimum and maximum over a set of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// The most.
+    /// The maximum.
     pub most: f64,
 }
 
@@ -35,12 +35,12 @@ impl Spread {
     }
 }
 
-/// One figure of both sides.
+/// One metric of both sets of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The side that is compared with: the kernel, or the reference.
+    /// The reference: the kernel, or the reference kernel.
     pub truth: Spread,
-    /// The other side.
+    /// The compared set of runs.
     pub other: Spread,
 }
 
@@ -49,7 +49,7 @@ impl Pair {
         Pair { truth: Spread::of(truth, value), other: Spread::of(other, value) }
     }
 
-    /// How far the other side is off, as a share.
+    /// Relative difference of `other` from the reference.
     pub fn off(&self) -> f64 {
         self.other.mean / self.truth.mean - 1.0
     }
@@ -59,23 +59,23 @@ impl Pair {
     }
 }
 
-/// Both sides of a condition.
+/// Comparison of two sets of runs of one condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The condition.
     pub condition: Condition,
-    /// What the other side is called.
+    /// Name of the compared set.
     pub other: String,
     /// Throughput in Mbit/s.
     pub throughput: Pair,
     /// Mean queueing delay in ms.
     pub mean: Pair,
-    /// Its 95th percentile in ms.
+    /// 95th percentile of the queueing delay, in ms.
     pub p95: Pair,
 }
 
 impl Comparison {
-    /// Compares runs; neither side may be empty.
+    /// Compares two sets of runs. Neither may be empty.
     pub fn of(condition: &Condition, truth: &[Figures], name: &str, other: &[Figures]) -> Comparison {
         Comparison {
             condition: condition.clone(),
@@ -86,24 +86,25 @@ impl Comparison {
         }
     }
 
-    /// Whether throughput and both delays are within the bounds; over a path, throughput and the mean delay.
+    /// Whether the differences are within the bounds: throughput and both delays or, over a path, throughput and mean
+    /// delay.
     pub fn is_within(&self) -> bool {
         let is_path = self.is_path();
         let most = if is_path { PATH_THROUGHPUT } else { THROUGHPUT };
         self.throughput.off().abs() <= most && self.mean.is_near() && (is_path || self.p95.is_near())
     }
 
-    /// Whether the condition is a path, and not a recorded link.
+    /// Whether the condition is an emulated path and not a recorded link.
     pub fn is_path(&self) -> bool {
         paths::path(&self.condition).is_some()
     }
 
-    /// The largest of the three shares by which the other side is off.
+    /// Maximum relative difference of the three metrics.
     pub fn most_off(&self) -> f64 {
         [self.throughput, self.mean, self.p95].iter().map(|pair| pair.off().abs()).fold(0.0, f64::max)
     }
 
-    /// The cells of a row: [`HEADS`].
+    /// The cells of a row with the columns [`HEADS`].
     pub fn cells(&self) -> Vec<String> {
         let Condition { trace, queue_packets, .. } = &self.condition;
         let mut cells =
@@ -121,7 +122,7 @@ impl Comparison {
     }
 }
 
-/// The heads of a row's cells.
+/// Column headings of the comparison table.
 pub const HEADS: [&str; 10] = [
     "trace",
     "queue",
@@ -135,7 +136,7 @@ pub const HEADS: [&str; 10] = [
     "within",
 ];
 
-/// A table in Markdown.
+/// Formats comparisons as a Markdown table.
 pub fn table(comparisons: &[Comparison]) -> String {
     let mut text = format!("| {} |\n|{}\n", HEADS.join(" | "), " --- |".repeat(HEADS.len()));
     for comparison in comparisons {
@@ -144,12 +145,12 @@ pub fn table(comparisons: &[Comparison]) -> String {
     text
 }
 
-/// The name of a recorded link, without what says which way it goes.
+/// Name of a recorded link without the suffix for the direction.
 pub fn name_of(trace: &str) -> &str {
     trace.trim_end_matches(".down")
 }
 
-/// A share in percent, with its sign; zero has no minus.
+/// A fraction as percent with a sign. Zero has no minus sign.
 fn percent(share: f64) -> String {
     format!("{:+.1}", (share * 1e3).round() / 10.0 + 0.0)
 }

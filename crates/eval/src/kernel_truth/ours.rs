@@ -1,4 +1,4 @@
-//! Our side: our schemes under the kernel's conditions, in the simulator.
+//! Runs of Airpace's schemes in the simulator, under the conditions of the kernel's runs.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,21 +12,21 @@ use super::compare::Comparison;
 use super::{Condition, Figures, Measured, figures, paths};
 use crate::threads;
 
-/// The length of a run over a recorded link, in s.
+/// Duration of a run over a recorded link, in s.
 pub const SECONDS: f64 = 60.0;
 
-/// One of our schemes beside the kernel's.
+/// A scheme of Airpace with the corresponding congestion control of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Twin {
-    /// The kernel's name.
+    /// Kernel's name of the congestion control.
     pub kernel: &'static str,
-    /// Ours.
+    /// Airpace's name of the scheme.
     pub ours: &'static str,
-    /// How many seeds we run over a recorded link: more than one if it draws random numbers.
+    /// Number of seeds over a recorded link: more than one if the scheme draws random numbers.
     pub seeds: u64,
 }
 
-/// Our schemes that are held to the kernel's.
+/// Schemes that must agree with the kernel's within the bounds.
 pub const HELD: [Twin; 4] = [
     Twin { kernel: "reno", ours: "reno@linux", seeds: 1 },
     Twin { kernel: "cubic", ours: "cubic@linux", seeds: 1 },
@@ -34,11 +34,11 @@ pub const HELD: [Twin; 4] = [
     Twin { kernel: "morc", ours: "morc", seeds: 3 },
 ];
 
-/// Our schemes by the RFCs, where the kernel departs from them. They are compared, but need not be within the bounds.
+/// Schemes according to the RFCs, from which the kernel deviates. They are compared, but need not be within the bounds.
 pub const BY_THE_RFC: [Twin; 2] =
     [Twin { kernel: "reno", ours: "reno", seeds: 1 }, Twin { kernel: "cubic", ours: "cubic", seeds: 1 }];
 
-/// Packets that arrived.
+/// Collects the delivered packets.
 #[derive(Default)]
 struct Arrivals {
     bytes: u64,
@@ -58,10 +58,10 @@ impl Recorder for Arrivals {
     }
 }
 
-/// A run of our scheme.
+/// Runs one of Airpace's schemes under a condition.
 ///
 /// # Errors
-/// A trace that cannot be read; a scheme that does not exist.
+/// The trace cannot be read, or the scheme does not exist.
 fn run(traces: &Path, condition: &Condition, scheme: &str, seed: u64) -> Result<Figures, String> {
     let scenario = Scenario::load(&condition.scenario(traces), "kernel-truth", &[])
         .map_err(|error| error.to_string())?;
@@ -72,11 +72,12 @@ fn run(traces: &Path, condition: &Condition, scheme: &str, seed: u64) -> Result<
     Ok(figures(arrivals.bytes, arrivals.delays_ms, condition.seconds()))
 }
 
-/// Compares our schemes with a kernel's runs, on as many threads as there are processors: for each scheme, the conditions
-/// in their order. `done` is told how many of how many have ended.
+/// Compares Airpace's schemes with a kernel's runs, on as many threads as there are processors. The result contains, for
+/// each scheme, the conditions in their order. `done` receives the number of completed comparisons and the number of all
+/// comparisons.
 ///
 /// # Errors
-/// As a run: the first, in order.
+/// The error of the first failed run, in order.
 pub fn compare(
     traces: &Path,
     measured: &Measured,
@@ -93,7 +94,7 @@ pub fn compare(
             })
             .collect();
     let compare = |(condition, truth, twin): &(&Condition, Vec<Figures>, Twin)| {
-        // Over a path, with the seeds of the kernel's runs: in the first rounds, the same packets are lost.
+        // Over a path, use the seeds of the kernel's runs, so that the same packets are lost in the first round trips.
         let seeds = paths::path(condition).map_or(twin.seeds, |_| truth.len() as u64);
         let ours = (1..=seeds).map(|seed| run(traces, condition, twin.ours, seed));
         Ok(Comparison::of(condition, truth, twin.ours, &ours.collect::<Result<Vec<_>, String>>()?))

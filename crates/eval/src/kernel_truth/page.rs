@@ -1,25 +1,25 @@
-//! Conditions, figures and comparisons as a page in Markdown.
+//! Markdown page with conditions, metrics and comparisons.
 
 use super::compare::{Comparison, name_of, table};
 use super::{Condition, KernelRun, Measured, paths};
 
-/// The text around the figures; a word in braces stands for each of them.
+/// Template of the page. Words in braces are replaced by metrics and tables.
 const TEMPLATE: &str = include_str!("page.md");
 
-/// A condition in which our scheme is not within the bounds, and why.
+/// A condition in which Airpace's scheme exceeds the bounds for a known reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// The name of the recorded link's file, or of the path.
+    /// Name of the recorded link's file, or of the path.
     pub trace: &'static str,
-    /// Packets that fit into the queue.
+    /// Capacity of the queue, in packets.
     pub queue_packets: u64,
-    /// The kernel's name of the scheme.
+    /// Kernel's name of the scheme.
     pub scheme: &'static str,
-    /// The sentences that explain it.
+    /// Explanation, in sentences.
     pub because: &'static str,
 }
 
-/// What is known not to be within the bounds.
+/// Conditions that are known to exceed the bounds.
 pub const KNOWN: [Known; 4] = [
     Known {
         trace: "orca-step-10s-3-level.down",
@@ -54,7 +54,7 @@ pub const KNOWN: [Known; 4] = [
     },
 ];
 
-/// Why a condition is not within the bounds, if that is known.
+/// The known reason why a condition exceeds the bounds, if any.
 pub fn known(condition: &Condition) -> Option<&'static Known> {
     KNOWN.iter().find(|known| {
         (known.trace, known.queue_packets, known.scheme)
@@ -62,7 +62,7 @@ pub fn known(condition: &Condition) -> Option<&'static Known> {
     })
 }
 
-/// The page. `held` and `by_the_rfc` compare our schemes with what was measured.
+/// Renders the page. `held` and `by_the_rfc` compare Airpace's schemes with the measured runs.
 pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison]) -> String {
     let machine = &measured.machine;
     let within = |comparisons: &[Comparison]| comparisons.iter().filter(|it| it.is_within()).count();
@@ -124,7 +124,7 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
     page
 }
 
-/// The paths as a table in Markdown.
+/// The paths as a Markdown table.
 fn listed() -> String {
     let mut text =
         "| path | Mbit/s | round trip, ms | queue | beside that |\n|".to_owned() + &" --- |".repeat(5);
@@ -134,7 +134,7 @@ fn listed() -> String {
     text
 }
 
-/// Text in lines of at most so many characters.
+/// Wraps text at `columns` characters.
 fn filled(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,29 +1,29 @@
-//! Emulated paths on which kernel and simulator are compared beside recorded links: what a recorded link does not have.
+//! Emulated paths, in addition to the recorded links: conditions that no recorded link has, such as random loss.
 
 use super::Condition;
 
-/// The length of a run over a path, in s.
+/// Duration of a run over a path, in s.
 ///
-/// Chosen: two hundred round trips of the longest path, in a third of the time of a recorded link's run.
+/// Chosen: two hundred round trips of the longest path, in a third of the duration of a run over a recorded link.
 pub const SECONDS: f64 = 20.0;
 
-/// A path.
+/// An emulated path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// Its name, in place of a recorded link's.
+    /// Name of the path, in place of the name of a recorded link.
     pub name: &'static str,
-    /// Its length in packets: the bottleneck's buffer.
+    /// Capacity of the bottleneck's buffer, in packets.
     pub queue_packets: u64,
-    /// The rate of the bottleneck, in Mbit/s.
+    /// Rate of the bottleneck, in Mbit/s.
     pub rate_mbps: f64,
-    /// The round-trip time without a queue.
+    /// Round-trip time without queueing, in ms.
     pub rtt_ms: u64,
-    /// Packets per ACK of our receiver. Linux acknowledges each packet while a hole is open, as it often is where packets are
-    /// lost at random.
+    /// Packets per ACK of Airpace's receiver. Linux acknowledges every packet while the receive sequence has a gap, which
+    /// is frequent with random loss.
     pub ack_every: u32,
-    /// What else it does, in words.
+    /// Impairment of the path, in words.
     pub about: &'static str,
-    /// The same as lines of a scenario.
+    /// Impairment of the path, as lines of a scenario.
     pub lines: &'static str,
 }
 
@@ -35,9 +35,10 @@ const fn buffered(name: &'static str, queue_packets: u64, about: &'static str, l
     Path { name, queue_packets, rate_mbps: 20.0, rtt_ms: 40, ack_every: 2, about, lines }
 }
 
-/// The paths.
+/// All emulated paths.
 ///
-/// Chosen: the conditions of public bug reports (random loss as lsquic #233) and of links that are not radio.
+/// Chosen: conditions of public bug reports (random loss as in lsquic #233), and conditions of links that are not radio
+/// links.
 pub const PATHS: [Path; 10] = [
     lossy("loss-1", "loses 1 % of data packets at random", "[forward]\nloss = 0.01\n"),
     lossy("loss-3", "loses 3 % of data packets at random", "[forward]\nloss = 0.03\n"),
@@ -59,10 +60,10 @@ pub const PATHS: [Path; 10] = [
     buffered("shortest-buffer", 8, "nothing; the buffer is 0.12 of what the wire holds", ""),
 ];
 
-/// The kernel's congestion controls that run over paths.
+/// The kernel's congestion controls that are run over paths.
 pub const SCHEMES: [&str; 4] = ["reno", "cubic", "bbr", "morc"];
 
-/// The path of a condition, if it is not a recorded link.
+/// The path of a condition; `None` for a recorded link.
 pub fn path(condition: &Condition) -> Option<&'static Path> {
     PATHS.iter().find(|path| path.name == condition.trace)
 }

@@ -1,4 +1,4 @@
-//! Statistics of the delays of many packets, in little memory.
+//! Statistics of packet delays in bounded memory.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use super::rounded;
 
-/// The longest delay that is recorded, in microseconds: one hour. Longer delays count as this long.
+/// Maximum recorded delay (µs): one hour. Longer delays are recorded with this value.
 const LONGEST_US: u64 = 3_600_000_000;
 
-/// Mean and percentiles of a delay over delivered packets, in milliseconds; `None` where nothing was delivered.
+/// Mean and percentiles of a delay over delivered packets, in ms; `None` if no packet was delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
-    /// Arithmetic mean, exact.
+    /// Exact arithmetic mean.
     pub mean: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
-    /// 95th percentile: the smallest delay that at least 95 % of the packets did not exceed.
+    /// 95th percentile: the smallest delay such that at least 95 % of the packets have at most this delay.
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
 }
 
-/// Gathers delays one by one.
+/// Collects delays.
 pub(super) struct DelayMeter {
     histogram: Histogram<u64>,
     total_ns: u128,
@@ -39,7 +39,7 @@ impl DelayMeter {
     pub(super) fn add(&mut self, delay: Duration) {
         let nanos = delay.as_secs() * 1_000_000_000 + u64::from(delay.subsec_nanos());
         self.total_ns += u128::from(nanos);
-        // Rounded to the nearest microsecond, so that 10 ms stays 10 ms even if the clock is a nanosecond off.
+        // Round to the nearest microsecond, so that 10 ms stays 10 ms even if the clock is off by a nanosecond.
         self.histogram.saturating_record((nanos + 500) / 1_000);
     }
 

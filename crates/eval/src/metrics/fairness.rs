@@ -8,8 +8,8 @@ use super::rounded;
 use crate::direction::{self, is_down};
 use crate::facts::{RunFacts, Span};
 
-/// Jain's fairness index of these shares: 1 if all are equal, 1/n if one has everything. `None` if all shares are zero
-/// or there are none.
+/// Jain's fairness index of these shares: 1 if all shares are equal, 1/n if one share is everything. `None` if all shares
+/// are zero or there are none.
 ///
 /// ```text
 /// J = (Σ xᵢ)² / (n · Σ xᵢ²)
@@ -29,20 +29,20 @@ pub struct JainWindow {
     pub time_s: f64,
     /// The index, in (0, 1].
     pub jain: f64,
-    /// How many flows or devices shared.
+    /// Number of flows or devices among which the index is computed.
     pub sharers: u16,
-    /// The direction of the flows that shared. JSON leaves it out where it is `down`.
+    /// Direction of these flows. JSON omits `down`.
     #[serde(with = "crate::direction", default, skip_serializing_if = "is_down")]
     pub direction: Direction,
 }
 
-/// A device and one direction of it.
+/// A device and a direction.
 type Side = (DeviceId, Direction);
 
 /// Counts bytes per flow, and PRBs per device and direction, in windows of 1 s.
 pub(super) struct FairnessMeter {
     bytes: Vec<Vec<u64>>,
-    /// Devices in rising order, and the PRBs that each was given.
+    /// By device and direction, in ascending order: granted PRBs per window.
     sides: Vec<(Side, Vec<u64>)>,
     windows: usize,
 }
@@ -77,7 +77,7 @@ impl FairnessMeter {
         }
     }
 
-    /// Jain's indices, given which flows took part in which windows.
+    /// Jain's indices of the windows. `sharers` determine which flows take part in which windows.
     pub(super) fn finish(&self, sharers: &[Sharer]) -> Fairness {
         let bytes = self.windows_of(|window, direction| {
             let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window, direction));
@@ -93,7 +93,7 @@ impl FairnessMeter {
         Fairness { bytes, prbs }
     }
 
-    /// The windows of one direction, then those of the other. Flows of different directions do not share.
+    /// The windows of the downlink, then the windows of the uplink. Flows of different directions do not share capacity.
     fn windows_of(&self, shares_in: impl Fn(usize, Direction) -> Vec<f64>) -> Vec<JainWindow> {
         let index = |window, direction| {
             let shares = shares_in(window, direction);
@@ -105,7 +105,7 @@ impl FairnessMeter {
     }
 }
 
-/// What fairness needs to know of a flow.
+/// Properties of a flow that the fairness index needs.
 pub(super) struct Sharer {
     pub(super) device: DeviceId,
     pub(super) direction: Direction,
@@ -114,13 +114,13 @@ pub(super) struct Sharer {
 }
 
 impl Sharer {
-    /// Whether the flow goes in this direction, is active for the whole window and wants an equal share.
+    /// Whether the flow has this direction, is greedy, and is active for the whole window.
     fn takes_part(&self, window: usize, direction: Direction) -> bool {
         let window = Span { start: Time::from_secs(window as u64), end: Time::from_secs(window as u64 + 1) };
         self.greedy && self.direction == direction && self.active.iter().any(|span| span.covers(window))
     }
 
-    /// The mean index over the windows that it took part in.
+    /// Mean index over the windows in which the flow takes part.
     pub(super) fn mean(&self, windows: &[JainWindow]) -> Option<f64> {
         let its: Vec<f64> = windows
             .iter()
@@ -135,9 +135,9 @@ impl Sharer {
 
 /// Jain's indices of a run.
 pub(super) struct Fairness {
-    /// Of bytes delivered, over at least two greedy flows of a direction that are active for the whole window.
+    /// Index of delivered bytes, over at least two greedy flows of a direction that are active for the whole window.
     pub(super) bytes: Vec<JainWindow>,
-    /// Of PRBs given, over at least two devices of such flows.
+    /// Index of granted PRBs, over at least two devices of such flows.
     pub(super) prbs: Vec<JainWindow>,
 }
 

@@ -1,4 +1,4 @@
-//! One flow's numbers.
+//! Metrics of one flow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,44 +12,44 @@ use super::rounded;
 use super::transfers::{TransferMeter, Transfers};
 use crate::facts::{FlowFacts, Span};
 
-/// The numbers of one flow over a run.
+/// Metrics of one flow over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowMetrics {
     /// Bytes that arrived for the first time while the flow was active, over its active time; Mbit/s.
     pub throughput_mbps: f64,
-    /// Those bytes over what the path could have carried to (or from) the flow's device in its active time, in [0, 1].
-    /// That is what it carried for any of the device's flows, and what nobody used; and at least what arrived.
-    /// `None` where the path reported no capacity.
+    /// These bytes over the path's capacity to (or from) the flow's device in the active time, in [0, 1]. The capacity
+    /// comprises the bytes carried for all flows of the device and the unused capacity. It is taken as at least the bytes
+    /// that arrived. `None` if the path reported no capacity.
     pub utilization: Option<f64>,
     /// From the sender handing a packet to the path to its first arrival.
     pub one_way_delay_ms: Delays,
-    /// One-way delay less what the path takes when it is empty.
+    /// One-way delay minus the delay of the empty path.
     pub queueing_delay_ms: Delays,
-    /// Packets whose journey ended without arrival, over all packets whose journey ended.
+    /// Packets that were lost, over all packets that were delivered or lost.
     pub loss_rate: Option<f64>,
     /// Throughput over the 95th percentile of one-way delay, in Mbit/s per ms.
     ///
-    /// Chosen: the percentile that the throughput–delay figure draws, and not the mean.
+    /// Chosen: the percentile of the throughput–delay figure instead of the mean.
     pub power: Option<f64>,
-    /// Mean of Jain's index over the windows of 1 s in which this flow and another greedy one were active;
-    /// `None` where there was no such window.
+    /// Mean of Jain's index over the windows of 1 s in which this flow and another greedy flow were active; `None` if
+    /// there is no such window.
     pub jain: Option<f64>,
     /// Percentiles of the throughput per 100 ms, over the intervals that lie wholly in the active time.
     pub throughput_100ms: Throughput100ms,
-    /// Part of the active time, in [0, 1], that the controller spent in each of its states.
+    /// Fraction of the active time, in [0, 1], that the controller spent in each of its states.
     pub state_share: BTreeMap<String, f64>,
-    /// How often each state was entered.
+    /// Number of entries into each state.
     pub state_entries: BTreeMap<String, u64>,
-    /// Seconds of active time.
+    /// Active time, in seconds.
     pub active_s: f64,
-    /// Packets whose journey ended.
+    /// Number of packets that were delivered or lost.
     pub packets: u64,
-    /// The times of its transfers; `None` for a flow that has none.
+    /// Times of the flow's transfers; `None` for a flow without transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
 }
 
-/// Percentiles of throughput per 100 ms in Mbit/s; `None` where no such interval lies wholly in the active time.
+/// Percentiles of throughput per 100 ms in Mbit/s; `None` if no such interval lies completely in the active time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the fields are the percentiles' own names
 pub struct Throughput100ms {
@@ -69,13 +69,13 @@ pub(super) struct FlowMeter {
     direction: Direction,
     greedy: bool,
     active: Vec<Span>,
-    /// The first active span that has not wholly passed by the time of the latest event.
+    /// Index of the first active span that ends after the latest event.
     cursor: usize,
-    /// For a flow of limited size: how many bytes are still to arrive.
+    /// For a flow of limited size: remaining bytes.
     to_come: Option<u64>,
     arrived_bytes: u64,
     could_carry_bytes: Option<f64>,
-    /// Whether it is active while a transfer is under way, and not at times that are known beforehand.
+    /// Whether the active time consists of the durations of transfers, which are not known in advance.
     follows_transfers: bool,
     transfers: TransferMeter,
     bytes_per_interval: Vec<u64>,
@@ -84,7 +84,7 @@ pub(super) struct FlowMeter {
     packets: u64,
     lost: u64,
     states: Vec<TimeInState>,
-    /// The current state's index in `states`, and since when the flow is in it.
+    /// Index in `states` of the current state, and time of its entry.
     state: Option<(usize, Time)>,
     duration: Time,
 }
@@ -125,7 +125,7 @@ impl FlowMeter {
         }
     }
 
-    /// When it had something to send, as far as is known yet.
+    /// Periods in which the flow had data to send, as far as they are known.
     pub(super) fn active(&self) -> &[Span] {
         &self.active
     }
@@ -173,8 +173,8 @@ impl FlowMeter {
     pub(super) fn on_capacity(&mut self, capacity: &Capacity) {
         let interval = Span { start: capacity.time, end: capacity.time + capacity.span };
         let total = self.could_carry_bytes.get_or_insert(0.0);
-        // A capacity may be reported at the end of its interval, after arrivals that are later than its start. So
-        // one span before the cursor counts too.
+        // A capacity may be reported at the end of its interval, after arrivals that are later than the start of the
+        // interval. Therefore the span before the cursor is included.
         for span in self.active.iter().skip(self.cursor.saturating_sub(1)) {
             if span.start >= interval.end {
                 break;
@@ -250,7 +250,7 @@ impl FlowMeter {
         }
     }
 
-    /// Nothing is left to send: the active time ends here.
+    /// Ends the active time at `now`, because all data has arrived.
     fn end_at(&mut self, now: Time) {
         let past = Span { start: Time::ZERO, end: now };
         self.active.iter_mut().for_each(|span| *span = span.overlap(past));
@@ -284,7 +284,8 @@ impl FlowMeter {
     }
 }
 
-/// The smallest value that at least a part `q` of the sorted values does not exceed; `None` if there are no values.
+/// Nearest-rank quantile: the smallest value for which at least a fraction `q` of the sorted values are not larger.
+/// `None` if there are no values.
 pub(crate) fn nearest_rank<T>(sorted: &[T], q: f64) -> Option<&T> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1)

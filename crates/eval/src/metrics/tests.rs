@@ -32,7 +32,7 @@ fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
     }
 }
 
-/// A packet of `flow` that took `one_way` on a path that takes 20 ms when empty.
+/// A packet of `flow` with the delay `one_way` on a path with an empty delay of 20 ms.
 fn arrival(flow: u16, at: Time, one_way: Duration, fate: Fate) -> Arrived {
     let packet = Packet {
         flow: FlowId(flow),
@@ -112,7 +112,7 @@ fn a_duplicate_counts_for_nothing() {
 fn what_was_carried_could_be_carried() {
     let mut meter = Meter::new(&facts(&[&[(0, 2000)]]));
     for ms in 0..1000 {
-        // A queue of the last hop drains at twice what the path tells.
+        // A queue at the last hop drains at twice the reported capacity of the path.
         meter.record(&Event::Capacity(capacity(0, ms, 750)));
         let at = Time::from_micros(ms * 1000 + 500);
         meter.record(&Event::Arrived(arrival(0, at, Duration::from_millis(25), Fate::Delivered)));
@@ -210,7 +210,7 @@ fn jain_of_prbs_compares_devices() {
     assert!(measured.jain.is_empty(), "nothing was delivered, so there is no index");
 }
 
-/// Two phones that send beside two that receive; each direction has its own bytes, PRBs and capacity.
+/// Two phones that send and two that receive. Bytes, PRBs and capacity are separate for each direction.
 #[test]
 fn what_goes_different_ways_is_not_compared() {
     let whole: &[_] = &[(0, 10_000)];

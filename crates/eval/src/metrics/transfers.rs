@@ -1,12 +1,12 @@
-//! The times of a flow's transfers.
+//! Completion, start-up and first-byte times of a flow's transfers.
 //!
 //! | metric | definition |
 //! | --- | --- |
-//! | completion time | from the beginning of a transfer, which is the client's request where there is one, to the arrival of its last byte |
-//! | start-up | from that beginning until as many bytes have arrived as the client needs (`start_up_bytes`) |
-//! | first byte | from that beginning to the arrival of the first packet |
+//! | completion time | from the start of a transfer (the client's request, if there is one) to the arrival of its last byte |
+//! | start-up | from the start of a transfer to the arrival of the bytes that the client needs to start (`start_up_bytes`) |
+//! | first byte | from the start of a transfer to the arrival of the first packet |
 //!
-//! Percentiles are nearest-rank, over the transfers that came so far before the run's end.
+//! Percentiles are nearest-rank, over the transfers that reached the respective point before the run's end.
 
 use airpace_core::Time;
 use airpace_event::{Transfer, TransferStep};
@@ -18,17 +18,17 @@ use super::rounded;
 /// The transfers of a flow over a run, or of the same flow over several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfers {
-    /// How many were due before the run's end. A transfer that is due while the one before is under way has to wait, and
-    /// may never begin. In a run folder of an earlier version: how many began.
+    /// Number of transfers that were due before the run's end. A transfer that is due while the previous one is in
+    /// progress has to wait, and may never start. In run folders of earlier versions: number of transfers that started.
     #[serde(default)]
     pub due: u64,
-    /// How many began.
+    /// Number of transfers that started.
     pub begun: u64,
-    /// How many arrived whole before the run's end.
+    /// Number of transfers that arrived completely before the run's end.
     pub complete: u64,
     /// Completion times.
     pub completion_s: Times,
-    /// Times until the client could show something.
+    /// Start-up times: from the start until the client has the bytes that it needs to start.
     pub start_up_s: Times,
     /// Times until the first byte.
     pub first_byte_s: Times,
@@ -36,13 +36,13 @@ pub struct Transfers {
     pub each: Vec<TransferTimes>,
 }
 
-/// A time over several transfers, in seconds; `None` where none came so far.
+/// Statistics of a time over several transfers, in seconds; `None` if no transfer reached the respective point.
 ///
 /// Source: MORC §4.1 Fig. 4 (minimum, median, maximum, standard deviation and average)
-/// Chosen: the 95th percentile besides, as for delays.
+/// Chosen: also the 95th percentile, as for delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// The least.
+    /// The minimum.
     pub min: Option<f64>,
     /// The median.
     pub p50: Option<f64>,
@@ -50,27 +50,27 @@ pub struct Times {
     pub mean: Option<f64>,
     /// The 95th percentile.
     pub p95: Option<f64>,
-    /// The largest.
+    /// The maximum.
     pub max: Option<f64>,
     /// The sample standard deviation; `None` for fewer than two.
     pub sigma: Option<f64>,
 }
 
-/// One transfer, in seconds; `None` for what did not happen before the run's end.
+/// Times of one transfer, in seconds; `None` for steps that did not happen before the run's end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferTimes {
-    /// When it began, since the run began.
+    /// Start of the transfer, since the start of the run.
     pub began_s: f64,
-    /// From then to its first byte.
+    /// From the start of the transfer to its first byte.
     pub first_byte_s: Option<f64>,
-    /// From then until the client could show something.
+    /// From the start of the transfer until the client has the bytes that it needs to start.
     pub start_up_s: Option<f64>,
-    /// From then to its last byte.
+    /// From the start of the transfer to its last byte.
     pub completion_s: Option<f64>,
 }
 
 impl Transfers {
-    /// The numbers of these transfers, if `due` were due.
+    /// Statistics of the transfers `each`, for a flow with `due` transfers due before the run's end.
     pub fn of(due: u64, each: Vec<TransferTimes>) -> Transfers {
         let times = |of: fn(&TransferTimes) -> Option<f64>| Times::of(each.iter().filter_map(of).collect());
         Transfers {
@@ -84,7 +84,7 @@ impl Transfers {
         }
     }
 
-    /// The numbers of the transfers of several runs together; `None` if there are no runs, or one has no transfers.
+    /// Statistics over the transfers of several runs together. `None` if there are no runs, or a run has no transfers.
     pub fn pooled<'a>(runs: impl IntoIterator<Item = Option<&'a Transfers>>) -> Option<Transfers> {
         let runs = runs.into_iter().collect::<Option<Vec<_>>>()?;
         let each = runs.iter().flat_map(|run| run.each.iter().copied()).collect();
@@ -110,17 +110,17 @@ impl Times {
     }
 }
 
-/// Gathers the transfers of one flow.
+/// Collects the transfers of one flow.
 #[derive(Default)]
 pub(super) struct TransferMeter {
-    /// When the last one began, if one has begun.
+    /// Start of the latest transfer; zero before the first one.
     began: Time,
     due: u64,
     each: Vec<TransferTimes>,
 }
 
 impl TransferMeter {
-    /// Of a flow of which `due` transfers are due before the run's end.
+    /// A meter for a flow with `due` transfers due before the run's end.
     pub(super) fn new(due: u64) -> TransferMeter {
         TransferMeter { due, ..TransferMeter::default() }
     }
@@ -142,7 +142,7 @@ impl TransferMeter {
         }
     }
 
-    /// `None` if the flow has no transfers.
+    /// Statistics of the transfers; `None` if the flow has no transfers.
     pub(super) fn finish(self) -> Option<Transfers> {
         (self.due > 0 || !self.each.is_empty()).then(|| Transfers::of(self.due, self.each))
     }

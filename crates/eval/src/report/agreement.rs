@@ -1,4 +1,4 @@
-//! What the page says of an emulated run that was compared with virtual time.
+//! Section of the report page on the agreement of an emulated run with virtual time.
 
 use serde::Serialize;
 
@@ -6,31 +6,31 @@ use crate::agreement::{Agreement, Comparison, Course, MOST_MS, Percentiles};
 use crate::direction;
 use crate::numbers;
 
-/// What the page says of it: texts for the table, numbers for the figures.
+/// Data of the section: texts for the table, numbers for the figures.
 #[derive(Serialize)]
 pub(super) struct AgreementData {
     agrees: bool,
-    /// Why the comparison proves nothing.
+    /// Reasons why the comparison supports no conclusion; empty if it is fit.
     unfit_because: Vec<String>,
     objections: Vec<String>,
-    /// The bound on the 99th percentile of differences, in ms.
+    /// Maximum 99th percentile of the differences at which real and virtual time agree, in ms.
     most_ms: f64,
-    /// What is compared, and its median, 99th percentile and maximum.
+    /// Name of the compared quantity, and the difference's median, 99th percentile and maximum.
     differences: Vec<[String; 4]>,
-    /// For each comparison: packets compared, dropped by both, by real time only, by virtual time only.
+    /// For each comparison: packets compared, dropped in both, in real time only, in virtual time only.
     fates: Vec<(String, [String; 4])>,
-    /// What was counted beside it, and how many.
+    /// Further counters: name and value.
     counts: Vec<(String, String)>,
-    /// The distributions of how far apart departures are: name, then (ms, part of packets).
+    /// Distributions of the departure differences: name, then (ms, fraction of packets).
     cdfs: Vec<(&'static str, Vec<(f64, f64)>)>,
     interval_s: f64,
     start_s: f64,
-    /// When the last interval ends.
+    /// End of the last interval, in s.
     end_s: f64,
     courses: Vec<CourseData>,
 }
 
-/// A course with its name.
+/// Throughput over time in one direction of a device, with a name.
 #[derive(Serialize)]
 struct CourseData {
     name: String,

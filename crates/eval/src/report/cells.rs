@@ -1,4 +1,4 @@
-//! Which users got the PRBs: over the whole run, and PRB by PRB around the time of the greatest change.
+//! Allocation of PRBs to users: over the whole run, and as a PRB map around the largest change.
 
 use airpace_core::Direction;
 use arrow_array::cast::AsArray;
@@ -13,63 +13,64 @@ use crate::metrics::Carrier;
 use crate::summary::RunSummary;
 use crate::tables::read::{Part, Source, Words};
 
-/// Subframes of the map.
+/// Number of subframes in the map.
 const MAP_SUBFRAMES: usize = 200;
-/// Length of the intervals that are compared to find the greatest change, in milliseconds.
+/// Length of the intervals whose comparison yields the largest change (ms).
 const CHANGE_MS: f64 = 100.0;
 
-/// Maximum number of such intervals; they are longer in longer runs. A run's length is what its folder claims.
+/// Maximum number of such intervals. In longer runs, the intervals are longer. The duration of a run is an untrusted
+/// value from its folder.
 ///
-/// Chosen: a day.
+/// Chosen: the intervals of one day.
 const MAX_INTERVALS: usize = 864_000;
 
-/// One direction of the cell under one scheme.
+/// PRB allocation in one direction of the cell under one scheme.
 #[derive(Serialize)]
 pub(super) struct CellCourse {
     scheme: String,
     #[serde(with = "crate::direction")]
     direction: Direction,
     carriers: Vec<Carrier>,
-    /// The users of PRBs: each device of the scenario, `background`, `control`, `idle`.
+    /// Users of PRBs: each device of the scenario, `background`, `control`, and `idle` for unused PRBs.
     users: Vec<String>,
-    /// Per user, per interval: part of all PRBs of all carriers, in %.
+    /// For each user and interval: share of all PRBs of all carriers, in %.
     share_percent: Vec<Vec<f64>>,
-    /// Per device of `users`: the bandwidth that it was granted.
+    /// For each device in `users`: the granted bandwidth.
     granted: Vec<Granted>,
-    /// Whether a grant with a repeated block counts as repeated as a whole: the table lacks `new_bits`, as an older
-    /// version wrote it.
+    /// Whether all blocks of a grant with a retransmitted block count as retransmitted. This is the case if the table was
+    /// written by an older version and lacks the column `new_bits`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     repeats_whole_grants: bool,
     map: PrbMap,
 }
 
-/// The bandwidth of a device's grants, per interval, in Mbit/s: the transport blocks of all its carriers. New blocks are the
-/// bandwidth by which BISCAY sends.
+/// Bandwidth of a device's grants per interval, in Mbit/s, from the transport blocks of all carriers. New blocks are the
+/// bandwidth from which BISCAY computes its sending rate.
 ///
 /// Source: BISCAY §3.2.2
 #[derive(Serialize)]
 struct Granted {
     device: u16,
-    /// Blocks that were granted for the first time.
+    /// Blocks that were transmitted for the first time.
     new_mbps: Vec<f64>,
-    /// Blocks that HARQ sent again.
+    /// Blocks that HARQ retransmitted.
     again_mbps: Vec<f64>,
 }
 
-/// A map of a part of the run, PRB by PRB.
+/// Map of PRB × subframe for a part of the run.
 #[derive(Serialize)]
 struct PrbMap {
-    /// When it begins, in milliseconds.
+    /// Start of the map, in ms.
     start_ms: f64,
-    /// How many subframes it shows.
+    /// Number of subframes in the map.
     subframes: usize,
-    /// Every user that has a grant in it.
+    /// All users with a grant in the map.
     owners: Vec<String>,
-    /// Grants as (subframe, carrier, first PRB, PRBs, index in `owners`, MCS or -1, 1 if sent again).
+    /// Grants as (subframe, carrier, first PRB, number of PRBs, index in `owners`, MCS or -1, 1 if retransmitted).
     grants: Vec<(usize, u8, u16, u16, usize, i16, u8)>,
 }
 
-/// Reads one direction of the cell of a run; `None` if the last hop is not a cell.
+/// Reads the PRB allocation of a run in one direction; `None` if the last hop is not a cell.
 pub(super) fn read(
     source: Source<'_>,
     run: &RunSummary,
@@ -84,7 +85,7 @@ pub(super) fn read(
     let users = users(&devices);
     let part = source.part("prbs", run)?;
     let mut prbs = vec![vec![0_u64; intervals.count()]; users.len()];
-    // By device: bits of new blocks, and of blocks that were sent again.
+    // By device: bits of new blocks, and bits of retransmitted blocks.
     let mut bits = vec![[(); 2].map(|()| vec![0_u64; intervals.count()]); devices.len()];
     let changes =
         Intervals::of(run.duration_s, ((run.duration_s * 1e3 / CHANGE_MS) as usize).min(MAX_INTERVALS));
@@ -108,7 +109,7 @@ pub(super) fn read(
             let user = users_of_owners[owners.place(row)];
             if let Some(index) = intervals.index(time_ms) {
                 prbs[user][index] += u64::from(n_prb);
-                // Further runs of a grant have no bits.
+                // Only the first row of a grant contains its bits.
                 if let Some(of_device) = bits.get_mut(user).filter(|_| tbs_bits.is_valid(row)) {
                     let (all, new) = (tbs_bits.value(row), new_bits(row));
                     of_device[0][index] += u64::from(new);
@@ -145,14 +146,14 @@ pub(super) fn read(
     }))
 }
 
-/// For each row, whether its grant has this direction.
+/// For each row, whether its grant is for this direction.
 fn rows_that_go(direction: Direction, batch: &RecordBatch) -> Vec<bool> {
     let ways = Words::of(batch, "direction");
     let is_it = ways.map(|name| direction::of_word(name) == direction);
     (0..batch.num_rows()).map(|row| is_it[ways.place(row)]).collect()
 }
 
-/// The devices of the run's flows, each once.
+/// The devices of the run's flows, without duplicates.
 fn devices(run: &RunSummary) -> Vec<u16> {
     let mut devices: Vec<u16> = run.flows.iter().map(|flow| flow.device).collect();
     devices.sort_unstable();
@@ -160,14 +161,14 @@ fn devices(run: &RunSummary) -> Vec<u16> {
     devices
 }
 
-/// The names of the devices of the run's flows, then all others by kind.
+/// The names of the devices of the run's flows, then `background`, `control` and `idle`.
 fn users(devices: &[u16]) -> Vec<String> {
     let mut users: Vec<String> = devices.iter().map(|device| format!("device {device}")).collect();
     users.extend(["background", "control", "idle"].map(str::to_owned));
     users
 }
 
-/// The index in `users` of an owner, given by its name in the table.
+/// Index in `users` of an owner that the table names.
 fn user_of(users: &[String], owner: &str) -> usize {
     let background = users.len() - 3;
     match users.iter().position(|user| user == owner) {
@@ -189,16 +190,16 @@ fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, width: u64) 
             idle -= percent;
             share.push(significant(percent));
         }
-        // Rounding must not make the share negative.
+        // Rounding errors must not make the share negative.
         shares[prbs.len() - 1].push(significant(idle.max(0.0)));
     }
     shares
 }
 
-/// Where a map must begin so that the greatest change in what others got lies in its middle.
+/// Start of the map in ms, so that the largest change in the other users' PRBs is in its middle.
 fn moment_of_change(others: &[i64]) -> f64 {
     let changes = others.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-    // The earliest of equal changes.
+    // If changes are equal, take the earliest.
     let greatest = changes.enumerate().rev().max_by_key(|(_, change)| *change);
     let middle_ms = greatest.map_or(0.0, |(index, _)| (index + 1) as f64 * CHANGE_MS);
     (middle_ms - MAP_SUBFRAMES as f64 / 2.0).max(0.0)
@@ -230,7 +231,7 @@ impl PrbMap {
                 }
                 let subframe = subframe as usize;
                 if map.grants.len() >= most_grants {
-                    // The map ends before the first subframe that would not fit.
+                    // The map ends before the first subframe whose grants would exceed the maximum.
                     map.subframes = subframe;
                     map.grants.retain(|grant| grant.0 < subframe);
                     continue;

@@ -1,9 +1,9 @@
-//! Colours that can be read on both of the page's backgrounds.
+//! Colours that are readable on both backgrounds of the page.
 
 use libm::{cbrt, pow};
 use serde::Serialize;
 
-/// Least contrast of lines, markers and areas against the background on which they lie.
+/// Minimum contrast of lines, markers and areas against their background.
 ///
 /// Source: WCAG 2.1 SC 1.4.11
 const LEAST_CONTRAST: f64 = 3.0;
@@ -11,14 +11,14 @@ const LEAST_CONTRAST: f64 = 3.0;
 /// One of the page's themes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Theme {
-    /// Dark on light: on screen, and always on paper.
+    /// Dark on light: one of the two themes on screen, and always used in print.
     Light,
     /// Light on dark.
     Dark,
 }
 
 impl Theme {
-    /// The backgrounds of lines in figures: `--surface` and `--capacity` in `web/report.css`.
+    /// Backgrounds of lines in figures: `--surface` and `--capacity` in `web/report.css`.
     const fn grounds(self) -> [&'static str; 2] {
         match self {
             Theme::Light => ["#ffffff", "#e9edf1"],
@@ -26,7 +26,7 @@ impl Theme {
         }
     }
 
-    /// The lowest of a colour's contrasts to these backgrounds.
+    /// Minimum contrast of a colour against these backgrounds.
     pub(super) fn contrast(self, colour: Rgb) -> f64 {
         self.grounds()
             .map(|ground| colour.contrast(Rgb::parse(ground)))
@@ -43,15 +43,15 @@ pub(super) struct Shade {
 }
 
 impl Shade {
-    /// `colour` (`#rrggbb`), made darker or lighter where a background requires it.
+    /// Makes `colour` (`#rrggbb`) darker or lighter where a background requires it.
     pub(super) fn of(colour: &str) -> Shade {
         Shade { light: readable(colour, Theme::Light), dark: readable(colour, Theme::Dark) }
     }
 }
 
-/// `colour` where its contrast is enough; otherwise the colour with the nearest lightness at which the contrast is
-/// enough. In the dark theme, the lightness of colours that are darker than the middle is mirrored at the middle first:
-/// black becomes white, as text does.
+/// Returns `colour` if its contrast is sufficient, and otherwise the colour with the nearest lightness of sufficient
+/// contrast. In the dark theme, a lightness below 0.5 is first mirrored at 0.5, so that black becomes white, like the
+/// text.
 fn readable(colour: &str, theme: Theme) -> String {
     let mut rgb = Rgb::parse(colour);
     let mut lab = rgb.lab();
@@ -60,7 +60,7 @@ fn readable(colour: &str, theme: Theme) -> String {
         rgb = Rgb::of_lab(lab);
     }
     let step = if theme == Theme::Dark { 0.005 } else { -0.005 };
-    // Rounding to eight bits must not make the contrast too low, so the rounded colour is tested.
+    // The contrast is computed from the colour after rounding to eight bits, because rounding could reduce it.
     while theme.contrast(rgb) < LEAST_CONTRAST {
         lab.0 += step;
         rgb = Rgb::of_lab(lab);
@@ -68,13 +68,13 @@ fn readable(colour: &str, theme: Theme) -> String {
     rgb.text()
 }
 
-/// Eight bits each of red, green and blue.
+/// Red, green and blue, with eight bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rgb([u8; 3]);
 
 impl Rgb {
     /// # Panics
-    /// If the text is not `#rrggbb`: colours are constants of the code.
+    /// If the text is not `#rrggbb`. Colours are constants in the code.
     pub(super) fn parse(text: &str) -> Rgb {
         let digits = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
         let whole = (text.len() == 7 && text.starts_with('#')).then_some(());
@@ -87,7 +87,7 @@ impl Rgb {
         format!("#{red:02x}{green:02x}{blue:02x}")
     }
 
-    /// Red, green and blue as parts of full light.
+    /// Linear intensities of red, green and blue, in [0, 1].
     ///
     /// Source: IEC 61966-2-1 (sRGB)
     fn linear(self) -> [f64; 3] {
@@ -118,7 +118,7 @@ impl Rgb {
         one.max(other) / one.min(other)
     }
 
-    /// Lightness, green to red, blue to yellow.
+    /// Oklab coordinates: lightness, green to red, blue to yellow.
     ///
     /// Source: Ottosson 2020, Oklab
     fn lab(self) -> (f64, f64, f64) {
@@ -148,11 +148,11 @@ impl Rgb {
 
 #[cfg(test)]
 pub(super) mod sight {
-    //! How colours look to people with different colour vision, for tests.
+    //! Simulation of colour vision deficiencies, for tests.
 
     use super::Rgb;
 
-    /// Every kind of colour vision for which the page's colours are tested.
+    /// All kinds of colour vision for which the page's colours are tested.
     pub(in super::super) const SIGHTS: [Sight; 3] = [Sight::Usual, Sight::Protanopia, Sight::Deuteranopia];
 
     #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ pub(super) mod sight {
     }
 
     impl Sight {
-        /// The colour that such a viewer sees in place of `colour`.
+        /// The colour that a viewer with this colour vision perceives instead of `colour`.
         ///
         /// Source: Machado, Oliveira and Fernandes 2009, severity 1.0
         fn of(self, colour: Rgb) -> Rgb {
@@ -184,8 +184,8 @@ pub(super) mod sight {
             Rgb::of_linear(rows.map(|row: [f64; 3]| row.iter().zip(light).map(|(part, of)| part * of).sum()))
         }
 
-        /// The distance that such a viewer sees between two colours, in Oklab. Side by side, 0.02 can just be told
-        /// apart.
+        /// Distance between two colours in Oklab as perceived by such a viewer. Side by side, a distance of 0.02 is just
+        /// noticeable.
         pub(in super::super) fn distance(self, one: &str, other: &str) -> f64 {
             let (one, other) = (self.of(Rgb::parse(one)).lab(), self.of(Rgb::parse(other)).lab());
             libm::sqrt(
@@ -203,7 +203,7 @@ mod tests {
 
     const CSS: &str = include_str!("../../../../web/report.css");
 
-    /// The value of `--name` in a theme's block of the style sheet.
+    /// The value of the property `--name` in a theme's block of the style sheet.
     fn property(theme: Theme, name: &str) -> Rgb {
         let (light, dark) =
             CSS.split_once("prefers-color-scheme: dark").expect("the style sheet has a dark theme");

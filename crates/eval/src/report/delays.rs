@@ -1,18 +1,18 @@
-//! The distribution of a flow's delays. A file can claim thousands of millions of packets in few bytes, so that the memory
-//! that they take must not grow with their number.
+//! Distribution of a flow's delays. A small file can declare billions of packets, so memory must not grow with the number
+//! of packets.
 
 use super::series::{parts, significant};
 
-/// Delays that are kept one by one, before equal ones are counted together.
+/// Number of delays that are buffered individually before equal ones are merged.
 const RECENT: usize = 1 << 20;
 
-/// Delays, with how often each occurred. Memory grows with the number of different delays, and each of these has its bytes
-/// in the file.
+/// Delays with their counts. Memory grows with the number of distinct delays. Each distinct delay occupies bytes in the
+/// file, so a small file cannot cause a large allocation.
 #[derive(Default)]
 pub(super) struct Delays {
-    /// As [`key`]s, which are sorted in half of the time of `f32`.
+    /// Buffered delays as [`key`]s, which are sorted in half of the time of `f32`.
     recent: Vec<i32>,
-    /// Sorted by delay.
+    /// Counts by delay, in ascending order.
     counted: Vec<(i32, u64)>,
 }
 
@@ -24,7 +24,7 @@ impl Delays {
         self.recent.push(key(delay_ms));
     }
 
-    /// Counts equal delays together.
+    /// Merges equal delays.
     fn count(&mut self) {
         self.recent.sort_unstable();
         let mut before = std::mem::take(&mut self.counted).into_iter().peekable();
@@ -42,7 +42,7 @@ impl Delays {
         self.counted = all;
     }
 
-    /// Delays, each with the part of the packets that took no longer: the nearest rank of every part.
+    /// Distribution of the delays: (delay, fraction of packets with at most this delay), by nearest rank.
     pub(super) fn cdf(mut self) -> Vec<(f64, f64)> {
         self.count();
         let packets: u64 = self.counted.iter().map(|(_, count)| count).sum();
@@ -60,17 +60,18 @@ impl Delays {
     }
 }
 
-/// An integer for a delay. Keys are ordered as [`f32::total_cmp`] orders delays.
+/// Integer key of a delay. Keys have the order of [`f32::total_cmp`].
 fn key(delay_ms: f32) -> i32 {
     flipped(delay_ms.to_bits() as i32)
 }
 
-/// The delay with this key.
+/// Delay of a key.
 fn delay(key: i32) -> f32 {
     f32::from_bits(flipped(key) as u32)
 }
 
-/// Flips all bits but the sign if that is set: numbers below zero have their magnitude the wrong way round.
+/// Inverts all bits except the sign if the sign is set, because the bit patterns of negative numbers are in reverse
+/// order.
 fn flipped(bits: i32) -> i32 {
     bits ^ (((bits >> 31) as u32) >> 1) as i32
 }

@@ -1,5 +1,4 @@
-//! What the page says of an emulated run: what ran behind what, how well the emulator kept up, and each direction of each
-//! device.
+//! Section of the report page on an emulated run: programs, audit of the emulator, and each direction of each device.
 
 use airpace_core::Direction;
 use airpace_core::count::{count, thousands};
@@ -11,42 +10,42 @@ use crate::folder::{Manifest, ManifestScenario};
 use crate::numbers;
 use crate::summary::{LinkSummary, RunSummary};
 
-/// What the page says of the programs and of the emulator, as texts.
+/// Data about the programs and the emulator, as texts.
 #[derive(Serialize)]
 pub(super) struct EmulationData<'a> {
     fit: bool,
     unfit_because: &'a [String],
     programs: Vec<ProgramRow>,
-    /// What was measured of the emulator, and the value.
+    /// Audit of the emulator: name and value of each quantity.
     audit: Vec<(String, String)>,
 }
 
 #[derive(Serialize)]
 struct ProgramRow {
-    /// Where it ran.
+    /// Device behind which the program ran, or the server.
     place: String,
     command: String,
-    /// How it ended.
+    /// How the program ended.
     ended: String,
     failed: bool,
 }
 
-/// One direction of a device.
+/// Metrics of one direction of a device.
 #[derive(Serialize)]
 pub(super) struct LinkRow {
     device: u16,
     #[serde(with = "crate::direction")]
     direction: Direction,
-    /// `to phone` or `from phone`.
+    /// Name of the link, such as `to phone` or `from phone`.
     name: String,
     connections: String,
     packets: String,
-    /// A text for each of the first columns.
+    /// Text of each of the first columns.
     texts: Vec<String>,
 }
 
 impl EmulationData<'_> {
-    /// `None` for a simulated run.
+    /// Data of an emulated run; `None` for a simulated run.
     pub(super) fn of(manifest: &Manifest) -> Option<EmulationData<'_>> {
         let section = manifest.emulation.as_ref()?;
         let scenario = manifest.scenarios.first();
@@ -60,16 +59,16 @@ impl EmulationData<'_> {
             fit: section.fit,
             unfit_because: &section.unfit_because,
             programs: section.programs.iter().map(row).collect(),
-            // Until the run has ended, nothing is known.
+            // The audit is not known until the run has ended.
             audit: if manifest.complete { audit(section) } else { vec![] },
         })
     }
 }
 
-/// How many columns the table of links has: the most important ones.
+/// Number of the leading columns, which are the most important ones, in the table of links.
 const MAIN: usize = 7;
 
-/// The links of an emulated run; none of a simulated one.
+/// The links of an emulated run; empty for a simulated run.
 pub(super) fn links(
     run: Option<&RunSummary>,
     scenario: &ManifestScenario,
@@ -89,11 +88,12 @@ pub(super) fn links(
     run.map_or(vec![], |run| run.links.iter().map(row).collect())
 }
 
-/// A device's name, and its number: from 1, as the emulator's options count. (Tables and JSON have the index from 0.)
+/// A device's name and number. Numbers start at 1, like in the emulator's options; tables and JSON contain the index from
+/// 0.
 fn named(scenario: Option<&ManifestScenario>, device: u16) -> String {
     let number = format!("device {}", u32::from(device) + 1);
     let label = scenario.and_then(|scenario| scenario.devices.get(usize::from(device)));
-    // A device without a label of its own is called by its index.
+    // A label equal to `device INDEX` is a default and is replaced by the number.
     match label.filter(|label| **label != format!("device {device}")) {
         Some(label) => format!("{label} ({number})"),
         None => number,
@@ -109,7 +109,7 @@ fn ended(exit: Exit) -> String {
     }
 }
 
-/// What was measured of the emulator: what, and the value.
+/// Audit of the emulator: name and value of each quantity.
 fn audit(section: &Emulation) -> Vec<(String, String)> {
     let Emulation { audit, kernel, foreign, .. } = section;
     let Lateness { p50, p99, p999, max } = audit.lateness_ms;
@@ -142,7 +142,7 @@ fn audit(section: &Emulation) -> Vec<(String, String)> {
     rows.map(|(what, value)| (what.to_owned(), value)).into()
 }
 
-/// Which congestion controls TCP ran: `down: bbr (2); up, device 1: cubic (1)`.
+/// Congestion controls of the TCP connections, as in `down: bbr (2); up, device 1: cubic (1)`.
 fn tcp(controls: &[Control]) -> String {
     let of = |control: &Control| {
         let way = control
@@ -154,7 +154,7 @@ fn tcp(controls: &[Control]) -> String {
     if all.is_empty() { NOTHING.to_owned() } else { all.join("; ") }
 }
 
-/// Counts by kind, as far as there are any: `3 aqm, 1,000 wire_loss`.
+/// Non-zero counts by kind, as in `3 aqm, 1,000 wire_loss`.
 fn counts<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> String {
     let some =
         kinds.filter(|(_, number)| *number > 0).map(|(kind, number)| format!("{} {kind}", thousands(number)));
@@ -162,7 +162,7 @@ fn counts<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> String {
     if some.is_empty() { "0".to_owned() } else { some.join(", ") }
 }
 
-/// Stands in the place of a value that is not there.
+/// Placeholder for a missing value.
 const NOTHING: &str = "–";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which scheme wins in each scenario, at a glance: the numbers of the first flow under each scheme.
+//! Overview of all scenarios: metrics of the first flow under each scheme.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::folder::Manifest;
 use crate::numbers::{Spread, shown};
 use crate::summary::{FlowSummary, RunSummary, Summary};
 
-/// A row per scenario, a column per scheme.
+/// A row per scenario, and a column per scheme.
 #[derive(Serialize)]
 pub(super) struct Overview {
     schemes: Vec<String>,
@@ -23,7 +23,7 @@ struct OverviewRow {
     expectations: usize,
 }
 
-/// Means over seeds, as the texts that the page shows, in Mbit/s and ms.
+/// Means over seeds, as texts for the page, in Mbit/s and ms.
 #[derive(Serialize)]
 struct Cell {
     throughput: String,
@@ -31,7 +31,7 @@ struct Cell {
 }
 
 impl Overview {
-    /// `None` for fewer than two scenarios.
+    /// The overview; `None` for fewer than two scenarios.
     pub(super) fn of(manifest: &Manifest, summary: &Summary) -> Option<Overview> {
         if manifest.scenarios.len() < 2 {
             return None;

@@ -1,4 +1,4 @@
-//! The course of a flow's packets over time: of simulated runs from `packets`, of emulated runs from `departures`.
+//! Course of a flow's packets over time, read from `packets` for simulated runs and from `departures` for emulated runs.
 
 use airpace_core::DeviceId;
 use arrow_array::cast::AsArray;
@@ -13,18 +13,18 @@ use crate::summary::RunSummary;
 use crate::tables::departures;
 use crate::tables::read::Source;
 
-/// The course of a flow's packets.
+/// Course of a flow's packets.
 #[derive(Serialize)]
 pub(super) struct PacketCourse {
-    /// Per interval, from the first arrival on; `None` before.
+    /// Throughput per interval, starting with the first arrival; `None` before it.
     throughput_mbps: Vec<Option<f64>>,
-    /// Mean over the packets that arrived in the interval.
+    /// Mean delay of the packets that arrived in the interval.
     queueing_delay_ms: Vec<Option<f64>>,
-    /// The maximum over those packets.
+    /// Maximum delay of these packets.
     queueing_delay_max_ms: Vec<Option<f64>>,
-    /// Packets dropped or lost, as (interval, packets), where there were any.
+    /// Dropped or lost packets, as (interval, packets), without intervals that have none.
     dropped: Vec<(usize, u64)>,
-    /// One-way delays, each with the part of the delivered packets that took no longer.
+    /// Distribution of the one-way delays: (delay, fraction of delivered packets with at most this delay).
     one_way_delay_cdf: Vec<(f64, f64)>,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn of_departures(
                 let bytes = u64::from(departed.bytes);
                 counts.arrived(out_ms, bytes, departed.one_way_delay_ms, departed.queueing_delay_ms);
             }
-            // The network let it go, but nobody got it before the end.
+            // The network released the packet, but the packet was not handed over before the end of the run.
             None if departed.fate == airpace_event::Fate::Delivered.name() => {}
             None => counts.dropped(departed.release_ms),
         }
@@ -72,7 +72,7 @@ pub(super) fn of_departures(
     Ok(counts.into_iter().map(|counts| counts.finish().until_its_end()).collect())
 }
 
-/// The columns of packets that a course is made from.
+/// Columns of packets from which a course is computed.
 struct PacketColumns<'a> {
     flow: &'a UInt16Array,
     bytes: &'a UInt32Array,
@@ -102,7 +102,7 @@ impl PacketColumns<'_> {
     }
 }
 
-/// What is counted of a flow's packets.
+/// Counters of a flow's packets.
 struct Counts {
     intervals: Intervals,
     arrived_bytes: Vec<u64>,
@@ -177,7 +177,7 @@ impl Counts {
 }
 
 impl PacketCourse {
-    /// Without the throughput after the last arrival: a program's connection is then over.
+    /// Ends the throughput at the last arrival, because the program's connection is then over.
     fn until_its_end(mut self) -> PacketCourse {
         let last = self.throughput_mbps.iter().rposition(|mbps| mbps.is_some_and(|mbps| mbps > 0.0));
         let after = last.map_or(0, |last| last + 1);

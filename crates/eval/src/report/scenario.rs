@@ -1,4 +1,4 @@
-//! One scenario's part of the page.
+//! Section of the report page on one scenario.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::metrics::JainWindow;
 use crate::summary::{NotJudged, RunSummary};
 use crate::{comparison, folder, shell, wire};
 
-/// Everything that the page shows of one scenario.
+/// All data of the page about one scenario.
 #[derive(Serialize)]
 pub(super) struct ScenarioData {
     name: String,
@@ -30,23 +30,23 @@ pub(super) struct ScenarioData {
     trace: Option<ReplayedTrace>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     also_replays: BTreeMap<String, ReplayedTrace>,
-    /// Which parts of its files runs use, in sentences.
+    /// Which parts of the trace files the runs use, as sentences.
     replays: Vec<String>,
-    /// The command that makes the comparisons, and the command that makes a course.
+    /// Command that reproduces the comparisons, and command that reproduces a course.
     command: String,
     command_of_course: String,
     duration_s: f64,
-    /// The seed whose course is drawn.
+    /// Seed of the run whose course is drawn.
     seed: Option<u64>,
     flows: Vec<FlowLabel>,
     schemes: Vec<SchemeStyle>,
     columns: Vec<Column>,
     rows: Vec<Row>,
-    /// Which scheme carried how much with how much queueing delay, in sentences.
+    /// Comparison of the schemes' rates and queueing delays, as sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comparison: Vec<String>,
     expectations: Vec<Expectation>,
-    /// A row per scheme and flow that has transfers.
+    /// A row for each scheme and flow with transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
     transfers: Option<TransferTable>,
     /// Length of the intervals of all courses, in s.
@@ -55,16 +55,16 @@ pub(super) struct ScenarioData {
     capacities: Vec<CapacityCourse>,
     cells: Vec<CellCourse>,
     jain: Vec<JainCourse>,
-    /// Of an emulated run: each direction of each device.
+    /// For emulated runs: a row for each direction of each device.
     links: Vec<LinkRow>,
-    /// Of an emulated run that was compared with virtual time.
+    /// For emulated runs that were compared with virtual time.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<AgreementData>,
-    /// Of an emulated run: the expectations that have no verdict.
+    /// For emulated runs: the expectations without a verdict.
     not_judged: Vec<NotJudged>,
 }
 
-/// A verdict, and the measured value as the text that the page shows.
+/// A verdict, with the measured value as the text on the page.
 #[derive(Serialize)]
 struct Expectation {
     #[serde(flatten)]
@@ -81,7 +81,7 @@ struct FlowLabel {
     greedy: bool,
 }
 
-/// Fairness over time under one scheme, among flows of one direction.
+/// Jain's index over time under one scheme, among the flows of one direction.
 #[derive(Serialize)]
 struct JainCourse {
     scheme: String,
@@ -171,7 +171,7 @@ impl ScenarioData {
         })
     }
 
-    /// The states of all controllers, in the order in which they occur.
+    /// The states of all controllers, in order of first appearance.
     pub(super) fn states(&self) -> impl Iterator<Item = &str> {
         self.courses.iter().flat_map(FlowCourse::states)
     }
@@ -193,13 +193,13 @@ impl JainCourse {
     }
 }
 
-/// The directions of the flows of a run.
+/// The directions in which a run has flows.
 fn directions(run: &RunSummary) -> Vec<Direction> {
     let goes = |direction: &Direction| run.flows.iter().any(|flow| flow.direction == *direction);
     direction::BOTH.into_iter().filter(goes).collect()
 }
 
-/// The command that makes a whole run again.
+/// The command that reproduces a whole run.
 pub(super) fn whole_command(manifest: &Manifest) -> String {
     if !is_simulated(manifest) {
         return real_command(manifest);
@@ -216,12 +216,12 @@ fn command(manifest: &Manifest, scenario: &ManifestScenario, seeds: &[u64]) -> S
     shell::sim(&manifest.host.program, &scenario.argument, &manifest.schemes, seeds, &scenario.set)
 }
 
-/// Whether `airpace sim` alone made the run.
+/// Whether the run was made by `airpace sim` alone.
 fn is_simulated(manifest: &Manifest) -> bool {
     manifest.emulation.is_none() && manifest.schemes.iter().all(|scheme| wire::parts(scheme).is_none())
 }
 
-/// The command of a run in real time, as this host calls the program.
+/// The command of a real-time run, with the program's name on this host.
 fn real_command(manifest: &Manifest) -> String {
     match manifest.command.strip_prefix(folder::PROGRAM) {
         Some(rest) if rest.starts_with(' ') => format!("{}{rest}", manifest.host.program),

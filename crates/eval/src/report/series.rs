@@ -1,4 +1,4 @@
-//! The course of a run over time, in as many intervals as a figure can show.
+//! Courses of a run over time, in as many intervals as a figure can show.
 
 use airpace_core::Direction;
 use arrow_array::Array;
@@ -13,12 +13,12 @@ use crate::metrics::nearest_rank;
 use crate::summary::{FlowSummary, RunSummary, Summary};
 use crate::tables::read::{Source, Words};
 
-/// How much of a run the page may hold, so that the page stays below 8 MB for any number of runs.
+/// Share of the page's size that each run may use. It keeps the page below 8 MB for any number of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// Intervals of a run.
+    /// Maximum number of intervals per run.
     pub(super) intervals: usize,
-    /// Grants in a PRB map.
+    /// Maximum number of grants in a PRB map.
     pub(super) grants: usize,
 }
 
@@ -33,7 +33,7 @@ impl Budget {
     }
 }
 
-/// Whether this is the first run of its scenario and scheme: its course is the one that is drawn.
+/// Whether `run` is the first run of its scenario and scheme. Only the course of the first run is drawn.
 pub(super) fn is_first_seed(summary: &Summary, run: &RunSummary) -> bool {
     let same = |other: &&RunSummary| other.scenario == run.scenario && other.scheme == run.scheme;
     summary.runs.iter().find(same).is_some_and(|first| first.seed == run.seed)
@@ -47,7 +47,7 @@ pub(super) struct Intervals {
 }
 
 impl Intervals {
-    /// At most `most` intervals. Their length is a multiple of 100 ms.
+    /// Divides the run into at most `most` intervals. Their length is a multiple of 100 ms.
     pub(super) fn of(duration_s: f64, most: usize) -> Intervals {
         let duration_ms = duration_s * 1e3;
         let span_ms = (duration_ms / most as f64 / 100.0).ceil().max(1.0) * 100.0;
@@ -58,19 +58,19 @@ impl Intervals {
         self.span_ms / 1e3
     }
 
-    /// How many there are. What is left of a run is none if it is shorter than a tenth of the others: the rate of one packet
-    /// in it would say nothing.
+    /// Number of intervals. A remainder of the run that is shorter than a tenth of an interval is not counted, because a
+    /// rate computed from one packet in it would be meaningless.
     pub(super) fn count(self) -> usize {
         ((self.duration_ms / self.span_ms - 0.1).ceil() as usize).max(1)
     }
 
-    /// The interval that holds an instant; `None` outside the run.
+    /// Index of the interval that contains an instant; `None` outside of the run.
     pub(super) fn index(self, time_ms: f64) -> Option<usize> {
         let index = (time_ms / self.span_ms) as usize;
         (index < self.count()).then_some(index)
     }
 
-    /// The rate of `bytes` in interval `index`, in Mbit/s.
+    /// Rate in Mbit/s of `bytes` in interval `index`.
     pub(super) fn mbps(self, index: usize, bytes: u64) -> f64 {
         let start = index as f64 * self.span_ms;
         let length = self.span_ms.min(self.duration_ms - start);
@@ -78,7 +78,7 @@ impl Intervals {
     }
 }
 
-/// A flow's course.
+/// Course of a flow.
 #[derive(Serialize)]
 pub(super) struct FlowCourse {
     scheme: String,
@@ -86,9 +86,9 @@ pub(super) struct FlowCourse {
     #[serde(flatten)]
     packets: PacketCourse,
     states: Vec<String>,
-    /// Stays in a state, as (start in s, end in s, index in `states`).
+    /// Periods in a state: (start in s, end in s, index in `states`).
     stays: Vec<(f64, f64, usize)>,
-    /// The scheme's estimates of the path's rate, under the scheme's own names.
+    /// The scheme's estimates of the path's rate, under the scheme's names.
     estimates: Vec<Estimate>,
 }
 
@@ -115,21 +115,21 @@ impl FlowCourse {
     }
 }
 
-/// One of a scheme's estimates of a rate.
+/// A scheme's estimate of a rate.
 #[derive(Serialize)]
 struct Estimate {
-    /// Its column, and its meaning in words; both in Mbit/s.
+    /// Name of the column, and its meaning in words. The values are in Mbit/s.
     name: String,
     words: String,
     mbps: Vec<Option<f64>>,
-    /// Relative errors against the device's capacity in the flow's direction, in %, each with the part of the intervals
-    /// whose error is no larger.
+    /// Distribution of the relative error against the device's capacity in the flow's direction: (error in %, fraction of
+    /// intervals with at most this error).
     error_cdf: Vec<(f64, f64)>,
-    /// The median of this error, in %.
+    /// Median of the relative error, in %.
     median_error_percent: Option<f64>,
 }
 
-/// What the last hop could have carried to or from one device.
+/// Capacity of the last hop to or from one device.
 #[derive(Serialize)]
 pub(super) struct CapacityCourse {
     scheme: String,
@@ -139,7 +139,7 @@ pub(super) struct CapacityCourse {
     capacity_mbps: Vec<f64>,
 }
 
-/// The schemes' names for their estimates of a rate, and what each means.
+/// The schemes' names for their rate estimates, with the meaning of each.
 const ESTIMATES: [(&str, &str); 13] = [
     ("base_mbps", "base rate of its trials"),
     ("btlbw_mbps", "bottleneck bandwidth BtlBw"),
@@ -156,29 +156,29 @@ const ESTIMATES: [(&str, &str); 13] = [
     ("target_mbps", "capacity that is reported"),
 ];
 
-/// An estimate's column in words. An unknown column keeps its name, without the unit.
+/// Meaning of an estimate's column. An unknown column keeps its name without the unit.
 fn words_of(column: &str) -> String {
     let known = ESTIMATES.iter().find(|(name, _)| *name == column);
     known.map_or_else(|| column.trim_end_matches("_mbps").replace('_', " "), |(_, words)| (*words).to_owned())
 }
 
-/// The most estimates that are shown for one flow.
+/// Maximum number of estimates that are shown for one flow.
 const MOST_ESTIMATES: usize = 4;
-/// The most estimates that a table may hold, columns times flows.
+/// Maximum number of estimates in a table (columns times flows).
 ///
-/// Chosen: a hundred flows with all of [`ESTIMATES`] have 1,200, and this many take 130 MB.
+/// Chosen: a hundred flows with all of [`ESTIMATES`] have 1,200. The maximum takes 130 MB.
 const MOST_BELIEFS: usize = 20_000;
-/// The most states that a flow's scheme may have.
+/// Maximum number of states of a flow's scheme.
 ///
-/// Chosen: more than a legend can tell apart.
+/// Chosen: more than the distinguishable entries of a legend.
 const MOST_STATES: usize = 200;
-/// The most devices whose capacity a table may hold; each direction counts. A scenario has at most a thousand devices.
+/// Maximum number of devices times directions in a table of capacities. A scenario has at most a thousand devices.
 const MOST_SIDES: usize = 2_000;
 /// Maximum number of changes of a flow's state in a table.
 ///
-/// Chosen: a change in every 10 ms of ten hours; they take 60 MB.
+/// Chosen: a change every 10 ms in ten hours. The maximum takes 60 MB.
 const MAX_CHANGES: usize = 4_000_000;
-/// The most stays that are shown for one flow; more are merged.
+/// Maximum number of state periods that are shown for one flow. Above it, periods are merged.
 const MOST_STAYS: usize = 600;
 
 /// Reads the courses of all flows of a run.
@@ -202,7 +202,7 @@ pub(super) fn flows(
     Ok(flows.map(course).collect())
 }
 
-/// Reads the courses of all flows of an emulated run. Nothing is known of their controllers.
+/// Reads the courses of all flows of an emulated run, without controllers, which are unknown.
 pub(super) fn emulated_flows(
     source: Source<'_>,
     run: &RunSummary,
@@ -213,7 +213,7 @@ pub(super) fn emulated_flows(
     Ok(courses.map(course).collect())
 }
 
-/// Reads what the last hop could have carried for each device of a run, in each direction.
+/// Reads the capacity of the last hop over time, for each device of a run and each direction.
 pub(super) fn capacities(
     source: Source<'_>,
     run: &RunSummary,
@@ -252,13 +252,13 @@ pub(super) fn capacities(
     Ok(sides.into_iter().map(course).collect())
 }
 
-/// The course of a flow's controller: its states and estimates.
+/// Course of a flow's controller: its states and estimates.
 #[derive(Default)]
 struct ControllerCourse {
     states: Vec<String>,
-    /// Entries into a state, as (when in s, index in `states`).
+    /// State changes: (time in s, index in `states`).
     entries: Vec<(f64, usize)>,
-    /// Per column: sum and count in each interval.
+    /// For each column: sum and count of the values in each interval.
     beliefs: Vec<(String, Vec<(f64, u64)>)>,
 }
 
@@ -331,8 +331,8 @@ impl ControllerCourse {
         Ok(())
     }
 
-    /// Stays in states. If there are too many to be seen, only the state that takes the largest part of each short
-    /// interval.
+    /// The periods in states. If there are too many to be visible, each short interval shows only the state that takes
+    /// the largest part of it.
     fn stays(&self, duration_s: f64) -> Vec<(f64, f64, usize)> {
         let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
         let stays: Vec<_> =
@@ -397,19 +397,19 @@ impl Estimate {
         }
     }
 }
-/// The parts of a distribution that are shown: every percent, and more of the last one.
+/// Quantiles at which a distribution is drawn: every percent, and more above 99 %.
 pub(crate) fn parts() -> impl Iterator<Item = f64> {
     (0..=99).map(|percent| f64::from(percent) / 100.0).chain([0.995, 0.999, 1.0])
 }
 
-/// The distribution of sorted values as (value, part that is not above it): every percent, and more of the upper tail.
+/// Distribution of sorted values as (value, fraction of values not above it): every percent, and more in the upper tail.
 pub(crate) fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     parts().filter_map(|part| Some((significant(*nearest_rank(sorted, part)?), part))).collect()
 }
 
-/// Five significant digits: finer than a figure shows, and short.
+/// Rounds to five significant digits, which is more precise than a figure and short in JSON.
 pub(super) fn significant(value: f64) -> f64 {
-    // Rounds with the help of decimal text, so that the number is short when it is printed.
+    // Round with decimal text, so that the result is short when it is printed.
     format!("{value:.4e}").parse().expect("a printed number can be read")
 }
 
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_run_is_no_interval_if_it_is_too_short_for_a_rate() {
-        // 30 + 1.5 as a decimal fraction has a little more.
+        // In binary, 30 + 1.5 is slightly more than its decimal text.
         for (duration_s, count) in [(31.5, 315), (31.500_000_000_000_004, 315), (31.509, 315), (31.52, 316)] {
             let intervals = Intervals::of(duration_s, 1_000);
             assert_eq!(intervals.count(), count, "{duration_s} s");

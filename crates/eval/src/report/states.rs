@@ -1,26 +1,26 @@
-//! How states of controllers look. One table, so that no two states of a page look alike.
+//! Colours and patterns of controller states, in one table, so that no two states of a page have the same look.
 
 use serde::Serialize;
 
 use super::colour::Shade;
 
-/// The patterns that are drawn over a state's colour. The page draws them (`web/look.js`).
+/// Patterns over a state's colour. The page draws them (`web/look.js`).
 const PATTERNS: [&str; 7] = ["plain", "rising", "falling", "upright", "level", "dots", "cross"];
 
-/// A colour for each kind of state, and the states of that kind in the order of [`PATTERNS`].
+/// A colour for each kind of state, with the states of this kind in the order of [`PATTERNS`].
 ///
-/// Chosen: the colours of Okabe and Ito, safe for colour-blind readers (without the vermilion, which is like dark
-/// orange), and an indigo of Tol's for the Internet. A kind has one colour, so that schemes can be compared. Patterns
-/// tell the states of a kind apart.
+/// Chosen: the colours of Okabe and Ito, which colour-blind readers can distinguish (without the vermilion, which
+/// resembles dark orange), and an indigo of Tol's for the Internet. Each kind has one colour, so that schemes can be
+/// compared. Patterns distinguish the states of a kind.
 const STATES: [(&str, &[&str]); 8] = [
     // Fast growth at the start.
     ("#E69F00", &["SlowStart", "Startup", "Start", "Starting", "ConservativeSlowStart"]),
-    // The states in which a scheme is meant to stay.
+    // States of steady operation.
     (
         "#009E73",
         &["Wireless", "ProbeBW", "CongestionAvoidance", "Biscay", "Tracking", "Ledbat", "ProbeBW_CRUISE"],
     ),
-    // Trying a higher or lower rate.
+    // Probes of a higher or lower rate.
     (
         "#0072B2",
         &[
@@ -33,17 +33,17 @@ const STATES: [(&str, &[&str]); 8] = [
             "ProbeBW_REFILL",
         ],
     ),
-    // Emptying the queue.
+    // Draining of the queue.
     ("#56B4E9", &["Drain", "ProbeBW_DOWN", "Biscay.Drain", "Slowdown", "Return", "Waiting"]),
-    // Measuring the round-trip time; and the states of schemes that have only one or two.
+    // Measurement of the round-trip time, and the states of schemes that have only one or two states.
     ("#CC79A7", &["ProbeRTT", "Wireless.ProbeRTT", "Default", "Sending", "Constant", "Idle"]),
-    // After a loss, beside flows that fill queues, or with a receiver that is not believed.
+    // Reaction to a loss, to competing flows that fill queues, or to a receiver with implausible reports.
     (
         "#000000",
         &["Recovery", "LossRecovery", "Competitive", "Competing", "Held.ProbeBW", "Held.ProbeRTT", "Check"],
     ),
     ("#332288", &["Internet.ProbeBW", "Internet.Startup", "Internet.Drain", "Internet.ProbeRTT"]),
-    // Without the information that the scheme needs.
+    // Operation without the information that the scheme needs.
     (
         "#57606a",
         &[
@@ -58,7 +58,7 @@ const STATES: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// How one state looks in every figure of a page.
+/// Colour and pattern of a state in every figure of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct StateLook {
     state: String,
@@ -66,7 +66,7 @@ pub(super) struct StateLook {
     pattern: &'static str,
 }
 
-/// The looks of a page's states, each different. A state that is not in the table gets a look that no other state has.
+/// The looks of a page's states, all different. A state that is not in the table gets an unused look.
 pub(super) fn looks<'a>(states: impl Iterator<Item = &'a str>) -> Vec<StateLook> {
     let mut looks: Vec<StateLook> = Vec::new();
     for state in states {
@@ -86,7 +86,7 @@ fn in_table(state: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The first look that neither the table nor the page uses yet. If all are used, the last one of the table.
+/// The first look that neither the table nor the page uses. If all are used, the last look of the table.
 fn free(taken: &[StateLook]) -> (&'static str, &'static str) {
     let all = STATES
         .iter()
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Reads the states from the schemes' source code, so that none is forgotten here.
+    /// Reads the states from the source code of the schemes, so that a state missing in the table is detected.
     #[test]
     fn the_table_knows_every_state_that_a_scheme_names() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../cc/src");
@@ -174,7 +174,7 @@ mod tests {
         assert!(found > 40, "only {found} states were found: do schemes still use `out.state = `?");
     }
 
-    /// The words in quotation marks from each `out.state = ` to the end of its statement.
+    /// The string literals between each `out.state = ` and the end of the statement.
     fn states_in(source: &str) -> Vec<&str> {
         source
             .split("out.state = ")
@@ -182,7 +182,8 @@ mod tests {
             .flat_map(|rest| {
                 let statement = rest.split(";\n").next().unwrap_or_default();
                 statement.lines().filter_map(|line| {
-                    // The word after the last arrow is the state. The text before the arrow is a pattern.
+                    // In a match arm, the literal after the last arrow is the state, and a literal before the arrow is a
+                    // pattern.
                     let said = line.rsplit("=>").next()?;
                     said.split('"').nth(1)
                 })

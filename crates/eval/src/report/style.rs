@@ -1,4 +1,4 @@
-//! How a scheme looks in every figure.
+//! Colours, markers and lines of the schemes in all figures.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::colour::Shade;
 use crate::emulation::SCHEME;
 use crate::wire;
 
-/// Colours for flows, devices and estimates, in this order.
+/// Colours of flows, devices and estimates, in this order.
 ///
 /// Source: Okabe and Ito 2008, safe for colour-blind readers; the last is an olive in the place of their yellow
 const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c7a00"];
@@ -17,7 +17,7 @@ const PALETTE: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9
 /// Greys for background users.
 const GREYS: [&str; 4] = ["#8c959f", "#6e7781", "#afb8c1", "#57606a"];
 
-/// Markers as paths in a box of 14 by 14, for the page and for whoever else draws a run.
+/// Markers as SVG paths in a box of 14 by 14, for the page and for other programs that draw a run.
 pub(super) const MARKERS: [(&str, &str); 7] = [
     ("circle", "M7 1A6 6 0 1 1 6.99 1Z"),
     ("rect", "M2 2H12V12H2Z"),
@@ -31,30 +31,30 @@ pub(super) const MARKERS: [(&str, &str); 7] = [
     ("arrow", "M7 1L13 13L7 9.5L1 13Z"),
 ];
 
-/// Colour, marker and line of one choice of scheme.
+/// Colour, marker and line style of a scheme with its preset and options.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SchemeStyle {
-    /// The choice as it was spelled.
+    /// The scheme as spelled.
     pub(super) text: String,
-    /// One line about the scheme.
+    /// Description of the scheme in one line.
     pub(super) summary: &'static str,
-    /// Where it is published.
+    /// Publication of the scheme.
     pub(super) source: &'static str,
     pub(super) colour: Shade,
-    /// ECharts' name of the marker.
+    /// Name of the marker in ECharts.
     pub(super) marker: &'static str,
-    /// Whether it is the second or a later variant of its scheme: drawn hollow and dashed.
+    /// Whether this is the second or a later variant of the scheme. Such variants have hollow markers and dashed lines.
     pub(super) variant: bool,
 }
 
-/// Colour and marker of what an emulated run names in place of a scheme.
+/// Colour and marker of emulated runs, which have a placeholder instead of a scheme.
 const OF_PROGRAMS: (&str, &str) = ("#808080", "circle");
 
-/// The styles of `schemes`. A scheme of the list has the same colour and marker in every report. Any other scheme is one of
-/// the user's own, or of another version: it gets a look that no other scheme of this report has. Further variants of a
+/// The styles of `schemes`. A built-in scheme has the same colour and marker in every report. Any other scheme is
+/// user-defined or from another version, and gets the combination that this report uses least. Further variants of a
 /// scheme (other presets or options) have hollow markers and dashed lines.
 pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
-    // What a scheme did over a real transport stands beside what it did in the simulator: `pbe over quic`.
+    // A scheme over a real transport (`pbe over quic`) has the colour of the same scheme in the simulator.
     let spelled = |text: &str| wire::parts(text).map_or(text, |(spelled, _)| spelled).to_owned();
     let known = |text: &str| SchemeSpec::parse(&spelled(text)).ok().map(|spec| spec.scheme());
     let mut taken: Vec<(&str, &str)> =
@@ -91,7 +91,7 @@ pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     styles
 }
 
-/// A look for a scheme of the user's own: colour and marker that are least used by the `taken` looks.
+/// Colour and marker of a user-defined scheme: the combination that the `taken` ones use least.
 fn own_look(taken: &[(&'static str, &'static str)]) -> (&'static str, &'static str) {
     let looks = MARKERS.iter().flat_map(|(marker, _)| PALETTE.iter().map(move |colour| (*colour, *marker)));
     let uses = |(colour, marker): &(&str, &str)| {
@@ -103,7 +103,7 @@ fn own_look(taken: &[(&'static str, &'static str)]) -> (&'static str, &'static s
     looks.min_by_key(uses).expect("there are markers and colours")
 }
 
-/// The colours of text and grounds on paper, as `web/report.css` has them.
+/// Colours of text and backgrounds in print, as in `web/report.css`.
 pub(super) fn paper() -> BTreeMap<&'static str, &'static str> {
     let value = |name: &str| {
         let mark = format!("--{name}: ");
@@ -116,7 +116,7 @@ pub(super) fn paper() -> BTreeMap<&'static str, &'static str> {
     ["text", "muted", "faint", "surface", "capacity"].map(|name| (name, value(name))).into()
 }
 
-/// The colours for everything that has no colour of its own.
+/// Colours for elements without a colour of their own.
 pub(super) fn palette() -> Vec<Shade> {
     PALETTE.map(Shade::of).into()
 }
@@ -199,7 +199,8 @@ mod tests {
         }
     }
 
-    /// Colour-blind readers cannot tell sixteen colours apart. With markers, no two schemes look alike.
+    /// Colour-blind readers cannot distinguish sixteen colours. Schemes with the same marker must therefore have clearly
+    /// different colours.
     #[test]
     fn schemes_of_one_marker_have_colours_that_are_told_apart() {
         let names: Vec<&str> = SCHEMES.iter().map(|scheme| scheme.name).collect();

@@ -1,7 +1,8 @@
-//! The page of a sweep: heat maps of any two keys, one for each scheme.
+//! Report page of a sweep: heat maps over any two keys, one for each scheme.
 //!
-//! The page holds means over seeds, computed here, for every point, scheme and flow; of a sweep with more than
-//! [`MOST_ENTRIES`] of them, those at the first value of all keys but the two with which the page begins.
+//! The page holds means over seeds, computed here, for every point, scheme and flow. If there are more than
+//! [`MOST_ENTRIES`] combinations, the page holds only the first value of each key, except for the two keys that it shows
+//! initially.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,18 +23,18 @@ const SCRIPT: &str = concat!(
     include_str!("../../../../web/sweep.js"),
 );
 
-/// How many points × schemes × flows a page holds.
+/// Maximum number of points × schemes × flows on a page.
 ///
-/// Chosen: some megabytes, which a browser opens at once.
+/// Chosen: some megabytes, which a browser opens immediately.
 const MOST_ENTRIES: usize = 20_000;
 
-/// How many failures a page lists.
+/// Maximum number of failures that a page lists.
 const MOST_FAILURES: usize = 100;
 
-/// The first of the report's columns that the page offers.
+/// Number of the report's leading columns that the page offers.
 const METRICS: usize = 8;
 
-/// What a sweep says of itself.
+/// Description of a sweep at the top of the page.
 pub(crate) struct About {
     pub(crate) version: String,
     pub(crate) command: String,
@@ -43,7 +44,7 @@ pub(crate) struct About {
     pub(crate) schemes: Vec<String>,
     pub(crate) seeds: usize,
     pub(crate) cells: u64,
-    /// Keys and their values as text.
+    /// Keys and their values, as text.
     pub(crate) axes: Vec<(String, Vec<String>)>,
 }
 
@@ -53,37 +54,37 @@ pub(crate) struct Failure<'a> {
     pub(crate) cell: u64,
     pub(crate) scheme: &'a str,
     pub(crate) seed: u64,
-    /// What was set.
+    /// The keys and values of the run, as `key=value`.
     pub(crate) set: String,
     pub(crate) reason: &'a str,
 }
 
-/// What the page shows, while the runs are gone through.
+/// Collects the page's data from the runs.
 pub(crate) struct SweepPage {
     about: About,
     columns: Vec<Column>,
-    /// The place of each column among a row's values.
+    /// Index of each column among the values of a row.
     places: Vec<usize>,
     /// For each axis, the indices of the values that the page shows.
     shown: Vec<Vec<usize>>,
     flows: Vec<String>,
-    /// The flows that have schemes of their own, by their index in the scenario.
+    /// Indices in the scenario of the flows with a scheme of their own.
     own: BTreeSet<u16>,
-    /// By label of such a flow: the schemes that it ran.
+    /// Schemes that each of these flows ran, by the flow's label.
     own_schemes: BTreeMap<String, Vec<String>>,
     entries: Vec<Entry>,
     is_cut: bool,
 }
 
-/// The means of one flow at one point under one scheme.
+/// Means of one flow at one point under one scheme.
 struct Entry {
     scheme: usize,
-    /// Among the points that are shown.
+    /// Index among the points that the page shows.
     point: usize,
     flow: usize,
     values: Vec<Option<f64>>,
     texts: Vec<String>,
-    /// How many seeds failed.
+    /// Number of seeds that failed.
     failed: usize,
 }
 
@@ -94,7 +95,7 @@ struct Data<'a> {
     scenario: &'a str,
     about: &'a str,
     source: &'a str,
-    /// The markers of schemes, as paths in a box of 14 by 14.
+    /// Markers of the schemes, as SVG paths in a box of 14 by 14.
     markers: BTreeMap<&'static str, &'static str>,
     schemes: Vec<SchemeStyle>,
     seeds: usize,
@@ -105,10 +106,10 @@ struct Data<'a> {
     is_cut: bool,
     metrics: &'a [Column],
     flows: &'a [String],
-    /// Per metric, then scheme, point and flow, each of which the page shows: the last changes fastest.
+    /// For each metric: a mean per shown scheme, point and flow (the flow index changes fastest).
     means: Vec<Vec<Option<f64>>>,
     texts: Vec<Vec<&'a str>>,
-    /// In the same order: how many seeds failed; null where nothing ran at all.
+    /// Number of failed seeds in the same order; null if no run exists.
     failed_seeds: Vec<Option<usize>>,
     failures: &'a [Failure<'a>],
 }
@@ -116,14 +117,14 @@ struct Data<'a> {
 #[derive(Serialize)]
 struct AxisData<'a> {
     key: &'a str,
-    /// Those that are shown.
+    /// The values that the page shows.
     values: Vec<&'a str>,
-    /// How many there are.
+    /// Number of all values.
     count: usize,
 }
 
 impl SweepPage {
-    /// A page without runs. `own` are the flows that have schemes of their own.
+    /// A page without runs. `own` contains the indices of the flows with a scheme of their own.
     pub(crate) fn new(about: About, own: BTreeSet<u16>) -> SweepPage {
         let columns: Vec<Column> = columns(&[]).into_iter().take(METRICS).collect();
         let place = |column: &Column| metric_names().iter().position(|name| name == column.path);
@@ -140,7 +141,7 @@ impl SweepPage {
                 }
             }
         }
-        // Two keys with hundreds of values each are more than a map can show.
+        // Even two keys can have more combinations than the page can hold. Then the page shows no heat map.
         if count(&shown) > room {
             shown.iter_mut().for_each(Vec::clear);
         }
@@ -149,7 +150,7 @@ impl SweepPage {
         SweepPage { about, columns, places, shown, flows, own, own_schemes, entries, is_cut }
     }
 
-    /// Adds what came of all seeds of a scheme at a point, where each axis is at one of its `places`.
+    /// Adds the results of all seeds of a scheme at a point. `places` has the index of the value on each axis.
     pub(crate) fn add(&mut self, scheme: usize, places: &[usize], ended: &[&[FlowRow]], failed: usize) {
         let mut point = 0;
         for (shown, place) in self.shown.iter().zip(places) {
@@ -200,8 +201,8 @@ impl SweepPage {
         }
     }
 
-    /// What a flow is called on the page: one with a scheme of its own says so, for the maps bear the names of the schemes
-    /// under test.
+    /// Name of a flow on the page. It contains the schemes of a flow with a scheme of its own, because the headings of
+    /// the heat maps contain only the scheme under test.
     fn name(&self, flow: &String) -> String {
         match self.own_schemes.get(flow) {
             None => flow.clone(),
@@ -209,7 +210,7 @@ impl SweepPage {
         }
     }
 
-    /// The page.
+    /// Renders the page.
     pub(crate) fn render(&self, failed: usize, failures: &[Failure<'_>]) -> String {
         let points: usize = self.shown.iter().map(Vec::len).product();
         let (schemes, flows) = (self.about.schemes.len(), self.flows.len());

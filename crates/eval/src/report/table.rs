@@ -1,4 +1,4 @@
-//! The table of all metrics, and the points of the throughput–delay figure: means over seeds, and each seed.
+//! Table of all metrics, and points of the throughput–delay figure: means over seeds, and the values of each seed.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use crate::metrics::FlowMetrics;
 use crate::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
 use crate::summary::{FlowSummary, RunSummary, by_scheme, is_under_test};
 
-/// One column: the metric's path in `summary.json`, its heading and unit.
+/// A column: path of the metric in `summary.json`, heading and unit.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Column {
     pub(super) path: &'static str,
     heading: &'static str,
     unit: &'static str,
-    /// Whether more is better, less is better, or neither.
+    /// Whether larger values are better, smaller values are better, or neither.
     better: Option<Better>,
     #[serde(skip)]
     pub(super) shown: &'static Shown,
@@ -28,7 +28,7 @@ enum Better {
     Less,
 }
 
-/// The columns, the most important first: a phone shows only these before the table is scrolled.
+/// The columns, in descending order of importance. A phone shows only the first ones without scrolling.
 const COLUMNS: [(&str, &str, Option<Better>); 19] = [
     ("throughput_mbps", "throughput", Some(Better::More)),
     ("one_way_delay_ms.p95", "one-way delay p95", Some(Better::Less)),
@@ -51,8 +51,8 @@ const COLUMNS: [(&str, &str, Option<Better>); 19] = [
     ("throughput_100ms.p90", "throughput per 100 ms p90", None),
 ];
 
-/// The columns of an emulated run, the most important first. Fairness is not among them, because nobody knows what
-/// programs want.
+/// The columns of an emulated run, in descending order of importance. Fairness is omitted, because the demand of the
+/// programs is unknown.
 const OF_PROGRAMS: [&str; 16] = [
     "throughput_mbps",
     "one_way_delay_ms.p50",
@@ -72,7 +72,8 @@ const OF_PROGRAMS: [&str; 16] = [
     "throughput_100ms.p90",
 ];
 
-/// The columns of simulated `runs` with their units. Without the Oracle among the runs, there is no share of it.
+/// The columns of simulated `runs` with their units. Without the Oracle among the runs, the share of the Oracle's rate is
+/// omitted.
 pub(super) fn columns(runs: &[&RunSummary]) -> Vec<Column> {
     let has_oracle = runs.iter().any(|run| is_oracle(&run.scheme));
     all_columns().into_iter().filter(|column| column.path != SHARE_OF_ORACLE || has_oracle).collect()
@@ -86,7 +87,7 @@ fn all_columns() -> Vec<Column> {
     COLUMNS.map(column).into()
 }
 
-/// The columns of an emulated run with their units. Programs do different things: none is better than another.
+/// The columns of an emulated run with their units. Programs have different tasks, so no value is marked as better.
 pub(super) fn columns_of_programs() -> Vec<Column> {
     let all = all_columns();
     let column = |path: &&str| all.iter().find(|column| column.path == *path).copied();
@@ -94,37 +95,37 @@ pub(super) fn columns_of_programs() -> Vec<Column> {
     those.map(|column| Column { better: None, ..column }).collect()
 }
 
-/// The texts of a link's numbers, one per column.
+/// The texts of a link's metrics, one per column.
 pub(super) fn texts(metrics: &FlowMetrics, columns: &[Column]) -> Vec<String> {
     columns.iter().map(|column| column.shown.text(value(metrics, column.path))).collect()
 }
 
-/// One scheme's flow over all seeds.
+/// A flow under one scheme, over all seeds.
 #[derive(Serialize)]
 pub(super) struct Row {
     scheme: String,
     flow: String,
-    /// The scheme it ran, if that is its own and not the one under test.
+    /// The flow's own scheme, if the flow does not run the scheme under test.
     own_scheme: Option<String>,
     seeds: usize,
     /// A cell per column.
     cells: Vec<Cell>,
-    /// The point that the throughput–delay figure draws.
+    /// Means over seeds, for the throughput–delay figure.
     point: Option<Point>,
-    /// The same for each seed.
+    /// The point of each seed.
     points: Vec<Point>,
 }
 
-/// A metric over seeds: the numbers by which the table is sorted and which are saved, in the unit of `summary.json`;
-/// and the text that the page shows.
+/// A metric over seeds: values in the unit of `summary.json`, by which the table is sorted and which the page exports,
+/// and the text on the page.
 #[derive(Serialize)]
 struct Cell {
-    /// The mean; `None` where a seed has no value.
+    /// The mean; `None` if a seed has no value.
     mean: Option<f64>,
     /// The standard deviation; `None` for fewer than two seeds.
     deviation: Option<f64>,
     text: String,
-    /// `None` also where no digit that is shown differs.
+    /// `None` if there is no deviation, or if the deviation rounds to zero.
     deviation_text: Option<String>,
 }
 
@@ -134,13 +135,13 @@ pub(super) struct Point {
     seed: Option<u64>,
     one_way_delay_p95_ms: f64,
     throughput_mbps: f64,
-    /// Quartiles of the throughput per 100 ms: the box.
+    /// Quartiles of the throughput per 100 ms, which form the box in the figure.
     p25_mbps: f64,
     p75_mbps: f64,
 }
 
-/// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs: first the flows that ran the
-/// schemes under test, then their rivals.
+/// The rows of one scenario's `runs`, by scheme, then flow, in the order of the runs. Flows that ran the scheme under
+/// test come before their rivals.
 pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (scheme, its) in by_scheme(runs) {
@@ -148,7 +149,8 @@ pub(super) fn rows(runs: &[&RunSummary], columns: &[Column]) -> Vec<Row> {
             let flows: Vec<(u64, &FlowSummary)> =
                 its.iter().map(|run| (run.seed, &run.flows[index])).collect();
             let own_scheme = (!is_under_test(runs, index)).then(|| flows[0].1.scheme.clone());
-            // What the Oracle left to a rival is no measure of the rival.
+            // For a rival, the share of the Oracle's rate is meaningless: it would measure how much rate the Oracle left
+            // over.
             let share = if own_scheme.is_none() { share_of_oracle(&its, runs, index) } else { None };
             rows.push(row(scheme, own_scheme, &flows, columns, share));
         }
@@ -198,7 +200,7 @@ impl Cell {
 }
 
 impl Point {
-    /// `None` for a flow that delivered nothing, or was never active for 100 ms.
+    /// The point of a flow; `None` if the flow delivered nothing, or was never active for 100 ms.
     fn of(seed: u64, flow: &FlowSummary) -> Option<Point> {
         Some(Point {
             seed: Some(seed),

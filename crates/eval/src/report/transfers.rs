@@ -1,11 +1,11 @@
-//! The page's table of transfers.
+//! Table of transfers on the report page.
 
 use serde::Serialize;
 
 use crate::summary::RunSummary;
 use crate::transfers::{COLUMNS, rows};
 
-/// The table: headings, and the texts of each row.
+/// The table: headings, and texts of each row.
 #[derive(Serialize)]
 pub(super) struct TransferTable {
     headings: Vec<&'static str>,
@@ -19,12 +19,12 @@ struct TransferRow {
     own_scheme: Option<String>,
     complete: String,
     texts: Vec<String>,
-    /// The numbers behind the texts, in seconds, for the file that a reader saves.
+    /// Unrounded values of the texts, in seconds, for export.
     values: Vec<Option<f64>>,
 }
 
 impl TransferTable {
-    /// The table of one scenario's runs; `None` where no flow has transfers.
+    /// The table of one scenario's runs; `None` if no flow has transfers.
     pub(super) fn of(runs: &[&RunSummary]) -> Option<TransferTable> {
         let rows: Vec<TransferRow> = rows(runs)
             .into_iter()

@@ -1,13 +1,13 @@
-//! Axes of a sweep: a key of the scenario, and the values that it takes one after the other.
+//! Axes of a sweep: a key of the scenario with a list of values.
 //!
-//! | typed | values |
+//! | argument | values |
 //! | --- | --- |
-//! | `50` | one: the key is set for all runs |
-//! | `25,50,100` | those |
-//! | `1..4` | whole numbers, both ends included: 1, 2, 3, 4 |
-//! | `10..300/8` | eight numbers, both ends included, each as far from the next |
-//! | `1..100/5log` | five numbers, both ends included, each the same multiple of the one before |
-//! | `20,100..300/3` | a list may hold ranges |
+//! | `50` | one value, with which the key is set for all runs |
+//! | `25,50,100` | the listed values |
+//! | `1..4` | integers, both limits included: 1, 2, 3, 4 |
+//! | `10..300/8` | eight numbers with equal differences, both limits included |
+//! | `1..100/5log` | five numbers with equal ratios, both limits included |
+//! | `20,100..300/3` | a list may contain ranges |
 //! | `[1,2],[3]` | a comma inside brackets, braces or quotes belongs to the value |
 
 use std::fmt;
@@ -15,20 +15,20 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// More values of one key than this are taken for a typing mistake.
+/// Maximum number of values of a key. More values are probably a typing error.
 pub(super) const MOST_VALUES: usize = 1_000_000;
 
-/// A key of the scenario and its values.
+/// A key of the scenario with its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// The key's dotted path.
+    /// Dotted path of the key.
     pub key: String,
-    /// Its values, as `--set` reads them; at least one, and no two are equal.
+    /// The values, in the syntax of `--set`. At least one, without duplicates.
     pub values: Vec<String>,
 }
 
-/// What the values of an axis have in common: the type of its column.
+/// Type of an axis's column, which all values of the axis have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Whole,
@@ -38,10 +38,10 @@ pub(super) enum Kind {
 }
 
 impl Axis {
-    /// Reads what is typed behind the equals sign of `--set KEY=VALUES`.
+    /// Parses the values of a `--set KEY=VALUES` argument.
     ///
     /// # Errors
-    /// No value, a value twice, or a range that cannot be.
+    /// There is no value, a duplicate value, or an invalid range.
     pub fn parse(key: &str, values: &str) -> Result<Axis, String> {
         let mut spelled = vec![];
         for part in parts(values) {
@@ -50,10 +50,10 @@ impl Axis {
         Axis::of(key, spelled)
     }
 
-    /// An axis of these values, each as `--set` reads it.
+    /// An axis with these values, each in the syntax of `--set`.
     ///
     /// # Errors
-    /// No value, or a value twice.
+    /// There is no value, or a duplicate value.
     pub fn of(key: &str, values: impl IntoIterator<Item = String>) -> Result<Axis, String> {
         let values: Vec<String> = values.into_iter().map(|value| normal(value.trim())).collect();
         let mut sorted: Vec<String> = values.iter().map(|value| sense(value)).collect();
@@ -68,7 +68,7 @@ impl Axis {
         }
     }
 
-    /// The type that holds all of its values.
+    /// The type that can represent all values of the axis.
     pub(super) fn kind(&self) -> Kind {
         let kinds = self.values.iter().map(|value| match value.parse() {
             Ok(Value::Integer(_)) => Kind::Whole,
@@ -84,13 +84,13 @@ impl Axis {
         kinds.reduce(together).unwrap_or(Kind::Text)
     }
 
-    /// Whether it has more than one value.
+    /// Whether the axis has more than one value.
     pub fn is_swept(&self) -> bool {
         self.values.len() > 1
     }
 }
 
-/// As it is typed behind `--set`.
+/// The axis in the syntax of `--set`.
 impl fmt::Display for Axis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.values.iter().map(|value| typed(value)).collect();
@@ -102,15 +102,16 @@ fn refuse(key: &str, reason: String) -> String {
     format!("--set {key}: {reason}")
 }
 
-/// A value in quotes, if it would be read as several or as a range, or if a bracket or quote in it would reach the next value.
+/// Quotes a value that would otherwise be parsed as several values or a range, or that contains an unbalanced bracket or
+/// quote.
 fn typed(value: &str) -> String {
     let (parts, is_closed) = scan(value);
     let is_one = is_closed && parts.len() == 1 && range(value).is_ok_and(|values| values == [value]);
     if is_one { value.to_owned() } else { quoted(value) }
 }
 
-/// A string on one line in double quotes. TOML reads the escapes of JSON; its own writer may choose three quotes, which
-/// [`scan`] does not know. JSON does not escape U+007F, and TOML asks for that.
+/// A single-line string in double quotes. The escapes of JSON are valid TOML. TOML's own writer may produce triple
+/// quotes, which [`scan`] does not support. TOML requires an escape for U+007F, which JSON does not produce.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
@@ -123,7 +124,7 @@ pub(super) fn text_of(value: &str) -> String {
     }
 }
 
-/// What two equal values have in common: 50 and 50.0 are one value.
+/// Normal form of a value for comparison: 50 and 50.0 are equal.
 fn sense(value: &str) -> String {
     match value.parse() {
         Ok(Value::Integer(whole)) => format!("{:?}", whole as f64),
@@ -132,13 +133,13 @@ fn sense(value: &str) -> String {
     }
 }
 
-/// The one spelling of a value, whoever typed it.
+/// Canonical spelling of a value.
 fn normal(value: &str) -> String {
     match value.parse() {
         Ok(Value::Integer(whole)) => whole.to_string(),
         Ok(Value::Float(number)) => format!("{number:?}"),
         Ok(Value::String(text)) => match text.parse::<Value>() {
-            // Without quotes it would be read as something else.
+            // Without quotes, the text would be parsed as a value of another type.
             Ok(_) => quoted(&text),
             Err(_) if text.trim() == text && !text.is_empty() => text,
             Err(_) => quoted(&text),
@@ -148,12 +149,12 @@ fn normal(value: &str) -> String {
     }
 }
 
-/// The parts between commas that stand outside of brackets, braces and quotes.
+/// Splits at commas outside of brackets, braces and quotes.
 fn parts(text: &str) -> Vec<&str> {
     scan(text).0
 }
 
-/// [`parts`], and whether every bracket, brace and quote that opens is closed.
+/// Returns [`parts`], and whether all brackets, braces and quotes are balanced.
 fn scan(text: &str) -> (Vec<&str>, bool) {
     let (mut found, mut begin, mut depth) = (vec![], 0, 0_usize);
     let mut quote: Option<char> = None;
@@ -175,14 +176,14 @@ fn scan(text: &str) -> (Vec<&str>, bool) {
         }
     }
     found.push(text[begin..].trim());
-    // Quotes that never end are a part of the text.
+    // An unbalanced quote is part of the text.
     if quote.is_some() {
         return (text.split(',').map(str::trim).collect(), false);
     }
     (found, depth == 0)
 }
 
-/// The values of one part: those of a range, or itself.
+/// The values of one part: the values of a range, or the part itself.
 fn range(part: &str) -> Result<Vec<String>, String> {
     let itself = || Ok(vec![part.to_owned()]);
     let Some((first, rest)) = part.split_once("..") else {
@@ -243,9 +244,9 @@ fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| is_plain && value.is_finite())
 }
 
-/// A number between the ends of a range.
+/// Rounds a number inside a range.
 ///
-/// Chosen: six significant digits, which people can read and type again.
+/// Chosen: six significant digits, which people can read and type.
 fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }

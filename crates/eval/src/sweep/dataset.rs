@@ -1,15 +1,15 @@
-//! The results as one Parquet dataset, with a partition per scheme: `results/scheme=pbe/part.parquet`.
+//! Results of a sweep as one Parquet dataset, partitioned by scheme: `results/scheme=pbe/part.parquet`.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `cell` | u64 | the run's number in the matrix |
-//! | `scenario` | word | the scenario |
-//! | `seed` | u64 | the seed |
-//! | one per key of `--set` | whole number, number, bool or text | its value in this run; called as the key: `cell.prbs` |
+//! | `cell` | u64 | number of the run in the matrix |
+//! | `scenario` | word | name of the scenario |
+//! | `seed` | u64 | seed of the run |
+//! | one per key of `--set` | integer, float, bool or text | value of the key; the column is named after the key: `cell.prbs` |
 //! | `flow` to `greedy`, one per metric | | as in [`crate::tables::flows`] |
-//! | `key` | text | the run's key |
+//! | `key` | text | key of the run |
 //!
-//! Rows are in the order of the runs. A run that failed has none.
+//! Rows are in the order of the runs. A failed run has no rows.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -29,21 +29,21 @@ use crate::tables::memory::Batches;
 use crate::tables::words::Words;
 use crate::tables::{ParquetFile, ROWS_PER_GROUP, percent_encoded, read};
 
-/// The folder's name.
+/// Name of the dataset's folder.
 pub(super) const RESULTS: &str = "results";
-/// What a partition's folder begins with.
+/// Prefix of the names of partition folders.
 const SCHEME: &str = "scheme=";
-/// The file of a partition.
+/// Name of the file in a partition.
 const PART: &str = "part.parquet";
 
-/// A run that came to its end.
+/// A completed run.
 pub(super) struct Ended {
     pub(super) cell: Cell,
     pub(super) key: Key,
     pub(super) flows: Vec<FlowRow>,
 }
 
-/// One scheme's partition, while it is written.
+/// The partition of one scheme, while it is being written.
 pub(super) struct Partition<'a> {
     plan: &'a Plan,
     scenario: &'a str,
@@ -53,7 +53,7 @@ pub(super) struct Partition<'a> {
 }
 
 impl<'a> Partition<'a> {
-    /// Begins the partition of the scheme of this index.
+    /// Creates the partition of the scheme with this index.
     pub(super) fn create(
         root: &Path,
         plan: &'a Plan,
@@ -70,7 +70,7 @@ impl<'a> Partition<'a> {
         Ok(Partition { plan, scenario, file, ended: vec![], rows: 0 })
     }
 
-    /// Adds a run; they come in their order.
+    /// Adds a run. Runs must be added in their order.
     pub(super) fn add(&mut self, run: Ended) -> Result<(), EvalError> {
         self.rows += run.flows.len();
         self.ended.push(run);
@@ -84,7 +84,7 @@ impl<'a> Partition<'a> {
         self.file.write_group(cells.collect())
     }
 
-    /// Writes the rest and gives the file its name.
+    /// Writes the remaining rows and moves the file to its final name.
     pub(super) fn finish(mut self) -> Result<(), EvalError> {
         if !self.ended.is_empty() {
             self.write()?;
@@ -119,7 +119,7 @@ fn columns(plan: &Plan, scenario: &str, ended: &[Ended]) -> Vec<Column> {
     columns
 }
 
-/// The values of an axis at these places, as a column.
+/// The column of an axis: its values at these indices.
 fn values(axis: &Axis, places: impl Iterator<Item = usize>) -> ArrayRef {
     let values = &axis.values;
     match axis.kind() {
@@ -139,10 +139,10 @@ fn values(axis: &Axis, places: impl Iterator<Item = usize>) -> ArrayRef {
     }
 }
 
-/// Removes the partitions of schemes that the matrix does not have, which another matrix in this folder had.
+/// Removes partitions of schemes that are not in the matrix. They are left from an earlier matrix in the same folder.
 ///
 /// # Errors
-/// Something in `results/` that no sweep writes: readers would take it for results.
+/// `results/` contains something that no sweep writes, which readers would interpret as results.
 pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), EvalError> {
     let folder = root.join(RESULTS);
     let entries = match fs::read_dir(&folder) {
@@ -178,16 +178,16 @@ pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), EvalE
     }
     for file in others {
         fs::remove_file(&file).map_err(EvalError::write("remove", &file))?;
-        // Goes only if nothing else is in it.
+        // Succeeds only if the folder is empty.
         let _ = fs::remove_dir(file.parent().unwrap_or(root));
     }
     Ok(())
 }
 
-/// The whole dataset in memory, with the column `scheme` behind `scenario`.
+/// Reads the whole dataset into memory, with the column `scheme` after `scenario`.
 ///
 /// # Errors
-/// A file that cannot be read, or that no sweep wrote.
+/// A file cannot be read, or was not written by a sweep.
 pub(super) fn read(root: &Path, schemes: &[String]) -> Result<Batches, EvalError> {
     let mut batches: Vec<RecordBatch> = vec![];
     let mut schema = None;

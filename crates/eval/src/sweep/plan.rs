@@ -1,7 +1,8 @@
 //! The runs of a sweep, in their order: points (the last key of `--set` changes fastest), then schemes, then seeds.
 //!
-//! A point is one value for each key. Runs are numbered from 0, and nothing is listed: there may be millions of them. A run
-//! is a pure function of its scenario, scheme and seed, and is known by the hash of all that it depends on ([`Key`]).
+//! A point is one combination of values, one per key. Runs are numbered from 0. They are computed from their number and
+//! not stored in a list, because there may be millions. A run is a pure function of its scenario, scheme and seed, and is
+//! identified by the hash of all of its inputs ([`Key`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -26,34 +27,35 @@ use crate::threads;
 /// A run of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Its number.
+    /// Number of the run.
     pub index: u64,
-    /// The number of its point.
+    /// Number of the run's point.
     pub point: u64,
-    /// The index of its scheme.
+    /// Index of the run's scheme.
     pub scheme: usize,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
 }
 
-/// The hash of a point's scenario and of the files that it names.
+/// Hash of a point's scenario and of the files that the scenario names.
 pub type PointDigest = [u8; 32];
 
-/// A sweep that can be run: its schemes were read.
+/// A validated sweep with parsed schemes.
 pub struct Plan {
     spec: Spec,
     schemes: Vec<SchemeSpec>,
-    /// What a scheme stands for, with every option.
+    /// For each scheme: its text with every option.
     prints: Vec<String>,
-    /// Hashes of files that scenarios name: each is read once.
+    /// Hashes of the files that scenarios name. Each file is read only once.
     files: Mutex<BTreeMap<PathBuf, Result<PointDigest, String>>>,
 }
 
 impl Plan {
-    /// Reads the schemes.
+    /// Parses the schemes.
     ///
     /// # Errors
-    /// A spec that was not made by [`Spec::read`] and cannot be; a scenario that asks for files which only `sim` writes.
+    /// The specification was not made by [`Spec::read`] and is invalid, or the scenario requests files that only `airpace
+    /// sim` writes.
     pub fn new(spec: Spec) -> Result<Plan, EvalError> {
         spec.check()?;
         let parse =
@@ -65,22 +67,22 @@ impl Plan {
         Ok(Plan { prints: schemes.iter().map(print).collect(), schemes, spec, files: Mutex::default() })
     }
 
-    /// What is swept.
+    /// The specification of the sweep.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn cells(&self) -> u64 {
         self.spec.cells()
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn points(&self) -> u64 {
         self.cells() / (self.spec.schemes.len() * self.spec.seeds.len()) as u64
     }
 
-    /// The run of this number, which is below [`Plan::cells`].
+    /// The run with number `index`, which must be less than [`Plan::cells`].
     pub fn cell(&self, index: u64) -> Cell {
         let (seeds, schemes) = (self.spec.seeds.len() as u64, self.spec.schemes.len() as u64);
         let (above, seed) = (index / seeds, index % seeds);
@@ -92,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// The number of the first run of a point under a scheme; those of the other seeds follow.
+    /// Number of the first run (the first seed) of a point and scheme. The runs with the other seeds follow.
     pub(super) fn first_of(&self, point: u64, scheme: usize) -> u64 {
         (point * self.spec.schemes.len() as u64 + scheme as u64) * self.spec.seeds.len() as u64
     }
@@ -111,7 +113,7 @@ impl Plan {
         places
     }
 
-    /// The keys that are set at this point, and their values.
+    /// The keys with their values at this point.
     pub fn sets(&self, point: u64) -> Vec<(String, String)> {
         let axes = self.spec.set.iter().zip(self.places(point));
         axes.map(|(axis, place)| (axis.key.clone(), axis.values[place].clone())).collect()
@@ -126,7 +128,8 @@ impl Plan {
                 "device.{device}.reports: only `airpace sim` writes that file; leave the key out"
             ));
         }
-        // Otherwise results would bear the name of a scheme that ran nowhere.
+        // If every flow had its own scheme, the scheme under test would appear in the results without running on any
+        // flow.
         if let Some(last) = scenario.flow.len().checked_sub(1)
             && scenario.flow.iter().all(|flow| flow.scheme.is_some())
         {
@@ -139,16 +142,16 @@ impl Plan {
         Ok(scenario)
     }
 
-    /// The flows that have a scheme of their own at this point, by their index: all others run the scheme under test.
+    /// Indices of the flows with their own scheme at this point. All other flows run the scheme under test.
     pub(super) fn own_flows(&self, point: u64) -> BTreeSet<u16> {
         let flows = self.scenario(point).map(|scenario| scenario.flow.clone()).unwrap_or_default();
         (0..).zip(&flows).filter(|(_, flow)| flow.scheme.is_some()).map(|(index, _)| index).collect()
     }
 
-    /// The hash of a point.
+    /// Digest of a point.
     ///
     /// # Errors
-    /// Why it cannot be run: a key or a value that does not fit, a file that cannot be read.
+    /// The reason why the point cannot be run: an invalid key or value, or an unreadable file.
     pub fn digest(&self, point: u64) -> Result<PointDigest, String> {
         self.digest_of(&self.scenario(point)?)
     }
@@ -175,12 +178,12 @@ impl Plan {
         Ok(point_digest(hash.finish()))
     }
 
-    /// The hashes of all points, in their order, on this many threads.
+    /// Digests of all points in ascending order, computed with `jobs` threads.
     pub fn scan(&self, jobs: usize) -> Vec<Result<PointDigest, String>> {
         let points = self.points() as usize;
         let next = AtomicUsize::new(0);
         let all: Mutex<Vec<Option<Result<PointDigest, String>>>> = Mutex::new(vec![None; points]);
-        /// Points that a thread takes at once.
+        /// Number of points that a thread takes at once.
         const TAKE: usize = 64;
         let work = || {
             loop {
@@ -199,7 +202,7 @@ impl Plan {
         all.into_iter().map(|each| each.expect("every point was looked at")).collect()
     }
 
-    /// The key of a run whose point has this hash.
+    /// Key of a run whose point has this digest.
     pub fn key(&self, digest: &PointDigest, cell: Cell) -> Key {
         let mut hash = Context::new(&SHA256);
         hash.update(digest);
@@ -214,12 +217,12 @@ impl Plan {
     }
 }
 
-/// The bytes of a SHA-256.
+/// Converts a SHA-256 hash to bytes.
 fn point_digest(hash: ring::digest::Digest) -> PointDigest {
     hash.as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
-/// The longest file that is hashed: as many bytes as a trace may have.
+/// Maximum size of a hashed file (bytes), which is also the maximum of a trace.
 const MOST_BYTES: u64 = 256 << 20;
 
 fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
@@ -236,10 +239,11 @@ fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
     Ok(point_digest(digest(&SHA256, &bytes)))
 }
 
-/// A point whose files were read: its hash and its scenario. Or why it cannot be run.
+/// Digest and prepared scenario of a point, or the reason why the point cannot be run.
 type Ground = Result<(PointDigest, Prepared), String>;
 
-/// Runs the runs of a plan one after the other. It keeps the last point's scenario, so that runs should come in their order.
+/// Executes runs of a plan one after the other. It caches the scenario of the latest point, so runs of a point should be
+/// consecutive.
 pub struct Runner<'a> {
     plan: &'a Plan,
     ground: Option<(u64, Ground)>,
@@ -251,8 +255,8 @@ impl<'a> Runner<'a> {
         Runner { plan, ground: None }
     }
 
-    /// The record of a run. `tell` receives the part of the run's time that has passed; `None` if it said stop. The key of a
-    /// run that could not be prepared is 0.
+    /// Executes a run and returns its record. `tell` receives the fraction of the run's time that has passed. Returns
+    /// `None` if `tell` stopped the run. The key is 0 if the run's point could not be prepared.
     pub fn run(&mut self, index: u64, tell: &dyn Fn(f64) -> bool) -> Option<Record> {
         let cell = self.plan.cell(index);
         let plan = self.plan;
@@ -282,7 +286,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The numbers of one run; `None` if `tell` said stop.
+/// Metrics of one run; `None` if `tell` stopped the run.
 fn measure(
     prepared: &Prepared,
     scheme: &SchemeSpec,

@@ -1,10 +1,10 @@
-//! What is kept of a run: its key, and a row per flow.
+//! Record of a run: the key of the run, and a result row per flow.
 //!
-//! A record is a line of text: the key in 32 hexadecimal digits, a checksum of key and JSON in eight, and JSON, with a space
-//! between them. Numbers are written as the shortest text that gives the same number again.
+//! A record is one line of text: the key in 32 hexadecimal digits, a checksum of key and JSON in eight hexadecimal
+//! digits, and JSON, separated by spaces. Floats are written with the fewest digits that restore the same value.
 //!
-//! The key says which run it is, not what came of it. So the checksum is there: a number that was changed by hand, or by a
-//! disk, is found out before it becomes a result. It does not stop anybody who computes it anew.
+//! The key identifies the run, not its result. The checksum detects a number that was changed by hand or by a disk error
+//! before the number becomes a result. It does not protect against deliberate changes with a recomputed checksum.
 
 use std::fmt;
 use std::fmt::Write;
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::tables::flows::FlowRow;
 
-/// What a run is known by: a hash of the version, the scenario with every key set, the files that it names, scheme and
-/// seed. Half of a SHA-256.
+/// Identifier of a run: the first 16 bytes of a SHA-256 over version, scenario with every key set, contents of the files
+/// that the scenario names, scheme and seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub [u8; 16]);
 
-/// Digits of a key.
+/// Number of hexadecimal digits of a key.
 const DIGITS: usize = 32;
 
 impl Key {
-    /// Reads what [`Key`] displays.
+    /// Parses the text form of a [`Key`].
     pub fn parse(text: &str) -> Option<Key> {
         if text.len() != DIGITS || !text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
@@ -38,12 +38,12 @@ impl fmt::Display for Key {
     }
 }
 
-/// A run that came to its end, or the reason why it did not.
+/// The result of a run, or the reason why it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Which run.
+    /// Key of the run.
     pub key: Key,
-    /// A row per flow; or why there is none, as a sentence.
+    /// A row per flow, or the reason of the failure as a sentence.
     pub result: Result<Vec<FlowRow>, String>,
 }
 
@@ -54,10 +54,10 @@ enum Written {
     Failed(String),
 }
 
-/// Digits of a checksum.
+/// Number of hexadecimal digits of a checksum.
 const SUM_DIGITS: usize = 8;
 
-/// The checksum of a line: the first digits of a SHA-256.
+/// Checksum of a line: the first digits of a SHA-256 over key and JSON.
 fn sum(key: Key, json: &str) -> String {
     let mut hash = Context::new(&SHA256);
     hash.update(&key.0);
@@ -65,11 +65,11 @@ fn sum(key: Key, json: &str) -> String {
     hash.finish().as_ref().iter().take(SUM_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// More flows of a run are not read.
+/// Maximum number of flows of a run that are read.
 const MOST_FLOWS: usize = 1_000;
 
 impl Record {
-    /// The line, with its end.
+    /// The record as a line, including the line end.
     pub fn line(&self) -> String {
         let written = match &self.result {
             Ok(flows) => Written::Flows(flows.clone()),
@@ -78,17 +78,17 @@ impl Record {
         Record::sealed(self.key, &serde_json::to_string(&written).expect("plain data with text keys"))
     }
 
-    /// A line with this JSON and the checksum that fits it, with its end.
+    /// A line with this JSON and its checksum, including the line end.
     pub fn sealed(key: Key, json: &str) -> String {
         let mut line = String::with_capacity(DIGITS + SUM_DIGITS + 3 + json.len());
         writeln!(line, "{key} {} {json}", sum(key, json)).expect("memory takes any text");
         line
     }
 
-    /// Takes a line, without its end, apart: its key, and the JSON behind it, which is what was written.
+    /// Splits a line without its line end into key and JSON, and verifies the checksum.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Description of the defect: malformed key or checksum, or a checksum mismatch.
     pub(super) fn parts(line: &str) -> Result<(Key, &str), String> {
         let (key, rest) = line.split_once(' ').ok_or("it has no space behind its key")?;
         let key = Key::parse(key).ok_or("it does not begin with a key of 32 hexadecimal digits")?;
@@ -98,10 +98,10 @@ impl Record {
         }
     }
 
-    /// Reads a line, without its end.
+    /// Parses a line without its line end.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Description of the defect.
     pub fn parse(line: &str) -> Result<Record, String> {
         let (key, json) = Record::parts(line)?;
         let written = serde_json::from_str(json).map_err(|error| error.to_string())?;

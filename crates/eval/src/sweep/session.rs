@@ -1,16 +1,16 @@
-//! A sweep in its folder: which runs are still to do, where their records go, and what is made of them at the end.
+//! Sweep folder: determines which runs are missing, stores their records, and produces results and report at the end.
 //!
 //! ```text
 //! SWEEP/
-//! ├── manifest.json    what is swept, by which version, on which host, and whether it is complete
-//! ├── cells/           every run that came to its end, a line each: from there an interrupted sweep goes on
+//! ├── manifest.json    matrix, version and host of the sweep, and whether it is complete
+//! ├── cells/           records of completed runs, one line per run: an interrupted sweep resumes from them
 //! ├── results/         one Parquet dataset, partitioned by scheme
-//! ├── failures.json    the runs that failed, and why
+//! ├── failures.json    the runs that failed, with reasons
 //! └── report.html      heat maps
 //! ```
 //!
-//! Results, failures and page depend on the matrix only: not on the order in which runs ended, on threads, on
-//! interruptions, or on who made the runs.
+//! Results, failures and page depend on the matrix only, not on the order in which runs ended, the number of threads,
+//! interruptions, or the processes that executed the runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,34 +37,35 @@ use crate::tables::flows::FlowRow;
 use crate::tables::memory::Batches;
 use crate::threads;
 
-/// What was swept.
+/// Manifest of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepManifest {
     /// Version of airpace that made the results.
     pub version: String,
-    /// Whether every run ended or failed.
+    /// Whether every run was completed or failed.
     pub complete: bool,
-    /// The command that makes the same results.
+    /// The command that reproduces the results.
     pub command: String,
-    /// How many runs there are.
+    /// Number of runs.
     pub cells: u64,
-    /// How many of them failed.
+    /// Number of runs that failed.
     pub failed: u64,
-    /// The matrix.
+    /// The matrix of the sweep.
     pub sweep: Spec,
-    /// Where and when it was made last: the only part that differs between two sweeps of one matrix.
+    /// Host, time and duration of the last process that worked on the sweep: the only part that differs between two
+    /// sweeps of one matrix.
     pub host: Host,
 }
 
-/// How long a manifest may be.
+/// Maximum size of a manifest (bytes).
 ///
-/// Chosen: ten million seeds or values, several times over.
+/// Chosen: several times the size for ten million seeds or values.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The manifest of a folder; `None` if it is not that of a sweep.
+/// Reads the manifest of a sweep's folder; `None` if the folder holds no sweep.
 ///
 /// # Errors
-/// A manifest that cannot be read.
+/// The manifest cannot be read.
 pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, EvalError> {
     let path = root.join("manifest.json");
     let text = match airpace_files::read_to_string(&path, MOST_BYTES) {
@@ -86,11 +87,12 @@ pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, EvalError> {
     serde_json::from_str(&text).map(Some).map_err(malformed)
 }
 
-/// Refuses a folder with the sweep of another scenario, whose results would be lost. A sweep of the same scenario, with
-/// other values, schemes or seeds, keeps the runs that both have.
+/// Rejects a folder with a sweep of another scenario, because the results of that sweep would be lost. A folder with a
+/// sweep of the same scenario and other values, schemes or seeds is accepted, and the runs common to both sweeps are
+/// kept.
 fn refuse_other_scenario(root: &Path, plan: &Plan) -> Result<(), EvalError> {
     let Ok(Some(before)) = manifest(root) else { return Ok(()) };
-    // A text that this version cannot read has only the name that it was called by.
+    // If this version cannot parse the scenario's text, the name from the command line is used.
     let name = |spec: &Spec| {
         base(&spec.text, &spec.scenario).map_or_else(|_| spec.scenario.clone(), |it| it.name.clone())
     };
@@ -105,7 +107,7 @@ fn refuse_other_scenario(root: &Path, plan: &Plan) -> Result<(), EvalError> {
     )))
 }
 
-/// Whether a folder is that of a sweep. Its records make it one, if the manifest is damaged or lost.
+/// Whether a folder holds a sweep. If the manifest is damaged or missing, records identify the folder as a sweep's.
 fn is_sweep(root: &Path) -> Result<bool, EvalError> {
     match manifest(root) {
         Ok(Some(_)) => Ok(true),
@@ -120,10 +122,10 @@ fn is_sweep(root: &Path) -> Result<bool, EvalError> {
     }
 }
 
-/// All results of a sweep's folder, in memory.
+/// Loads the manifest and all results of a sweep's folder into memory.
 ///
 /// # Errors
-/// A folder of no sweep, or of one that is not complete; files that cannot be read.
+/// The folder holds no sweep or an incomplete one, or a file cannot be read.
 pub fn results(root: &Path) -> Result<(SweepManifest, Batches), EvalError> {
     let Some(manifest) = manifest(root)? else {
         return Err(EvalError::Sweep(format!(
@@ -143,10 +145,10 @@ pub fn results(root: &Path) -> Result<(SweepManifest, Batches), EvalError> {
     Ok((manifest, table))
 }
 
-/// The folder that a sweep has if the user names none: the same for the same matrix.
+/// Default folder of a sweep. Equal matrices have the same folder.
 ///
 /// # Errors
-/// A scenario that cannot be read.
+/// The scenario cannot be parsed.
 pub fn usual_folder(spec: &Spec) -> Result<PathBuf, EvalError> {
     let name = base(&spec.text, &spec.scenario)?.name.clone();
     let name: String =
@@ -157,49 +159,50 @@ pub fn usual_folder(spec: &Spec) -> Result<PathBuf, EvalError> {
     Ok(Path::new("sweeps").join(format!("{name}-{digits}")))
 }
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepProgress {
-    /// Runs that ended or failed, those of earlier processes among them.
+    /// Runs that were completed or failed, including those of earlier processes.
     pub done: u64,
     /// Runs that failed.
     pub failed: u64,
-    /// All runs.
+    /// Number of all runs.
     pub cells: u64,
 }
 
-/// Receives the progress on the threads that run, and may stop them.
+/// Receives the progress, on the worker threads, and may stop all runs.
 pub type SweepListener<'a> = &'a (dyn Fn(SweepProgress) -> ControlFlow<()> + Sync);
 
-/// Hears of a run that ended, and may refuse to hear more.
+/// Receives the results of each completed run. If it returns an error, [`Sweep::finish`] stops with this error.
 pub type Told<'a> = &'a mut dyn FnMut(&Plan, Cell, &[FlowRow]) -> Result<(), EvalError>;
 
-/// What a sweep ended with.
+/// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepOutcome {
-    /// All runs.
+    /// Number of all runs.
     pub cells: u64,
-    /// Those that failed.
+    /// Number of failed runs.
     pub failed: u64,
-    /// Those that had ended before this process began.
+    /// Number of runs that were already completed when this process started.
     pub earlier: u64,
 }
 
-/// Which runs of a plan have ended, by what a folder holds.
+/// Missing runs of a plan, determined from the records in the folder.
 pub struct Todo {
-    /// A hash for each point; why it cannot be run.
+    /// For each point: its digest, or the reason why the point cannot be run.
     digests: Vec<Result<PointDigest, String>>,
-    /// The numbers of the runs that are still to do, in their order.
+    /// The numbers of the missing runs, in ascending order.
     pub missing: Vec<u64>,
-    /// How many runs cannot be made because their point cannot be.
+    /// Number of runs whose point cannot be run.
     pub impossible: u64,
 }
 
 impl Todo {
-    /// Looks at every point, on this many threads, and into the folder if there is one.
+    /// Computes the digests of all points with `jobs` threads, and determines which runs have no record below `root` (all
+    /// runs if `root` is `None`).
     ///
     /// # Errors
-    /// A folder that cannot be read; a matrix of which no point can be run: the first reason.
+    /// The folder cannot be read, or no point of the matrix can be run (with the reason of the first point).
     pub fn of(plan: &Plan, root: Option<&Path>, jobs: usize) -> Result<Todo, EvalError> {
         let digests = plan.scan(jobs);
         if let Some(Err(reason)) = digests.first().filter(|_| digests.iter().all(Result::is_err)) {
@@ -222,7 +225,7 @@ impl Todo {
         Ok(Todo { digests, missing, impossible })
     }
 
-    /// The first point that cannot be run, and why.
+    /// The first point that cannot be run, with the reason.
     pub fn first_impossible(&self) -> Option<(u64, &str)> {
         let mut points = self.digests.iter().enumerate();
         points.find_map(|(point, digest)| Some((point as u64, digest.as_ref().err()?.as_str())))
@@ -235,7 +238,7 @@ impl Todo {
     }
 }
 
-/// A sweep whose folder this process has claimed.
+/// A sweep whose folder is locked by this process.
 pub struct Sweep {
     plan: Plan,
     root: PathBuf,
@@ -248,11 +251,11 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Claims the folder of a sweep, makes it if it is not there, and looks which runs are still to do. Nothing is written
-    /// if no point can be run.
+    /// Locks the folder of a sweep, after creating it if necessary, and determines the missing runs. If no point can be
+    /// run, nothing is written.
     ///
     /// # Errors
-    /// A folder that holds something else, or in which another process works; as [`Todo::of`].
+    /// The folder holds other files, or another process is working on it; errors of [`Todo::of`].
     pub fn open(plan: Plan, root: &Path, host: Host) -> Result<Sweep, EvalError> {
         let is_there = root.is_dir();
         if is_there {
@@ -269,14 +272,14 @@ impl Sweep {
         fs::create_dir_all(root).map_err(EvalError::write("make the folder", root))?;
         let started = Instant::now();
         let write = |complete, failed| write_manifest(root, &plan, complete, failed, &host);
-        // A folder that others hold stays as it is.
+        // Leave an existing manifest unchanged until the folder is locked, because another process may hold the lock.
         if !is_there || !matches!(manifest(root), Ok(Some(_))) {
             write(false, 0)?;
         }
         let log = Log::claim(root)?;
         dataset::remove_others(root, &plan.spec().schemes)?;
         write(false, 0)?;
-        // Another process may have ended in this moment.
+        // Another process may have added records between the first check and the lock.
         let index = Index::read(root)?;
         let is_missing = |number: &u64| !todo.key(&plan, *number).is_some_and(|key| index.has(key));
         todo.missing = todo.missing.iter().copied().filter(is_missing).collect();
@@ -292,29 +295,29 @@ impl Sweep {
         })
     }
 
-    /// What is swept.
+    /// The plan of the sweep.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Which runs were still to do at the beginning.
+    /// The runs that were missing when the sweep was opened.
     pub fn todo(&self) -> &Todo {
         &self.todo
     }
 
-    /// The flows that have schemes of their own, by their index: the scheme under test runs on all others. A key is set at
-    /// all points or at none, so that these are the same flows at each.
+    /// The indices of the flows with a scheme of their own. All other flows run the scheme under test. A key is set at
+    /// all points or at none, so these flows are the same at every point.
     pub fn own_flows(&self) -> BTreeSet<u16> {
         let possible = self.todo.digests.iter().position(Result::is_ok);
         possible.map(|point| self.plan.own_flows(point as u64)).unwrap_or_default()
     }
 
-    /// How far it is.
+    /// Current progress.
     pub fn progress(&self) -> SweepProgress {
         let failed = self.failures.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
         let waiting = self.todo.missing.len() as u64 - self.added.load(Ordering::Relaxed) as u64 - failed;
@@ -325,10 +328,11 @@ impl Sweep {
         }
     }
 
-    /// Takes what came of a run.
+    /// Stores the record of a run. A failed run is noted as in [`Sweep::fail`], and so is a record with another key than
+    /// expected.
     ///
     /// # Errors
-    /// A file that cannot be written; the disk may be full. The runs that were added before are kept.
+    /// The record cannot be written, for example because the disk is full. Earlier records are kept.
     pub fn add(&self, number: u64, record: Record) -> Result<(), EvalError> {
         let failure = match &record.result {
             Err(reason) => Some(reason.clone()),
@@ -351,15 +355,16 @@ impl Sweep {
         }
     }
 
-    /// Notes that a run failed.
+    /// Notes that a run failed, and why.
     pub fn fail(&self, number: u64, reason: String) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).insert(number, reason);
     }
 
-    /// Makes the runs that are still to do, on as many threads as the host part of the manifest says.
+    /// Executes the missing runs with as many threads as the host part of the manifest specifies (`jobs`).
     ///
     /// # Errors
-    /// A file that cannot be written, or [`EvalError::Stopped`] if the listener stopped it. What had ended is kept.
+    /// A file cannot be written, or the listener stopped the runs ([`EvalError::Stopped`]). Records of completed runs are
+    /// kept.
     pub fn run(&self, listener: SweepListener<'_>) -> Result<(), EvalError> {
         let next = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
@@ -393,11 +398,12 @@ impl Sweep {
         Ok(())
     }
 
-    /// Makes results, list of failures and page of all records. `told` hears of every run that ended: by scheme, then point,
-    /// then seed.
+    /// Writes results, list of failures and page from all records. `told` receives every completed run, ordered by
+    /// scheme, then point, then seed.
     ///
     /// # Errors
-    /// A file that cannot be written or read; [`EvalError::Stopped`] if a run neither ended nor failed; what `told` says.
+    /// A file cannot be written or read, or `told` returned an error. [`EvalError::Stopped`] if a run was neither
+    /// completed nor failed.
     pub fn finish(self, told: Told<'_>) -> Result<SweepOutcome, EvalError> {
         let spec = self.plan.spec();
         let base = base(&spec.text, &spec.scenario)?;
@@ -460,7 +466,7 @@ impl Sweep {
 
     fn about(&self, base: &airpace_sim::Scenario) -> About {
         let spec = self.plan.spec();
-        // 10.0 is a number that need not be whole; people read 10.
+        // A float like `10.0` is shown as `10`.
         let shown = |value: &String| text_of(value.strip_suffix(".0").unwrap_or(value));
         let text = |values: &Vec<String>| values.iter().map(shown).collect();
         About {
@@ -495,7 +501,7 @@ impl Sweep {
     }
 }
 
-/// A list in JSON, an entry on each line.
+/// Formats a JSON list with one entry per line.
 fn lines(of: &[impl Serialize]) -> Vec<u8> {
     let entry = |each| serde_json::to_string(each).expect("plain data with text keys");
     let entries: Vec<String> = of.iter().map(entry).collect();

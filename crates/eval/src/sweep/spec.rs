@@ -1,14 +1,14 @@
-//! What is swept: a scenario, the values of its keys, schemes and seeds; and the file that says so.
+//! Specification of a sweep: a scenario, the values of its keys, schemes and seeds; and the file format of sweeps.
 //!
 //! ```toml
-//! scenario = "stationary-idle"      # a name, or a file beside this one
-//! schemes = ["pbe", "bbr"]          # or "all", or "presets"; those of the scenario if not given
-//! seeds = "1..20"                   # or [1, 2]; 1 if not given
+//! scenario = "stationary-idle"      # a built-in name, or a file relative to the folder of this file
+//! schemes = ["pbe", "bbr"]          # or "all", or "presets"; default: the schemes of the scenario
+//! seeds = "1..20"                   # or [1, 2]; default: 1
 //!
-//! [set]                             # the last of these changes fastest
+//! [set]                             # the last key changes fastest
 //! cell.prbs = [25, 50, 100]
-//! flow.0.rtt_ms = "10..300/8"       # text is read as behind --set
-//! duration_s = 5                    # one value holds for all runs
+//! flow.0.rtt_ms = "10..300/8"       # strings have the syntax of --set
+//! duration_s = 5                    # a single value applies to all runs
 //! ```
 
 use std::path::Path;
@@ -23,28 +23,29 @@ use crate::seeds::Seeds;
 use crate::shell;
 use crate::tables::flows;
 
-/// The most runs of a sweep.
+/// Maximum number of runs of a sweep.
 ///
-/// Chosen: ten thousand hours of a processor at a few seconds each, and 300 MB of memory to find them again.
+/// Chosen: ten thousand hours of a processor at a few seconds per run, and 300 MB of memory for the index of the runs.
 pub const MOST_CELLS: u64 = 10_000_000;
 
-/// What is swept. All of it is in here: a worker elsewhere needs nothing else, but for traces that the scenario names.
+/// Specification of a sweep. It is self-contained except for trace files that the scenario names, so that a remote worker
+/// can execute it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// How the scenario was named: a name of the list or a file.
+    /// Spelling of the scenario: a built-in name or a file.
     pub scenario: String,
     /// The scenario's text.
     pub text: String,
-    /// Keys and their values. The last changes fastest.
+    /// Keys and their values. The last key changes fastest.
     pub set: Vec<Axis>,
-    /// The schemes under test, as they are spelled.
+    /// The schemes under test, as spelled.
     pub schemes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
 }
 
-/// What a file of a sweep says.
+/// Contents of a sweep file.
 #[derive(Default)]
 struct Written {
     scenario: String,
@@ -54,11 +55,11 @@ struct Written {
 }
 
 impl Spec {
-    /// The sweep that `argument` names: a scenario by its name or file, or the file of a sweep. Keys in `set` take the
-    /// place of those of the file, and so do schemes and seeds, if there are any.
+    /// Reads the sweep that `argument` names: a scenario by its built-in name or file, or a sweep file. Keys in `set`
+    /// replace those of the file. Schemes and seeds, if given, replace those of the file.
     ///
     /// # Errors
-    /// A scenario, scheme, key or value that cannot be; more than [`MOST_CELLS`] runs.
+    /// A scenario, scheme, key or value is invalid, or the sweep has more than [`MOST_CELLS`] runs.
     pub fn read(
         argument: &str,
         set: Vec<Axis>,
@@ -91,7 +92,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Checks what a file or a caller elsewhere may have made up.
+    /// Validates a specification that comes from a file or another process.
     ///
     /// # Errors
     /// As [`Spec::read`].
@@ -129,7 +130,7 @@ impl Spec {
         }
     }
 
-    /// The command that makes the same results.
+    /// The command that reproduces the results.
     pub fn command(&self) -> String {
         let mut words = vec![crate::folder::PROGRAM.to_owned(), "sweep".to_owned(), self.scenario.clone()];
         for axis in &self.set {
@@ -140,14 +141,14 @@ impl Spec {
         shell::join(&words)
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn cells(&self) -> u64 {
         let points: usize = self.set.iter().map(|axis| axis.values.len()).product();
         (points * self.schemes.len() * self.seeds.len()) as u64
     }
 }
 
-/// The scenario as it is without any key set.
+/// The scenario without any key set.
 pub(super) fn base(text: &str, name: &str) -> Result<Scenario, EvalError> {
     let mut variants = Scenario::load_variants(text, name, &[])?;
     match variants.len() {
@@ -159,7 +160,7 @@ pub(super) fn base(text: &str, name: &str) -> Result<Scenario, EvalError> {
     }
 }
 
-/// The schemes that these words name; those of the scenario if there are none.
+/// The schemes that `words` name; the scenario's schemes if `words` is empty.
 fn named(words: &[String], base: &Scenario) -> Result<Vec<String>, EvalError> {
     let mut specs = vec![];
     for word in words {
@@ -177,10 +178,10 @@ fn named(words: &[String], base: &Scenario) -> Result<Vec<String>, EvalError> {
 }
 
 impl Written {
-    /// The file of a sweep; `None` if it is that of a scenario.
+    /// Reads a sweep file; `None` if the file is not a sweep file.
     fn read(text: &str, file: &str) -> Result<Option<Written>, EvalError> {
         let refuse = |reason: String| EvalError::Sweep(format!("{file}: {reason}"));
-        // What is no TOML is told by those who read scenarios.
+        // Invalid TOML is reported later by the parser of scenarios.
         let Ok(tree) = DeTable::parse(text) else { return Ok(None) };
         let tree = tree.into_inner();
         if !tree.contains_key("scenario") {
@@ -234,7 +235,8 @@ impl Written {
     }
 }
 
-/// The name of a file that stands in another file: it begins in the folder of that file. Names of the list stay.
+/// Resolves a scenario name inside a sweep file: a file is relative to the folder of the sweep file, a built-in name is
+/// unchanged.
 fn beside(file: &str, name: &str) -> String {
     let is_builtin = builtin().iter().any(|(known, _)| *known == name);
     match Path::new(file).parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -243,7 +245,7 @@ fn beside(file: &str, name: &str) -> String {
     }
 }
 
-/// The axes below a table of `[set]`, each with its place in the file.
+/// Collects the axes below a table of `[set]`, each with its byte offset in the file.
 fn collect(
     path: &str,
     value: &DeValue<'_>,

@@ -1,8 +1,8 @@
-//! The runs that came to their end, in the folder `cells/` of a sweep: a line each ([`Record`]), in files that only grow.
+//! Records of completed runs in the folder `cells/` of a sweep: one line per run ([`Record`]), in append-only files.
 //!
-//! Every process that works on a sweep begins a file of its own, and writes a line when a run has ended. If it is killed, at
-//! most the last line is torn; such a line is left out, and its run is made again. Runs of other matrices may be among them:
-//! a run is found by its key.
+//! Every process that works on a sweep creates its own file, and appends a line when a run has ended. If the process is
+//! killed, at most the last line is incomplete. Readers ignore an incomplete line, and its run is repeated. The files may
+//! also contain runs of other matrices, because a run is found by its key.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -15,16 +15,16 @@ use airpace_files::{Inside, new_file};
 use super::record::{Key, Record};
 use crate::error::EvalError;
 
-/// The folder's name.
+/// Name of the folder.
 pub(super) const CELLS: &str = "cells";
-/// The end of the names of its files.
+/// Suffix of the names of the record files.
 const ENDING: &str = ".log";
-/// The longest line that is read.
+/// Maximum length of a line (bytes).
 ///
-/// Chosen: a thousand flows with their metrics, several times over.
+/// Chosen: several times the length for a thousand flows with their metrics.
 const MOST_LINE: u64 = 1 << 22;
 
-/// Where a record stands.
+/// Position of a record.
 #[derive(Clone, Copy)]
 struct Place {
     key: Key,
@@ -33,15 +33,15 @@ struct Place {
     bytes: u32,
 }
 
-/// The records of a folder, found by their keys.
+/// Index of the records of a folder by key.
 pub(super) struct Index {
     files: Vec<(PathBuf, File)>,
-    /// Sorted by key, each once.
+    /// Sorted by key, without duplicates.
     places: Vec<Place>,
 }
 
 impl Index {
-    /// Looks through all records below the folder of a sweep.
+    /// Indexes all records below the folder of a sweep.
     pub(super) fn read(root: &Path) -> Result<Index, EvalError> {
         let mut index = Index { files: vec![], places: vec![] };
         for path in logs(root)? {
@@ -65,11 +65,12 @@ impl Index {
                 if bytes as u64 == MOST_LINE {
                     return Err(malformed(&path, format!("line {count} has more than {MOST_LINE} bytes")));
                 }
-                // The end, or a line that its process did not live to complete.
+                // The end of the file, or a line that its process did not complete before it was killed.
                 break;
             }
             let text = std::str::from_utf8(&line).map_err(|error| error.to_string());
-            // All lines are looked at before any run is made: what cannot be believed is told now, not at the end.
+            // Verify the checksums of all lines before any run is executed, so that a damaged file is reported now and
+            // not at the end.
             let parts = text.and_then(|text| Record::parts(text.trim_end_matches('\n')));
             let (key, _) = parts.map_err(|reason| malformed(&path, format!("line {count}: {reason}")))?;
             self.places.push(Place { key, file: number, offset, bytes: bytes as u32 });
@@ -84,7 +85,7 @@ impl Index {
         Some(&self.places[at])
     }
 
-    /// Whether this run came to its end.
+    /// Whether this run has a record.
     pub(super) fn has(&self, key: Key) -> bool {
         self.find(key).is_some()
     }
@@ -109,15 +110,15 @@ fn malformed(path: &Path, reason: String) -> EvalError {
     }
 }
 
-/// Whether the folder has records of runs.
+/// Whether the folder contains record files.
 ///
 /// # Errors
-/// A folder that cannot be looked into.
+/// The folder cannot be read.
 pub(super) fn has_records(root: &Path) -> Result<bool, EvalError> {
     logs(root).map(|logs| !logs.is_empty())
 }
 
-/// The files of records, in the order of their names.
+/// The record files, sorted by name.
 fn logs(root: &Path) -> Result<Vec<PathBuf>, EvalError> {
     let folder = root.join(CELLS);
     let entries = match fs::read_dir(&folder) {
@@ -139,16 +140,16 @@ fn number_of(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_suffix(ENDING)?.parse().ok()
 }
 
-/// The file into which this process writes records, and the right to do so.
+/// The record file of this process, and the lock on the sweep's folder.
 pub(super) struct Log {
     root: PathBuf,
-    /// Begun with the first record.
+    /// Created with the first record.
     out: Mutex<Option<Out>>,
-    /// Locked as long as this process works on the sweep.
+    /// Held for as long as this process works on the sweep.
     _lock: File,
 }
 
-/// The file, and where its last whole line ends.
+/// The file, and the end of its last complete line (byte offset).
 struct Out {
     path: PathBuf,
     file: File,
@@ -156,7 +157,7 @@ struct Out {
 }
 
 impl Log {
-    /// Claims the folder of a sweep.
+    /// Locks the folder of a sweep.
     pub(super) fn claim(root: &Path) -> Result<Log, EvalError> {
         let lock = Inside::open(root).and_then(|inside| inside.change(&format!("{CELLS}/lock")));
         let lock = lock.map_err(|error| match error.kind() {
@@ -166,7 +167,7 @@ impl Log {
         Ok(Log { root: root.to_owned(), out: Mutex::default(), _lock: lock })
     }
 
-    /// Adds a record.
+    /// Appends a record.
     pub(super) fn add(&self, record: &Record) -> Result<(), EvalError> {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         if out.is_none() {
@@ -178,7 +179,7 @@ impl Log {
         let Out { path, file, end } = out.as_mut().expect("it was begun");
         let line = record.line();
         if let Err(error) = file.write_all_at(line.as_bytes(), *end) {
-            // The disk is full. No other line may follow a torn one.
+            // The disk may be full. Truncate the incomplete line, so that the next line does not follow it.
             let _ = file.set_len(*end);
             return Err(EvalError::write("write", path)(error));
         }

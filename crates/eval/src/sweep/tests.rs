@@ -1,4 +1,4 @@
-//! Sweeps from the matrix to the files.
+//! Tests of sweeps, from the specification to the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ fn swept(spec: Spec, root: &Path, jobs: usize) -> SweepOutcome {
     finish(sweep)
 }
 
-/// All that depends on the matrix only: files by name, the manifest without its host.
+/// Everything that depends on the matrix only: files by name, and the manifest without the host part.
 fn lasting(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in ["failures.json", "report.html"] {
@@ -163,7 +163,8 @@ fn threads_and_interruptions_change_no_byte() {
     swept(small(), &root("two"), 2);
     assert!(lasting(&root("two")) == one, "two threads");
 
-    // Stopped after some runs; a line is torn, as by a kill; then it goes on.
+    // The sweep is stopped after some runs, a line is truncated as if the process had been killed, and the sweep is
+    // resumed.
     let stop_after = |root: &Path, runs: u64| {
         let sweep = Sweep::open(Plan::new(small()).unwrap(), root, host(2)).unwrap();
         let before = sweep.progress().done;
@@ -185,7 +186,7 @@ fn threads_and_interruptions_change_no_byte() {
     assert!((10..=13).contains(&outcome.earlier), "{outcome:?}");
     assert!(lasting(&root("again")) == one, "two interruptions");
 
-    // Nothing is left to do, and nothing changes: also if the manifest was damaged or lost.
+    // A completed sweep has no missing runs and does not change, even if the manifest was damaged or removed.
     let path = root("again").join("manifest.json");
     for damage in [None, Some(&b""[..]), Some(b"{\"sweep\": {\"sch"), Some(b"\xFF\xFE")] {
         match damage {
@@ -196,7 +197,7 @@ fn threads_and_interruptions_change_no_byte() {
         assert_eq!(swept(small(), &root("again"), 1).earlier, 24, "{damage:?}");
         assert!(lasting(&root("again")) == one, "{damage:?}");
     }
-    // The folder of something else is left alone.
+    // A folder with other contents is rejected.
     fs::write(&path, "{}").unwrap();
     assert!(Sweep::open(Plan::new(small()).unwrap(), &root("again"), host(1)).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"{}");
@@ -330,7 +331,7 @@ fn records_from_elsewhere_are_as_good_as_own_ones_if_they_are_of_the_same_runs()
     let text = serde_json::to_string(sweep.plan().spec()).unwrap();
     let worker = Plan::new(serde_json::from_str(&text).unwrap()).unwrap();
     let calls = AtomicU64::new(0);
-    // In another order.
+    // The missing runs are executed in reverse order.
     for number in sweep.todo().missing.iter().rev() {
         let record = Runner::new(&worker).run(*number, &|_| {
             calls.fetch_add(1, Ordering::Relaxed);

@@ -1,15 +1,15 @@
-//! `acks`: one row per acknowledgement as its sender processed it.
+//! `acks`: one row per acknowledgement that a sender processed.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | when |
+//! | `time_ms` | f64 | time of processing |
 //! | `flow` | u16 | index of the flow in the scenario |
-//! | `flow_label` | word | what the scenario calls that flow |
-//! | `largest` | u64 | highest packet number newly acknowledged |
-//! | `acked_bytes` | u32 | bytes newly acknowledged |
-//! | `inflight_bytes` | u32 | bytes outstanding afterwards |
-//! | `rtt_ms` | f32 | round-trip time sample; null if the ACK gave none |
-//! | `delivery_rate_mbps` | f32 | delivery-rate sample; null if the ACK gave none |
+//! | `flow_label` | word | label of the flow in the scenario |
+//! | `largest` | u64 | highest newly acknowledged packet number |
+//! | `acked_bytes` | u32 | newly acknowledged bytes |
+//! | `inflight_bytes` | u32 | outstanding bytes after the acknowledgement |
+//! | `rtt_ms` | f32 | round-trip time sample; null if the ACK yields none |
+//! | `delivery_rate_mbps` | f32 | delivery rate sample; null if the ACK yields none |
 
 use airpace_event::Acked;
 

@@ -2,21 +2,21 @@
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `number` | u32 | its place in the schedule |
+//! | `number` | u32 | index in the schedule |
 //! | `device` | u16 | index of the device in the scenario |
-//! | `direction` | word | `down` to the device or `up` from it |
+//! | `direction` | word | `down` to the device or `up` from the device |
 //! | `bytes` | u32 | size of the IP packet |
-//! | `scheduled_ms` | f64 | when it was to be sent |
-//! | `sent_ms` | f64 | when it was sent; null if the kernel did not take it |
-//! | `in_ms` | f64 | when the emulator read it; null if it never did |
-//! | `release_ms` | f64 | when the emulator's network let its first copy go; null if none was delivered |
-//! | `out_ms` | f64 | when that had been handed to the other side |
-//! | `received_ms` | f64 | when the other side's kernel had it |
+//! | `scheduled_ms` | f64 | scheduled transmission time |
+//! | `sent_ms` | f64 | actual transmission time; null if the kernel refused the packet |
+//! | `in_ms` | f64 | time at which the emulator read the packet; null if it never did |
+//! | `release_ms` | f64 | time at which the emulated network released the first copy; null if no copy was delivered |
+//! | `out_ms` | f64 | time at which this copy had been handed to the other endpoint |
+//! | `received_ms` | f64 | time at which the kernel of the other endpoint received the packet |
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure`, or `none` |
-//! | `as_sent_release_ms` | f64 | when virtual time lets it go if it is sent at `sent_ms` |
-//! | `as_sent_fate` | word | what virtual time does with it then |
-//! | `as_scheduled_release_ms` | f64 | when virtual time lets it go if it is sent at `scheduled_ms` |
-//! | `as_scheduled_fate` | word | what virtual time does with it then |
+//! | `as_sent_release_ms` | f64 | release in virtual time if the packet is sent at `sent_ms` |
+//! | `as_sent_fate` | word | fate in virtual time if the packet is sent at `sent_ms` |
+//! | `as_scheduled_release_ms` | f64 | release in virtual time if the packet is sent at `scheduled_ms` |
+//! | `as_scheduled_fate` | word | fate in virtual time if the packet is sent at `scheduled_ms` |
 //! | `apart_as_sent_ms` | f64 | `received_ms - as_sent_release_ms` |
 //! | `apart_as_scheduled_ms` | f64 | `received_ms - as_scheduled_release_ms` |
 

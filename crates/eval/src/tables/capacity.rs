@@ -1,13 +1,13 @@
-//! `capacity`: one row per interval, device and direction.
+//! `capacity`: capacity of the last hop, one row per interval, device and direction.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
 //! | `time_ms` | f64 | start of the interval |
-//! | `span_ms` | f32 | its length |
+//! | `span_ms` | f32 | length of the interval |
 //! | `device` | u16 | index of the device in the scenario |
-//! | `direction` | word | `down` to the device or `up` from it |
-//! | `capacity_bytes` | u32 | IP bytes that the last hop could have carried: what it carried, and what nobody used |
-//! | `capacity_mbps` | f32 | the same as a rate |
+//! | `direction` | word | `down` to the device or `up` from the device |
+//! | `capacity_bytes` | u32 | capacity of the last hop in IP bytes: carried bytes and unused capacity |
+//! | `capacity_mbps` | f32 | the capacity as a rate |
 
 use airpace_event::Capacity;
 
@@ -19,7 +19,7 @@ use crate::direction;
 use crate::error::EvalError;
 
 row! {
-    /// The capacity of an interval.
+    /// Capacity in an interval.
     struct Row {
         time_ms: f64,
         span_ms: f32,
@@ -43,7 +43,7 @@ pub(super) fn push(table: &mut Table<Rows>, capacity: &Capacity) -> Result<(), E
     table.added(1)
 }
 
-/// The rate at which the capacity's bytes take exactly its span, in Mbit/s; 0 for an empty span.
+/// Rate in Mbit/s at which the capacity's bytes take exactly its span; 0 for an empty span.
 fn mbps(capacity: &Capacity) -> f64 {
     let nanos = nanos(capacity.span);
     if nanos == 0 { 0.0 } else { capacity.bytes.0 as f64 * 8e3 / nanos as f64 }

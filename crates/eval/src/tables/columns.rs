@@ -1,4 +1,4 @@
-//! Columns and the rows that fill them. A table is declared once, as the fields of its [`row!`].
+//! Typed columns and their rows. A table is declared once, by the fields of its [`row!`].
 
 use std::sync::Arc;
 
@@ -15,37 +15,37 @@ use arrow_schema::{DataType, Field};
 use super::numbers::{Booleans, Numbers, OptionalNumbers};
 use super::words::{Label, Labels, Name, Names, Word, Words};
 
-/// A type that a field of a row may have. It defines its column's type and buffer.
+/// A type for the fields of a row. It defines the type and the buffer of the column.
 pub(super) trait Cell {
-    /// Collects the column's cells.
+    /// Buffer of the column's cells.
     type Buffer: Default;
 
-    /// The column's name and type.
+    /// Name and type of the column.
     fn field(name: &str) -> Field;
 
     /// Adds this cell.
     fn push(self, buffer: &mut Self::Buffer);
 
-    /// Makes room for this many more cells, where a buffer that grows would copy them.
+    /// Reserves capacity for `cells` more cells in buffers that would otherwise copy their contents when they grow.
     fn reserve(_buffer: &mut Self::Buffer, _cells: usize) {}
 
-    /// Takes the cells so far out of the buffer.
+    /// Removes and returns the cells in the buffer.
     fn take(buffer: &mut Self::Buffer) -> ArrayRef;
 }
 
-/// A type that an entry of a list may have.
+/// A type for the entries of a list.
 pub(super) trait Item {
-    /// Collects entries.
+    /// Buffer of the entries.
     type Builder: ArrayBuilder + Default;
 
-    /// Their type.
+    /// Arrow type of the entries.
     const TYPE: DataType;
 
     /// Adds this entry.
     fn append(self, builder: &mut Self::Builder);
 }
 
-/// The entries of lists are collected by Arrow's own builders.
+/// Implements [`Item`] for types whose entries are collected by Arrow's builders.
 macro_rules! items {
     ($($type:ty, $builder:ident, $data_type:ident;)*) => {$(
         impl Item for $type {
@@ -310,19 +310,19 @@ impl Cell for Name {
     }
 }
 
-/// The columns of a table: rows that are not yet written.
+/// The columns of a table, with the rows that are not yet written.
 pub(super) trait Columns {
-    /// Their names and types.
+    /// Names and types of the columns.
     fn fields(&self) -> Vec<Field>;
 
-    /// Makes room for this many more rows.
+    /// Reserves capacity for `rows` more rows.
     fn reserve(&mut self, rows: usize);
 
-    /// Takes their cells so far out of the buffers.
+    /// Removes and returns the cells of each column.
     fn take(&mut self) -> Vec<ArrayRef>;
 }
 
-/// The columns of the first, then those of the second.
+/// The columns of `A`, followed by the columns of `B`.
 impl<A: Columns, B: Columns> Columns for (A, B) {
     fn fields(&self) -> Vec<Field> {
         [self.0.fields(), self.1.fields()].concat()
@@ -338,8 +338,8 @@ impl<A: Columns, B: Columns> Columns for (A, B) {
     }
 }
 
-/// Declares the row of a table (`Row`) and the columns that collect such rows (`Rows`). If names are given for both, it
-/// declares a public row that callers fill in.
+/// Declares the row of a table (`Row`) and the columns that collect such rows (`Rows`). If both names are given, the
+/// macro declares a public row, which callers fill in.
 macro_rules! row {
     ($(#[$doc:meta])* struct Row { $($column:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -1,16 +1,16 @@
-//! `controller`: the state of each flow's scheme, one row at fixed intervals and one at every change of state.
+//! `controller`: state of each flow's scheme, sampled at fixed intervals and at every change of state.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | when |
+//! | `time_ms` | f64 | time of the sample |
 //! | `flow` | u16 | index of the flow in the scenario |
-//! | `flow_label` | word | what the scenario calls that flow |
-//! | `state` | word | the controller's state, in its paper's words |
-//! | `state_changed` | bool | whether the state differs from that in this flow's previous row |
-//! | `cwnd_bytes` | u64 | congestion window; null while unlimited |
-//! | `pacing_rate_mbps` | f64 | pacing rate; null while unpaced |
-//! | `inflight_bytes` | u64 | bytes outstanding |
-//! | one per named value | f64 | the scheme's internals; each name ends in its unit; null if unknown or not its own |
+//! | `flow_label` | word | label of the flow in the scenario |
+//! | `state` | word | state of the controller, named as in its paper |
+//! | `state_changed` | bool | whether the state differs from the state in the flow's previous row |
+//! | `cwnd_bytes` | u64 | congestion window; null if unlimited |
+//! | `pacing_rate_mbps` | f64 | pacing rate; null if unpaced |
+//! | `inflight_bytes` | u64 | outstanding bytes |
+//! | one per named value | f64 | value of the scheme; the name ends in the unit; null if unknown or a value of another scheme |
 
 use airpace_event::Inspected;
 use arrow_array::ArrayRef;
@@ -26,7 +26,7 @@ use crate::error::EvalError;
 use crate::facts::FlowFacts;
 
 row! {
-    /// The columns that every scheme has.
+    /// The columns that all schemes have in common.
     struct Row {
         time_ms: f64,
         flow: u16,
@@ -39,15 +39,15 @@ row! {
     }
 }
 
-/// The columns that every scheme has, and those of single schemes.
+/// The common columns, followed by the columns of individual schemes.
 pub(super) struct WideRows {
     common: Rows,
-    /// By name.
+    /// Columns of individual schemes, by name.
     own: Vec<(String, OptionalNumbers<Float64Type>)>,
 }
 
 impl WideRows {
-    /// The common columns and one for each of these names, for a run with these flows.
+    /// The common columns and a column for each of these names, for a run with these flows.
     pub(super) fn of(flows: &[FlowFacts], names: &[String]) -> WideRows {
         let own = names.iter().map(|name| (name.clone(), OptionalNumbers::default())).collect();
         let mut common = Rows::default();

@@ -1,7 +1,7 @@
-//! Tables of what was decoded from radio samples: a row per message, per subframe or per answer.
+//! Tables of messages that were decoded from radio samples: a row per message, subframe, or PHICH answer.
 //!
-//! Every file is one table, and is not part of a run folder. The caller fills in rows ([`Message`], [`Answer`],
-//! [`Subframe`], [`Gain`]). The columns have the names of their fields.
+//! Every file is one table, and is not part of a run folder. The caller fills in the rows ([`Message`], [`Answer`],
+//! [`Subframe`], [`Gain`]). The columns are named after the fields.
 //!
 //! ```text
 //! decoder's output ─caller─▶ Message, Gain ─▶ Decoded ─▶ cell.parquet
@@ -22,13 +22,13 @@ pub use heard::messages;
 pub use rows::{Answer, Gain, Message, Subframe};
 use rows::{AnswerRows, GainRows, MessageRows, SubframeRows};
 
-/// What a row of the main table stands for.
+/// Contents of a row of the main table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
     /// A message of the control channel.
     Message,
-    /// A message to the user who is followed, and what that user gets by it: the columns of [`Message`], then those of
-    /// [`Gain`].
+    /// A message to the tracked user, with the data that the user obtains by it: the columns of [`Message`], then the
+    /// columns of [`Gain`].
     Own,
     /// A whole subframe.
     Subframe,
@@ -47,8 +47,8 @@ enum Main {
 }
 
 impl Decoded {
-    /// Writes rows of one kind into `main`. Answers have rows of another shape. They go into a file of their own, if
-    /// there is one: [`answers_beside`] names it.
+    /// Writes rows of one kind into `main`. PHICH answers have other columns and are written into the file `answers`, if
+    /// given. [`answers_beside`] returns the default name of this file.
     ///
     /// # Errors
     /// [`EvalError::Table`] if a file cannot be written.
@@ -61,8 +61,8 @@ impl Decoded {
         Ok(Decoded { main, answers: answers.map(table).transpose()? })
     }
 
-    /// Adds a message, and what the user who is followed gets by it (`None` if the message is no grant). `row` is
-    /// called only if the main table has messages.
+    /// Adds a message, and the tracked user's gain from it (`None` if the message is not a grant). `row` is called only
+    /// if the main table contains messages.
     ///
     /// # Errors
     /// [`EvalError::Table`] if rows cannot be written.
@@ -81,7 +81,7 @@ impl Decoded {
         }
     }
 
-    /// Adds an answer. `row` is called only if there is a table of answers.
+    /// Adds a PHICH answer. `row` is called only if there is a table of answers.
     ///
     /// # Errors
     /// As [`Decoded::message`].
@@ -91,7 +91,7 @@ impl Decoded {
         table.added(1)
     }
 
-    /// Adds a whole subframe. `row` is called only if the main table has subframes.
+    /// Adds a whole subframe. `row` is called only if the main table contains subframes.
     ///
     /// # Errors
     /// As [`Decoded::message`].
@@ -101,7 +101,7 @@ impl Decoded {
         table.added(1)
     }
 
-    /// Writes the remaining rows and gives the files their names.
+    /// Writes the remaining rows and moves the files to their final names.
     ///
     /// # Errors
     /// [`EvalError::Table`] or [`EvalError::Write`] if a file cannot be written.
@@ -119,7 +119,7 @@ fn table<C: Columns + Default>(file: Whole) -> Result<Box<Table<C>>, EvalError> 
     Table::on(file, C::default()).map(Box::new)
 }
 
-/// The file of the answers: `cell.phich.parquet` beside `cell.parquet`.
+/// Default file of the PHICH answers: `cell.phich.parquet` for `cell.parquet`.
 pub fn answers_beside(main: &Path) -> PathBuf {
     match main.extension() {
         Some(ending) => main.with_extension(format!("phich.{}", ending.display())),

@@ -1,27 +1,27 @@
-//! `departures`: one row per packet of an emulated run whose journey through the network ended, of both directions, in the
-//! order in which the network released them.
+//! `departures`: one row per packet of an emulated run that was delivered or dropped, in both directions, in the order of
+//! release by the network.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `in_ms` | f64 | when the packet was read from its TUN device |
-//! | `release_ms` | f64 | when the network let it go or dropped it, by the network's own clock |
-//! | `out_ms` | f64 | when it was handed to the other side; null if it was not |
-//! | `lateness_ms` | f32 | `out_ms - release_ms`: how late the emulator was; null if it was not handed over |
-//! | `one_way_delay_ms` | f32 | `out_ms - in_ms` = `propagation_delay_ms + queueing_delay_ms + lateness_ms`; null if it was not handed over |
-//! | `queueing_delay_ms` | f32 | `release_ms - in_ms - propagation_delay_ms`; null if it was not handed over |
-//! | `propagation_delay_ms` | f32 | what the journey takes on an empty network |
+//! | `in_ms` | f64 | time at which the packet was read from its TUN device |
+//! | `release_ms` | f64 | time at which the network released or dropped the packet, on the network's clock |
+//! | `out_ms` | f64 | time at which the packet was handed to the other endpoint; null if it was not handed over |
+//! | `lateness_ms` | f32 | `out_ms - release_ms`, the emulator's lateness; null if the packet was not handed over |
+//! | `one_way_delay_ms` | f32 | `out_ms - in_ms`: propagation delay + queueing delay + lateness; null if not handed over |
+//! | `queueing_delay_ms` | f32 | `release_ms - in_ms - propagation_delay_ms`; null if not handed over |
+//! | `propagation_delay_ms` | f32 | delay of the empty network |
 //! | `bytes` | u32 | size of the IP packet |
 //! | `device` | u16 | index of the device in the scenario |
-//! | `direction` | word | `down` to the device or `up` from it |
-//! | `connection` | word | the connection in the packet's direction: `tcp 100.64.0.1:5201 → 100.68.0.1:40312` |
-//! | `protocol` | word | `tcp`, `udp`, `icmp`, `icmpv6`, or the number |
+//! | `direction` | word | `down` to the device or `up` from the device |
+//! | `connection` | word | connection in the packet's direction: `tcp 100.64.0.1:5201 → 100.68.0.1:40312` |
+//! | `protocol` | word | `tcp`, `udp`, `icmp`, `icmpv6`, or the IP protocol number |
 //! | `source` | word | address of the sender, IPv4 or IPv6 |
-//! | `source_port` | u16 | its port; null where there is none |
+//! | `source_port` | u16 | port of the sender; null if there is none |
 //! | `destination` | word | address of the receiver |
-//! | `destination_port` | u16 | its port; null where there is none |
+//! | `destination_port` | u16 | port of the receiver; null if there is none |
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
-//! | `duplicate` | bool | whether a copy of the packet had come out before |
-//! | `marked` | bool | whether a queue on its way marked it (ECN) |
+//! | `duplicate` | bool | whether another copy of the packet had left the network before |
+//! | `marked` | bool | whether a queue of the network set the ECN mark |
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use crate::error::EvalError;
 use crate::folder::RunFolder;
 
 row! {
-    /// The end of a packet's journey through an emulated network.
+    /// A packet that was delivered or dropped by an emulated network.
     struct Row {
         in_ms: f64,
         release_ms: f64,
@@ -65,7 +65,7 @@ row! {
     }
 }
 
-/// A connection as text.
+/// A connection with its texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spelled {
     pub(crate) connection: Arc<str>,
@@ -85,7 +85,7 @@ impl Spelled {
     }
 }
 
-/// `spelled` is the departure's connection.
+/// Adds a row. `spelled` contains the texts of the departure's connection.
 pub(super) fn push(
     table: &mut Table<Rows>,
     departure: &Departure,
@@ -120,23 +120,23 @@ pub(super) fn push(
     table.added(1)
 }
 
-/// A packet as it came to an emulator.
+/// A packet that entered an emulated network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was read from its TUN device.
+    /// Time at which the packet was read from its TUN device.
     pub at: Time,
-    /// The device.
+    /// The device that sends or receives the packet.
     pub device: DeviceId,
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
-    /// Its size.
+    /// Size of the IP packet.
     pub bytes: Bytes,
 }
 
-/// The packets of an emulated run as they came, in the order in which they left.
+/// The packets that entered an emulated network, without duplicates, in the order in which they left it.
 ///
 /// # Errors
-/// A folder of another run; a table that cannot be read.
+/// The folder does not hold a completed emulated run, or a table cannot be read.
 pub fn arrivals(folder: &RunFolder) -> Result<Vec<Arrival>, EvalError> {
     let path = folder.root().join("manifest.json");
     let is_emulated = folder.manifest()?.emulation.is_some();
@@ -170,13 +170,13 @@ pub fn arrivals(folder: &RunFolder) -> Result<Vec<Arrival>, EvalError> {
     Ok(arrivals)
 }
 
-/// A row that was read back.
+/// A row that was read back from the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Departed<'a> {
     pub(crate) in_ms: f64,
     pub(crate) release_ms: f64,
     pub(crate) out_ms: Option<f64>,
-    /// Both are given where `out_ms` is.
+    /// Valid only if `out_ms` is present, like `queueing_delay_ms`.
     pub(crate) one_way_delay_ms: f32,
     pub(crate) queueing_delay_ms: f32,
     pub(crate) propagation_delay_ms: f32,
@@ -185,7 +185,7 @@ pub(crate) struct Departed<'a> {
     pub(crate) duplicate: bool,
 }
 
-/// Calls `each` with the table's rows and the flow under which each counts. Rows that count under none are left out.
+/// Calls `each` with the table's rows and the flow of each row. Rows without a flow are skipped.
 pub(crate) fn read(
     part: &Part,
     flows: &Flows,

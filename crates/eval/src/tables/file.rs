@@ -1,4 +1,4 @@
-//! Tables and where their rows go: into Parquet files, written row group by row group, or into memory.
+//! Tables, and the storage of their rows: Parquet files that are written per row group, or memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,49 +18,49 @@ use super::columns::Columns;
 use super::memory::Part;
 use crate::error::EvalError;
 
-/// The number of rows from which on a table that goes to a file has room for a whole row group: a buffer that grows copies its cells time and
-/// again, and memory that is reserved costs nothing until it is used.
+/// Number of rows at which a table in a file reserves capacity for a whole row group. A buffer that grows step by step
+/// copies its cells repeatedly, and reserved memory costs nothing until it is used.
 const FEW_ROWS: usize = 256;
 
-/// A table that is being written: its columns collect rows until they make a row group.
+/// A table that is being written. Its columns collect rows until they fill a row group.
 pub(super) struct Table<C> {
     pub(super) columns: C,
     rows: usize,
     store: Store,
 }
 
-/// Where row groups go.
+/// Storage of row groups.
 enum Store {
     File(Box<ParquetFile>),
     Memory(Part),
-    /// Nobody wants them.
+    /// Rows are discarded.
     Nowhere,
 }
 
 impl<C: Columns> Table<C> {
-    /// Makes the folder and the file.
+    /// Creates the folder and the file.
     pub(super) fn create(path: &Path, columns: C) -> Result<Table<C>, EvalError> {
         let file = ParquetFile::create(path, Schema::new(columns.fields()))?;
         Ok(Table { columns, rows: 0, store: Store::File(Box::new(file)) })
     }
 
-    /// Writes into a file that was opened before.
+    /// Writes into a file that is already open.
     pub(super) fn on(file: Whole, columns: C) -> Result<Table<C>, EvalError> {
         let file = ParquetFile::new(file, columns.fields())?;
         Ok(Table { columns, rows: 0, store: Store::File(Box::new(file)) })
     }
 
-    /// Keeps the rows in memory, or nowhere.
+    /// Keeps the rows in memory, or discards them for `None`.
     pub(super) fn in_memory(part: Option<Part>, columns: C) -> Table<C> {
         Table { columns, rows: 0, store: part.map_or(Store::Nowhere, Store::Memory) }
     }
 
-    /// Whether anybody wants its rows.
+    /// Whether the rows are stored.
     pub(super) fn is_kept(&self) -> bool {
         !matches!(self.store, Store::Nowhere)
     }
 
-    /// Notes that the columns now hold `rows` more rows.
+    /// Registers that the columns contain `rows` more rows.
     pub(super) fn added(&mut self, rows: usize) -> Result<(), EvalError> {
         let grows = self.rows < FEW_ROWS && self.rows + rows >= FEW_ROWS;
         if grows && matches!(self.store, Store::File(_)) {
@@ -70,7 +70,7 @@ impl<C: Columns> Table<C> {
         if self.rows < ROWS_PER_GROUP { Ok(()) } else { self.write_group() }
     }
 
-    /// Writes the remaining rows and gives the file its name.
+    /// Writes the remaining rows and moves the file to its final name.
     pub(super) fn finish(mut self) -> Result<(), EvalError> {
         self.write_group()?;
         match self.store {
@@ -97,7 +97,7 @@ impl<C: Columns> Table<C> {
     }
 }
 
-/// A Parquet file that is being written. It gets its name only when it is complete.
+/// A Parquet file that is being written. It is moved to its final name only when it is complete.
 pub struct ParquetFile {
     writer: ArrowWriter<Whole>,
     schema: SchemaRef,
@@ -105,7 +105,7 @@ pub struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Makes the folder and the file of a run's table.
+    /// Creates the folder and the file of a run's table.
     fn create(path: &Path, schema: Schema) -> Result<ParquetFile, EvalError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(EvalError::write("make the folder", folder))?;
@@ -114,10 +114,10 @@ impl ParquetFile {
         ParquetFile::with(file, schema, properties)
     }
 
-    /// Writes a table of these columns into a file. All columns have dictionaries and statistics.
+    /// Opens a table with these columns in `file`. All columns have dictionaries and statistics.
     ///
     /// # Errors
-    /// [`EvalError::Table`] if it cannot be written.
+    /// [`EvalError::Table`] if the file cannot be written.
     pub fn new(file: Whole, columns: Vec<Field>) -> Result<ParquetFile, EvalError> {
         ParquetFile::with(file, Schema::new(columns), compressed().build())
     }
@@ -132,31 +132,32 @@ impl ParquetFile {
     /// Writes one row group: the cells of each column, in the order of the columns.
     ///
     /// # Errors
-    /// [`EvalError::Table`] if it cannot be written, if columns differ in their number of cells, or if a cell has the
-    /// wrong type.
+    /// [`EvalError::Table`] if the file cannot be written, if columns differ in their number of cells, or if a cell has
+    /// the wrong type.
     pub fn write_group(&mut self, columns: Vec<ArrayRef>) -> Result<(), EvalError> {
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
             .map_err(|source| EvalError::table(&self.path)(ParquetError::from(source)))?;
         self.writer.write(&batch).and_then(|()| self.writer.flush()).map_err(EvalError::table(&self.path))
     }
 
-    /// Completes the file and gives it its name. A file without rows is valid too.
+    /// Completes the file and moves it to its final name. A file without rows is valid.
     ///
     /// # Errors
-    /// [`EvalError::Table`] or [`EvalError::Write`] if it cannot be written.
+    /// [`EvalError::Table`] or [`EvalError::Write`] if the file cannot be written.
     pub fn finish(self) -> Result<(), EvalError> {
         let file = self.writer.into_inner().map_err(EvalError::table(&self.path))?;
         file.finish().map_err(EvalError::write("write", &self.path))
     }
 }
 
-/// The properties that all files have in common.
+/// Properties that all files have in common.
 fn compressed() -> WriterPropertiesBuilder {
     let level = ZstdLevel::try_new(1).expect("1 is a level of zstd");
     WriterProperties::builder().set_created_by("airpace".to_owned()).set_compression(Compression::ZSTD(level))
 }
 
-/// How columns of a run's tables are stored. Numbers rarely repeat, so a dictionary would only cost time.
+/// Properties of a run's tables. Columns of numbers have no dictionary, because numbers rarely repeat and a dictionary
+/// would only cost time.
 fn properties(schema: &Schema) -> WriterProperties {
     let mut properties =
         compressed().set_statistics_enabled(EnabledStatistics::None).set_dictionary_enabled(false);
@@ -171,7 +172,7 @@ fn properties(schema: &Schema) -> WriterProperties {
             _ => properties,
         };
     }
-    // With the times of a row group, readers can skip the groups that they do not want.
+    // Readers use the times of a row group to skip groups that they do not need.
     let with_statistics = ["time_ms", "release_ms"].into_iter().fold(properties, |properties, column| {
         properties.set_column_statistics_enabled(ColumnPath::from(column), EnabledStatistics::Chunk)
     });

@@ -1,18 +1,18 @@
-//! The numbers of a summary as a table: a row per flow of a run.
+//! Table of a summary's metrics: one row per flow of a run.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `scenario`, `scheme` | word | the run; `scheme` is the scheme under test, as it was spelled |
+//! | `scenario`, `scheme` | word | scenario of the run, and scheme under test as spelled |
 //! | `seed` | u64 | the run's seed |
 //! | `flow` | u16 | index of the flow in the scenario, as in the tables of events |
-//! | `flow_label` | word | its label |
-//! | `device` | u16 | index of its device in the scenario |
-//! | `direction` | word | `down` to its device or `up` from it |
-//! | `flow_scheme` | word | the scheme that it ran: the one under test, or its own |
-//! | `greedy` | bool | whether it takes all that it can get |
-//! | one per metric | f64 | called as in `[[expect]]`, as `queueing_delay_ms.p95`; null where there is nothing to measure |
+//! | `flow_label` | word | label of the flow |
+//! | `device` | u16 | index of the flow's device in the scenario |
+//! | `direction` | word | `down` to the device or `up` from the device |
+//! | `flow_scheme` | word | scheme that the flow ran: the scheme under test, or the flow's own |
+//! | `greedy` | bool | whether the flow uses all available capacity |
+//! | one per metric | f64 | named as in `[[expect]]`, such as `queueing_delay_ms.p95`; null if the metric has no value |
 //!
-//! Metrics are those of [`crate::metrics`], but for those by the name of a state and the list of single transfers.
+//! The table contains the metrics of [`crate::metrics`], except those per state and the list of single transfers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,36 +26,36 @@ use crate::direction;
 use crate::expect::{metrics, numbers};
 use crate::summary::{FlowSummary, RunSummary};
 
-/// What is a metric of a summary, but no number.
+/// The only metric of a summary that is not a number.
 const LIST: &str = "transfers.each";
 
 /// The names of the columns in front of the metrics.
 const FIRST: [&str; 9] =
     ["scenario", "scheme", "seed", "flow", "flow_label", "device", "direction", "flow_scheme", "greedy"];
 
-/// A flow of a run, without the run's own names.
+/// A flow of a run, without the scenario, scheme and seed of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowRow {
-    /// What the scenario calls the flow.
+    /// Label of the flow in the scenario.
     pub flow: String,
-    /// Its index in the scenario.
+    /// Index of the flow in the scenario.
     pub index: u16,
-    /// The index of its device.
+    /// Index of the flow's device.
     pub device: u16,
-    /// `down` to its device or `up` from it.
+    /// `down` to the device or `up` from the device.
     pub direction: String,
-    /// The scheme that it ran.
+    /// The scheme that the flow ran.
     pub scheme: String,
-    /// Whether it takes all that it can get.
+    /// Whether the flow uses all available capacity.
     pub greedy: bool,
-    /// A value for each of [`metric_names`]; `None` where there is nothing to measure.
+    /// A value for each of [`metric_names`]; `None` if the metric has no value.
     #[serde(with = "as_text")]
     pub values: Vec<Option<f64>>,
 }
 
 impl FlowRow {
-    /// The numbers of a flow.
+    /// The row of a flow.
     pub fn of(flow: &FlowSummary) -> FlowRow {
         let values = metrics().into_iter().zip(numbers(&flow.metrics));
         FlowRow {
@@ -70,21 +70,21 @@ impl FlowRow {
     }
 }
 
-/// The metrics of the table, each the name of a column.
+/// The metrics of the table, which are also the names of their columns.
 pub fn metric_names() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     NAMES.get_or_init(|| metrics().into_iter().filter(|metric| metric != LIST).collect())
 }
 
-/// Whether the table has a column of this name.
+/// Whether the table has a column with this name.
 pub fn is_column(name: &str) -> bool {
     FIRST.contains(&name) || metric_names().iter().any(|metric| metric == name)
 }
 
-/// A column: its name, whether it has gaps, and its cells.
+/// A column: name, nullability, and cells.
 pub(crate) type Column = (String, bool, ArrayRef);
 
-/// The columns that say which flow it is, from `flow` on, and the metrics.
+/// The columns that identify the flow, starting with `flow`, and the columns of the metrics.
 pub(crate) fn columns<'a>(rows: impl Iterator<Item = &'a FlowRow> + Clone) -> Vec<Column> {
     let word = |name: &str, of: fn(&FlowRow) -> &str| -> Column {
         (name.to_owned(), false, Words::column(rows.clone().map(of)))
@@ -116,7 +116,7 @@ pub(crate) fn table(columns: Vec<Column>) -> RecordBatch {
     RecordBatch::try_new(schema, cells).expect("a cell for each row and column")
 }
 
-/// The flows of these runs, one run after the other.
+/// The table of the flows of these runs, one run after the other.
 pub fn of(runs: &[RunSummary]) -> Batches {
     let rows: Vec<(&RunSummary, FlowRow)> =
         runs.iter().flat_map(|run| run.flows.iter().map(move |flow| (run, FlowRow::of(flow)))).collect();
@@ -132,7 +132,7 @@ pub fn of(runs: &[RunSummary]) -> Batches {
     Batches { schema: batch.schema(), batches: vec![batch] }
 }
 
-/// Numbers as one text: the shortest that give the same numbers again, and `-` where there is none.
+/// Serialises values as one text: each with the fewest digits that restore it, and `-` for `None`.
 mod as_text {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -1,14 +1,14 @@
-//! Samples of a modem's KPIs: a row for each.
+//! Table of a modem's KPI samples: one row per sample.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_utc` | timestamp in ns, UTC | when, by the modem's clock |
-//! | `kpi` | word | the KPI, as it was asked for |
-//! | `value` | f64 | its value |
-//! | `unit` | word | the value's unit |
-//! | `radio` | u8 | the radio: 1 is the first SIM's |
-//! | `carrier` | u8 | the carrier: 0 is the primary one |
-//! | `subframe` | u16 | 10 · SFN + subframe; null where the log does not say it |
+//! | `time_utc` | timestamp in ns, UTC | time of the sample on the modem's clock |
+//! | `kpi` | word | name of the KPI, as requested |
+//! | `value` | f64 | value of the KPI |
+//! | `unit` | word | unit of the value |
+//! | `radio` | u8 | radio of the modem; 1 belongs to the first SIM |
+//! | `carrier` | u8 | component carrier; 0 is the primary one |
+//! | `subframe` | u16 | 10 · SFN + subframe; null if the log does not contain it |
 
 use std::sync::Arc;
 
@@ -22,26 +22,26 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use super::memory::Batches;
 use super::words::Words;
 
-/// A row.
+/// A KPI sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// Nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub unix_nanos: i64,
-    /// The KPI's name.
+    /// Name of the KPI.
     pub kpi: &'a str,
-    /// Its value.
+    /// Value of the KPI.
     pub value: f64,
-    /// The unit.
+    /// Unit of the value.
     pub unit: &'a str,
-    /// The radio.
+    /// Radio of the modem.
     pub radio: u8,
-    /// The carrier.
+    /// Component carrier.
     pub carrier: u8,
-    /// The subframe.
+    /// Subframe, as 10 · SFN + subframe.
     pub subframe: Option<u16>,
 }
 
-/// Rows that are not yet written, column by column.
+/// Buffer of the rows that are not yet written.
 pub struct Rows {
     count: usize,
     time: TimestampNanosecondBuilder,
@@ -54,7 +54,7 @@ pub struct Rows {
 }
 
 impl Default for Rows {
-    /// No row.
+    /// A buffer without rows.
     fn default() -> Rows {
         Rows {
             count: 0,
@@ -70,7 +70,7 @@ impl Default for Rows {
 }
 
 impl Rows {
-    /// The columns.
+    /// The columns of the table.
     pub fn fields() -> Vec<Field> {
         vec![
             Field::new("time_utc", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), false),
@@ -83,7 +83,7 @@ impl Rows {
         ]
     }
 
-    /// Adds a row. Returns how many there are now.
+    /// Adds a row. Returns the number of rows in the buffer.
     pub fn push(&mut self, row: &Row<'_>) -> usize {
         self.time.append_value(row.unix_nanos);
         self.kpi.append_value(row.kpi);
@@ -96,7 +96,7 @@ impl Rows {
         self.count
     }
 
-    /// Takes the rows so far: the cells of each column.
+    /// Removes and returns the cells of each column.
     pub fn take(&mut self) -> Vec<ArrayRef> {
         self.count = 0;
         vec![
@@ -110,7 +110,7 @@ impl Rows {
         ]
     }
 
-    /// The rows so far as a table in memory.
+    /// Converts the rows to an in-memory table.
     pub fn into_table(mut self) -> Batches {
         let schema = Arc::new(Schema::new(Rows::fields()));
         let batch = (self.count > 0).then(|| {

@@ -1,12 +1,12 @@
-//! `losses`: one row each time a sender declared packets lost, rightly or not. `packets` holds which packets were lost.
+//! `losses`: one row per loss declaration of a sender, correct or spurious. Actual losses are in `packets`.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | when |
+//! | `time_ms` | f64 | time of the declaration |
 //! | `flow` | u16 | index of the flow in the scenario |
-//! | `flow_label` | word | what the scenario calls that flow |
-//! | `packets` | u32 | how many packets |
-//! | `bytes` | u32 | how many bytes |
+//! | `flow_label` | word | label of the flow in the scenario |
+//! | `packets` | u32 | number of packets |
+//! | `bytes` | u32 | number of bytes |
 
 use airpace_event::Lost;
 
@@ -18,7 +18,7 @@ use crate::error::EvalError;
 use crate::facts::FlowFacts;
 
 row! {
-    /// Packets declared lost.
+    /// A declaration of packets as lost.
     struct Row {
         time_ms: f64,
         flow: u16,

@@ -1,11 +1,11 @@
-//! Tables in memory: those of many runs together, as the readers of a run folder put them together.
+//! In-memory tables over several runs, with the same rows as the tables that readers assemble from a run folder.
 //!
-//! A table has the columns of its files and, behind them, those that its folders say:
+//! A table has the columns of its Parquet files, followed by the columns that the partition folders define:
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `scenario` | word | the scenario |
-//! | `scheme` | word | the scheme under test, as it was spelled |
+//! | `scenario` | word | name of the scenario |
+//! | `scheme` | word | the scheme under test, as spelled |
 //! | `seed` | u64 | the seed |
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::facts::RunFacts;
 use crate::folder::RunFolder;
 use crate::summary::RunSummary;
 
-/// A table as Arrow's readers take it: columns, and batches of rows.
+/// A table in Arrow form: a schema and batches of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
     /// The columns.
@@ -34,10 +34,10 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The same rows, where each column of words has one dictionary for all batches.
+    /// The same rows, with one dictionary per word column for all batches.
     ///
-    /// Arrow allows a dictionary per batch, but not every reader expects it: polars 1.10 to 1.31 reads the words of all
-    /// batches by the dictionary of the first one.
+    /// Arrow allows a separate dictionary per batch, but not every reader supports it: polars 1.10 to 1.31 decodes the
+    /// words of all batches with the dictionary of the first one.
     pub fn with_one_dictionary(self) -> Batches {
         let Batches { schema, mut batches } = self;
         for (at, field) in schema.fields().iter().enumerate() {
@@ -58,7 +58,7 @@ impl Batches {
     }
 }
 
-/// Columns of words with one dictionary: the words of all parts, in the order in which they first occur.
+/// Merges the dictionaries of a word column's parts. The words are in order of first appearance.
 fn one_dictionary(parts: &[&DictionaryArray<Int32Type>]) -> Vec<ArrayRef> {
     let mut words: Vec<&str> = vec![];
     let mut keys: BTreeMap<&str, i32> = BTreeMap::new();
@@ -89,7 +89,7 @@ fn one_dictionary(parts: &[&DictionaryArray<Int32Type>]) -> Vec<ArrayRef> {
     renumbered.collect()
 }
 
-/// The tables of the runs of a matrix. Several runs may fill it at once.
+/// The tables of the runs of a matrix. Several runs may add rows concurrently.
 #[derive(Debug, Default)]
 pub struct Memory {
     wanted: Vec<&'static str>,
@@ -98,16 +98,16 @@ pub struct Memory {
 
 type Filled = BTreeMap<(&'static str, Key), Batches>;
 
-/// Which run: scenario, scheme and seed.
+/// Identifier of a run: scenario, scheme and seed.
 type Key = (String, String, u64);
 
 impl Memory {
-    /// Room for these tables of [`TABLES`]. Other tables are not kept.
+    /// An empty memory for the tables `wanted`, which are names of [`TABLES`]. Other tables are discarded.
     pub fn of(wanted: Vec<&'static str>) -> Memory {
         Memory { wanted, filled: Arc::default() }
     }
 
-    /// The part of a table that a run with these facts fills; `None` if the table is not wanted.
+    /// The part of a table for the run with these facts; `None` if the table is not wanted.
     pub(super) fn part(&self, table: &'static str, facts: &RunFacts) -> Option<Part> {
         let key = (facts.scenario.clone(), facts.scheme.clone(), facts.seed);
         let all = self.filled.clone();
@@ -127,7 +127,7 @@ impl Memory {
     }
 }
 
-/// One run's part of one table, while the run lasts.
+/// Part of a table that belongs to one run, while the run is in progress.
 pub(super) struct Part {
     table: &'static str,
     key: Key,
@@ -136,7 +136,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Takes rows.
+    /// Adds rows.
     pub(super) fn push(&mut self, fields: Vec<Field>, columns: Vec<ArrayRef>) {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
         let keyed = batch.and_then(|batch| keyed(&batch, &self.key));
@@ -144,17 +144,17 @@ impl Part {
             .push(keyed.expect("a table's columns have the types of its fields, and are equally long"));
     }
 
-    /// Hands over the rows of a run that came to its end. `fields` are the table's own columns.
+    /// Stores the rows of a completed run. `fields` are the table's columns without the columns of the run.
     pub(super) fn finish(self, fields: &[Field]) {
         let part = Batches { schema: keyed_schema(fields), batches: self.batches };
         self.all.lock().unwrap_or_else(PoisonError::into_inner).insert((self.table, self.key), part);
     }
 }
 
-/// A table of a run folder, whole and in memory. A table that no run of the folder has is empty.
+/// Reads a complete table of a run folder into memory. The table is empty if no run of the folder has it.
 ///
 /// # Errors
-/// A name that no table has, or a file that cannot be read or that no run writes.
+/// No table has this name, or a file cannot be read or is not a table of a run.
 pub fn read_table(folder: &RunFolder, table: &str) -> Result<Batches, EvalError> {
     let Some(table) = TABLES.iter().copied().find(|known| *known == table) else {
         return Err(EvalError::NoTable { name: table.to_owned() });
@@ -186,17 +186,17 @@ fn key(run: &RunSummary) -> Key {
     (run.scenario.clone(), run.scheme.clone(), run.seed)
 }
 
-/// How many columns say which run a row is of.
+/// Number of the columns that identify the run of a row.
 pub(super) const KEYS: usize = 3;
 
-/// The columns of a table of several runs.
+/// Schema of a table over several runs.
 fn keyed_schema(fields: &[Field]) -> SchemaRef {
     let keys: [Field; KEYS] =
         [Words::field("scenario"), Words::field("scheme"), <u64 as Cell>::field("seed")];
     Arc::new(Schema::new(fields.iter().cloned().chain(keys).collect::<Vec<_>>()))
 }
 
-/// A run's rows with the columns that say which run it is.
+/// Adds the columns that identify the run to a run's rows.
 fn keyed(batch: &RecordBatch, (scenario, scheme, seed): &Key) -> Result<RecordBatch, ArrowError> {
     let rows = batch.num_rows();
     let first = Int32Array::from(vec![0; rows]);

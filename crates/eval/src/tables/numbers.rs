@@ -1,11 +1,12 @@
-//! Buffers of number columns and of `bool`. A row costs one append per column: Arrow's builders do several times that work per cell.
+//! Column buffers for numbers and `bool`. A row costs one append per column, while Arrow's builders do several times that
+//! work per cell.
 
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBufferBuilder, NullBufferBuilder};
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
 
-/// Collects the cells of a column without nulls.
+/// Buffer of a number column without nulls.
 pub(super) struct Numbers<T: ArrowPrimitiveType>(Vec<T::Native>);
 
 impl<T: ArrowPrimitiveType> Default for Numbers<T> {
@@ -21,20 +22,20 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
         self.0.push(value);
     }
 
-    /// Makes room for this many more cells.
+    /// Reserves capacity for `cells` more cells.
     pub(super) fn reserve(&mut self, cells: usize) {
         self.0.reserve(cells);
     }
 
-    /// Takes the cells so far.
+    /// Removes and returns the cells.
     pub(super) fn take(&mut self) -> ArrayRef {
         Arc::new(PrimitiveArray::<T>::new(std::mem::take(&mut self.0).into(), None))
     }
 }
 
-/// Collects the cells of a column with nulls.
+/// Buffer of a number column with nulls.
 pub(super) struct OptionalNumbers<T: ArrowPrimitiveType> {
-    /// Zero where a cell is null.
+    /// Zero for null cells.
     values: Vec<T::Native>,
     is_valid: Vec<bool>,
 }
@@ -46,20 +47,20 @@ impl<T: ArrowPrimitiveType> Default for OptionalNumbers<T> {
 }
 
 impl<T: ArrowPrimitiveType> OptionalNumbers<T> {
-    /// Adds a cell; `None` is null.
+    /// Adds a cell. `None` becomes null.
     #[inline]
     pub(super) fn push(&mut self, value: Option<T::Native>) {
         self.values.push(value.unwrap_or_default());
         self.is_valid.push(value.is_some());
     }
 
-    /// Makes room for this many more cells.
+    /// Reserves capacity for `cells` more cells.
     pub(super) fn reserve(&mut self, cells: usize) {
         self.values.reserve(cells);
         self.is_valid.reserve(cells);
     }
 
-    /// Takes the cells so far.
+    /// Removes and returns the cells.
     pub(super) fn take(&mut self) -> ArrayRef {
         let mut nulls = NullBufferBuilder::new(self.is_valid.len());
         nulls.append_slice(&std::mem::take(&mut self.is_valid));
@@ -67,7 +68,7 @@ impl<T: ArrowPrimitiveType> OptionalNumbers<T> {
     }
 }
 
-/// Collects the cells of a column of `bool` without nulls.
+/// Buffer of a `bool` column without nulls.
 #[derive(Default)]
 pub(super) struct Booleans(Vec<bool>);
 
@@ -78,12 +79,12 @@ impl Booleans {
         self.0.push(value);
     }
 
-    /// Makes room for this many more cells.
+    /// Reserves capacity for `cells` more cells.
     pub(super) fn reserve(&mut self, cells: usize) {
         self.0.reserve(cells);
     }
 
-    /// Takes the cells so far.
+    /// Removes and returns the cells.
     pub(super) fn take(&mut self) -> ArrayRef {
         let mut bits = BooleanBufferBuilder::new(self.0.len());
         bits.append_slice(&std::mem::take(&mut self.0));

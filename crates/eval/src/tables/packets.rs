@@ -1,20 +1,20 @@
-//! `packets`: one row per data packet whose journey ended, duplicates included.
+//! `packets`: one row per data packet that was delivered or lost, including duplicates.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
 //! | `flow` | u16 | index of the flow in the scenario |
-//! | `flow_label` | word | what the scenario calls that flow |
+//! | `flow_label` | word | label of the flow in the scenario |
 //! | `number` | u64 | packet number |
 //! | `bytes` | u32 | size on the wire |
-//! | `sent_ms` | f64 | when its sender handed it to the path |
-//! | `arrived_ms` | f64 | when it arrived; null if it did not |
-//! | `dropped_ms` | f64 | when it was dropped or lost; null if it arrived |
-//! | `one_way_delay_ms` | f32 | `arrived_ms - sent_ms` = `propagation_delay_ms + queueing_delay_ms`; null if it did not arrive |
-//! | `queueing_delay_ms` | f32 | the part of it that an empty path would not have taken; null if it did not arrive |
-//! | `propagation_delay_ms` | f32 | what the journey takes on an empty path |
+//! | `sent_ms` | f64 | time at which the sender handed the packet to the path |
+//! | `arrived_ms` | f64 | time of arrival; null if the packet did not arrive |
+//! | `dropped_ms` | f64 | time at which the packet was dropped or lost; null if the packet arrived |
+//! | `one_way_delay_ms` | f32 | `arrived_ms - sent_ms` = `propagation_delay_ms + queueing_delay_ms`; null without arrival |
+//! | `queueing_delay_ms` | f32 | one-way delay minus the delay of the empty path; null without arrival |
+//! | `propagation_delay_ms` | f32 | delay of the empty path |
 //! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
-//! | `duplicate` | bool | whether these bytes had arrived before |
-//! | `marked` | bool | whether a queue on its way marked it (ECN) |
+//! | `duplicate` | bool | whether the same bytes had arrived before |
+//! | `marked` | bool | whether a queue of the path set the ECN mark |
 
 use airpace_core::Ecn;
 use airpace_event::{Arrived, Fate};
@@ -27,7 +27,7 @@ use crate::error::EvalError;
 use crate::facts::FlowFacts;
 
 row! {
-    /// The end of a data packet's journey.
+    /// A data packet that was delivered or lost.
     struct Row {
         flow: u16,
         flow_label: Label,

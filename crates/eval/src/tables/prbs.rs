@@ -1,19 +1,19 @@
-//! `prbs`: one row per run of adjacent PRBs granted to one user in one subframe of one carrier.
+//! `prbs`: one row per range of adjacent PRBs granted to one user in one subframe of one carrier.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | start of the subframe of the grant: that of the data; on the uplink, four subframes earlier |
-//! | `carrier` | u8 | the carrier |
-//! | `direction` | word | `down` to the user or `up` from it |
-//! | `rnti` | u16 | the RNTI that the grant is for |
-//! | `owner` | word | the owner of this RNTI: `device 0`, `background 3` or `control` |
-//! | `first_prb` | u16 | lowest PRB of the run |
-//! | `n_prb` | u16 | its length, up to 275 |
-//! | `mcs` | u8 | MCS index of the first codeword sent; 29…31 are reserved for retransmissions |
-//! | `tbs_bits` | u32 | bits of the grant's transport blocks; null in the second and later runs of one grant, so that sums are right |
-//! | `retransmission` | bool | whether HARQ sends any of the grant's blocks again; the other block may be new |
-//! | `harq` | u8 | HARQ process |
-//! | `new_bits` | u32 | bits of the grant's blocks that are sent for the first time; null where `tbs_bits` is |
+//! | `time_ms` | f64 | start of the grant's subframe: on the uplink, four subframes before the data |
+//! | `carrier` | u8 | component carrier |
+//! | `direction` | word | `down` to the user or `up` from the user |
+//! | `rnti` | u16 | RNTI of the grant |
+//! | `owner` | word | owner of the RNTI: `device 0`, `background 3` or `control` |
+//! | `first_prb` | u16 | lowest PRB of the range |
+//! | `n_prb` | u16 | number of PRBs in the range, up to 275 |
+//! | `mcs` | u8 | MCS index of the first transmitted codeword; 29…31 are reserved for retransmissions |
+//! | `tbs_bits` | u32 | bits of the grant's transport blocks; only in the first row of a grant, so that sums are correct |
+//! | `retransmission` | bool | whether HARQ retransmits any of the grant's blocks; the other block may be new |
+//! | `harq` | u8 | HARQ process number |
+//! | `new_bits` | u32 | bits of the grant's blocks that are transmitted for the first time; null where `tbs_bits` is null |
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::direction;
 use crate::error::EvalError;
 
 row! {
-    /// A run of adjacent PRBs.
+    /// A range of adjacent PRBs.
     struct Row {
         time_ms: f64,
         carrier: u8,
@@ -46,12 +46,12 @@ row! {
     }
 }
 
-/// The table, and the words for owners. They are kept because there are many rows: making the word anew for each would
-/// cost more than all other work.
+/// The table, and the cached dictionary words of owners. Formatting the owner for each of the many rows would cost more
+/// than all other work.
 pub(super) struct Prbs {
     table: Table<Rows>,
     owners: BTreeMap<Owner, Word>,
-    /// One word per direction.
+    /// Dictionary word of each direction.
     directions: [Word; 2],
 }
 
@@ -61,7 +61,7 @@ impl Prbs {
         Ok(Prbs { table: Table::create(path, rows)?, owners: BTreeMap::new(), directions })
     }
 
-    /// Keeps the rows in memory, or nowhere.
+    /// Keeps the rows in memory, or discards them for `None`.
     pub(super) fn in_memory(part: Option<Part>) -> Prbs {
         let (rows, directions) = Prbs::rows();
         Prbs { table: Table::in_memory(part, rows), owners: BTreeMap::new(), directions }
@@ -95,7 +95,7 @@ impl Prbs {
                     mcs: dci.mcs[0].or(dci.mcs[1]),
                     tbs_bits: (run == 0).then(|| fit(dci.bits().0)),
                     retransmission: dci.is_retransmission(),
-                    // What is sent to everyone has no process.
+                    // Broadcast messages have no HARQ process.
                     harq: dci.harq.unwrap_or(0),
                     new_bits: (run == 0).then(|| fit(dci.new_bits().0)),
                 });
@@ -109,7 +109,7 @@ impl Prbs {
     }
 }
 
-/// The word for it in tables.
+/// Name of an owner in tables.
 fn owner_name(owner: Owner) -> String {
     match owner {
         Owner::Device(device) => format!("device {}", device.0),

@@ -1,4 +1,5 @@
-//! Reads tables back, batch by batch. A run folder may come from anybody: a malformed table is an error, not a panic.
+//! Reads tables back, batch by batch. A run folder is untrusted input: a malformed table is an error and never causes a
+//! panic.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,23 +21,23 @@ use crate::error::EvalError;
 use crate::facts::RunFacts;
 use crate::summary::RunSummary;
 
-/// How many rows a table may claim per byte of its file, and how many rows every table may claim.
+/// Maximum number of rows that a table may declare per byte of its file, and number of rows that every table may declare.
 ///
-/// Chosen: a demo's tables have at most 0.9 rows per byte. A file of a few bytes can claim thousands of millions of
-/// rows.
+/// Chosen: the tables of a demo have at most 0.9 rows per byte. Without the limit, a file of a few bytes could declare
+/// billions of rows.
 const MOST_ROWS_PER_BYTE: u64 = 1_000;
 const ROWS_OF_ANY: u64 = 1 << 20;
 
-/// Where the tables of runs are.
+/// Location of the tables of runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
-    /// In the run folder with this root.
+    /// A run folder with this root.
     Folder(&'a Path),
     Memory(&'a Memory),
 }
 
 impl Source<'_> {
-    /// The part of `table` that `run` filled. A table that memory did not keep is an error.
+    /// The part of `table` that belongs to `run`. A table that was not kept in memory is an error.
     pub(crate) fn part(self, table: &'static str, run: &RunSummary) -> Result<Part, EvalError> {
         match self {
             Source::Folder(root) => Ok(Part::of(root, table, run)),
@@ -49,16 +50,16 @@ impl Source<'_> {
     }
 }
 
-/// One run's part of one table.
+/// Part of a table that belongs to one run.
 pub(crate) struct Part {
     table: &'static str,
-    /// The file; the table's name if its rows are in memory.
+    /// Path of the file, or the table's name if the rows are in memory.
     path: PathBuf,
     rows: Option<Batches>,
 }
 
 impl Part {
-    /// A part that is a file.
+    /// A part in a file.
     pub(crate) fn file(table: &'static str, path: PathBuf) -> Part {
         Part { table, path, rows: None }
     }
@@ -80,23 +81,24 @@ impl Part {
         Part::file(table, partition(root, table, facts).join("part.parquet"))
     }
 
-    /// Whether the run has this table.
+    /// Whether the file of the table exists.
     pub(super) fn exists(&self) -> bool {
         self.path.exists()
     }
 
-    /// The names of its columns.
+    /// The names of the table's columns.
     pub(crate) fn columns(&self) -> Result<Vec<String>, EvalError> {
         if let Some(rows) = &self.rows {
-            // Behind its own columns are those that say which run it is.
+            // The columns that identify the run come after the table's own columns.
             let own = rows.schema.fields().len().saturating_sub(memory::KEYS);
             return Ok(rows.schema.fields().iter().take(own).map(|field| field.name().clone()).collect());
         }
         Ok(self.open()?.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// Calls `each` with the table's rows, a bounded number at a time. The rows have only these columns, with the types
-    /// that this version writes. `each` may refuse the rows; it then returns the reason.
+    /// Calls `each` with batches of the table's rows. The size of a batch is limited. All requested columns are present
+    /// and have the types of this version. Batches from a file contain no other columns. If `each` rejects the rows, it
+    /// returns the reason.
     pub(crate) fn for_each(
         &self,
         columns: &[&str],
@@ -132,7 +134,7 @@ impl Part {
                 return Err(self.malformed(format!("it has no column `{column}`")));
             };
             let known = known.iter().find(|field| field.name() == column);
-            // All other columns are the scheme's internals, which are numbers.
+            // All other columns are values of the scheme, which are numbers.
             let wanted = known.map_or(&DataType::Float64, |field| field.data_type());
             if found.data_type() != wanted && !is_narrower(found.data_type(), wanted) {
                 let reason = format!("its column `{column}` is {}, not {wanted}", found.data_type());
@@ -155,8 +157,8 @@ impl Part {
         Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes")))
     }
 
-    /// Checks that the columns can be expanded, and that they lie within the file. The library does not check the latter and
-    /// would panic.
+    /// Checks that the columns can be decompressed, and that they lie within the file. The Parquet library does not check
+    /// the latter and would panic.
     fn check_places(&self, metadata: &ParquetMetaData, bytes: u64) -> Result<(), EvalError> {
         for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
             if !matches!(column.compression(), Compression::UNCOMPRESSED | Compression::ZSTD(_)) {
@@ -184,12 +186,12 @@ impl Part {
     }
 }
 
-/// Whether a column is read as `wanted` if an older version wrote it as `found`: PRBs had 8 bits.
+/// Whether a column that an older version wrote with type `found` can be converted to `wanted`. PRBs had 8 bits.
 fn is_narrower(found: &DataType, wanted: &DataType) -> bool {
     matches!((found, wanted), (DataType::UInt8, DataType::UInt16))
 }
 
-/// The rows, with each column converted to the type that this version writes.
+/// The rows, with each column converted to the type of this version.
 fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let wanted = |field: &Field| {
@@ -210,15 +212,15 @@ fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// A categorical column: a few different words, and for each row the index of its word.
+/// A categorical column: the distinct words, and for each row the index of its word.
 pub(crate) struct Words {
-    /// The last word is empty, for rows that have none.
+    /// The last word is empty. It belongs to rows without a word.
     words: Vec<String>,
     rows: Vec<usize>,
 }
 
 impl Words {
-    /// Makes it from a column that [`Part::for_each`] gave.
+    /// Decodes a column of a batch from [`Part::for_each`].
     pub(crate) fn of(batch: &RecordBatch, column: &str) -> Words {
         let dictionary = batch[column].as_dictionary::<Int32Type>();
         let values = dictionary.values().as_string::<i32>();
@@ -231,7 +233,7 @@ impl Words {
         Words { words, rows: dictionary.keys().iter().map(key).collect() }
     }
 
-    /// A value for each word. [`Words::place`] gives a row's index in the result.
+    /// Maps each word to a value. [`Words::place`] returns the index of a row's word in the result.
     pub(crate) fn map<T>(&self, each: impl FnMut(&String) -> T) -> Vec<T> {
         self.words.iter().map(each).collect()
     }
@@ -241,14 +243,14 @@ impl Words {
         self.rows[row]
     }
 
-    /// A row's word.
+    /// The word of a row.
     pub(crate) fn word(&self, row: usize) -> &str {
         &self.words[self.rows[row]]
     }
 }
 
-/// A sweep's Parquet file with all of its columns as they are: their types, and the rows. They are held in memory, so the file
-/// must have a byte for each row that it claims, which the metrics of a flow alone take.
+/// Reads a sweep's Parquet file with all columns unchanged. The rows are held in memory, so the file must have at least
+/// one byte for each declared row; the metrics of a flow alone take more.
 pub(crate) fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), EvalError> {
     let part = Part { table: "results", path: path.to_owned(), rows: None };
     let builder = part.open()?;

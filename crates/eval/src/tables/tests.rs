@@ -73,7 +73,7 @@ fn packet(number: u64) -> Packet {
     }
 }
 
-/// Every kind of event, `packets` times.
+/// Writes every kind of event `packets` times.
 fn write(root: &Path, packets: u64) -> Result<(), EvalError> {
     let mut tables = Tables::create(root, &facts(), &["btlbw_mbps".to_owned(), "ct_mbps".to_owned()])?;
     for number in 0..packets {
@@ -292,7 +292,7 @@ fn a_value_without_a_column_is_named() {
     assert!(error.contains("flow 1 names `surprise_ms`"), "{error}");
 }
 
-/// Appends a new footer to the packets' table, with changed metadata of each column.
+/// Appends a footer to the table of packets, with changed metadata of each column.
 fn say_otherwise(path: &Path, change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder) {
     let sound = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
     let mut metadata = (**sound.metadata()).clone().into_builder();

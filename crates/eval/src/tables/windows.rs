@@ -1,13 +1,13 @@
-//! The bandwidth that a modem's log says was granted: a row per window, radio and direction.
+//! Table of the bandwidth granted according to a modem's log: a row per window, radio and direction.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | when the window begins, from the first packet of the log |
-//! | `radio` | u8 | the radio: 1 is the first SIM's |
-//! | `direction` | text | `down` to the phone or `up` from it |
-//! | `blocks_mbps` | f64 | by the sizes of the transport blocks; null before the first packet that tells of any |
-//! | `granted_mbps` | f64 | by the bytes that the MAC layer was granted; null likewise |
-//! | `prbs` | u64 | PRB pairs granted, all TTIs and carriers together |
+//! | `time_ms` | f64 | start of the window, relative to the first packet of the log |
+//! | `radio` | u8 | radio of the modem; 1 belongs to the first SIM |
+//! | `direction` | text | `down` to the phone or `up` from the phone |
+//! | `blocks_mbps` | f64 | bandwidth from the sizes of transport blocks; null before the first packet with such sizes |
+//! | `granted_mbps` | f64 | bandwidth from the bytes granted to the MAC layer; null before the first packet with such bytes |
+//! | `prbs` | u64 | number of granted PRB pairs, over all TTIs and carriers |
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use super::columns::{Columns, row};
 use super::memory::Batches;
 
 row! {
-    /// A window.
+    /// Row of a window.
     pub struct Window in WindowRows {
-        /// When it begins, in ms.
+        /// Start of the window, in ms.
         time_ms: f64,
-        /// The radio.
+        /// Radio of the modem.
         radio: u8,
         /// `down` or `up`.
         direction: &'static str,
-        /// By transport blocks.
+        /// Bandwidth from transport blocks, in Mbit/s.
         blocks_mbps: Option<f64>,
-        /// By granted bytes.
+        /// Bandwidth from granted bytes, in Mbit/s.
         granted_mbps: Option<f64>,
-        /// PRB pairs.
+        /// Number of granted PRB pairs.
         prbs: u64,
     }
 }
 
-/// A table of windows, column by column while they come.
+/// Buffer of a table of windows.
 #[derive(Default)]
 pub struct Windows(WindowRows);
 
@@ -45,7 +45,7 @@ impl Windows {
         self.0.push(window);
     }
 
-    /// The table.
+    /// Converts the rows to an in-memory table.
     pub fn into_table(mut self) -> Batches {
         let schema = Arc::new(Schema::new(self.0.fields()));
         let batch =

@@ -1,4 +1,5 @@
-//! Columns of words: few different ones, labels of flows, or any number of names.
+//! Dictionary-encoded string columns: words with few distinct values, labels of flows, and names with any number of
+//! distinct values.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use arrow_schema::{DataType, Field};
 
 use crate::facts::FlowFacts;
 
-/// The number of a word of one column.
+/// Index of a word in the dictionary of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Word(i32);
 
-/// Collects words as numbers. Readers see a categorical column of strings.
+/// Buffer of a word column, as dictionary indices. Readers see a categorical column of strings.
 #[derive(Default)]
 pub(crate) struct Words {
     words: Vec<String>,
@@ -22,17 +23,17 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// The Arrow type of such a column.
+    /// Arrow type of a word column.
     pub(crate) fn data_type() -> DataType {
         DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
     }
 
-    /// The Arrow field of such a column.
+    /// Arrow field of a word column.
     pub(crate) fn field(name: &str) -> Field {
         Field::new(name, Words::data_type(), false)
     }
 
-    /// A whole column of these words.
+    /// A complete column of these words.
     pub(crate) fn column<'a>(words: impl Iterator<Item = &'a str>) -> ArrayRef {
         let mut column = Words::default();
         words.for_each(|word| {
@@ -42,7 +43,8 @@ impl Words {
         column.take()
     }
 
-    /// The number of a word; a new word is added. Words are few, and the previous one is the likeliest.
+    /// The index of a word, which is added if it is new. The previous row's word is compared first, because it is the
+    /// most likely one. A linear search is sufficient for few words.
     pub(super) fn word(&mut self, word: &str) -> Word {
         let last = self.keys.last().copied().filter(|key| self.words[*key as usize] == word);
         let known = last.or_else(|| self.words.iter().position(|known| known == word).map(|key| key as i32));
@@ -57,12 +59,12 @@ impl Words {
         self.keys.push(word.0);
     }
 
-    /// Makes room for this many more rows.
+    /// Reserves capacity for `rows` more rows.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.keys.reserve(rows);
     }
 
-    /// Takes the rows so far. The words stay.
+    /// Removes and returns the rows. The dictionary is kept.
     pub(super) fn take(&mut self) -> ArrayRef {
         let keys = Int32Array::from(std::mem::take(&mut self.keys));
         let words = Arc::new(StringArray::from_iter_values(&self.words));
@@ -70,20 +72,20 @@ impl Words {
     }
 }
 
-/// A flow, by its label.
+/// A flow, whose cell contains the flow's label.
 #[derive(Clone, Copy)]
 pub(super) struct Label(pub FlowId);
 
-/// Collects the labels of flows.
+/// Buffer of a column of flow labels.
 #[derive(Default)]
 pub(super) struct Labels {
     words: Words,
-    /// One word per flow.
+    /// The word of each flow's label, by flow index.
     of_flow: Vec<Word>,
 }
 
 impl Labels {
-    /// The labels of a run's flows, in their order.
+    /// Registers the labels of a run's flows, in their order.
     pub(super) fn know(&mut self, flows: &[FlowFacts]) {
         self.of_flow = flows.iter().map(|flow| self.words.word(&flow.name)).collect();
     }
@@ -91,28 +93,28 @@ impl Labels {
     /// Adds a row.
     ///
     /// # Panics
-    /// If the run's facts name no such flow. That is a mistake in the driver.
+    /// If the flow is not in the run's facts, which is a bug of the driver.
     pub(super) fn push(&mut self, label: Label) {
         let word = self.of_flow.get(usize::from(label.0.0));
         self.words.push(*word.expect("a run's facts name every flow of its events"));
     }
 
-    /// Makes room for this many more rows.
+    /// Reserves capacity for `rows` more rows.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.words.reserve(rows);
     }
 
-    /// Takes the rows so far. The words stay.
+    /// Removes and returns the rows. The dictionary is kept.
     pub(super) fn take(&mut self) -> ArrayRef {
         self.words.take()
     }
 }
 
-/// A name, of which there may be any number.
+/// A name from an unlimited set.
 pub(super) struct Name(pub Arc<str>);
 
-/// Collects names. Readers see a categorical column of strings, as for [`Words`]. Each row group has words of its own, so
-/// that memory does not grow with the number of names.
+/// Buffer of a column of names. Readers see a categorical column of strings, as for [`Words`]. Each row group has its own
+/// dictionary, so that memory does not grow with the number of names.
 #[derive(Default)]
 pub(super) struct Names(StringDictionaryBuilder<Int32Type>);
 
@@ -122,7 +124,7 @@ impl Names {
         self.0.append_value(name);
     }
 
-    /// Takes the rows so far, and their words.
+    /// Removes and returns the rows and their dictionary.
     pub(super) fn take(&mut self) -> ArrayRef {
         Arc::new(self.0.finish())
     }

@@ -1,4 +1,5 @@
-//! A small emulated run for tests of its folder and page: programs behind two devices, on a virtual cell that a seed makes.
+//! A small emulated run for tests of folder and page: programs behind two devices, on a virtual cell with a seeded
+//! generator.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -41,17 +42,17 @@ metric = "throughput_mbps"
 at_least = 5
 "#;
 
-/// When the run ends: not a round number, as for every real run.
+/// End of the run. It is not a round number, as in every real run.
 const ENDED: Time = Time::from_micros(12_345_678);
 const STEP: Duration = Duration::from_millis(1);
-/// What the journey takes on an empty network.
+/// Delay of the empty network.
 const EMPTY: Duration = Duration::from_millis(20);
 const PRBS: u16 = 100;
 const BITS_PER_PRB: f64 = 600.0;
-/// What a queue holds.
+/// Capacity of a queue, in packets.
 const MOST_WAITING: usize = 120;
 
-/// The emulated run of a scenario's text in the folder `out`. `change` may change what the emulator says of itself.
+/// The emulated run of a scenario's text in the folder `out`. `change` may change the emulator's audit.
 pub fn emulate(text: &str, out: &Path, change: impl FnOnce(&mut Emulation)) -> Finished {
     let scenario = Scenario::load(text, "street.toml", &[]).expect("a scenario");
     let mut run = EmulatedRun::create(&Setup {
@@ -89,7 +90,7 @@ pub fn emulate(text: &str, out: &Path, change: impl FnOnce(&mut Emulation)) -> F
     run.finish(ENDED, emulation).expect("a folder that can be written")
 }
 
-/// One program's transfer: as much of it is on its way as its window allows.
+/// Transfer of one program. The window limits the bytes in flight.
 struct Transfer {
     side: (usize, Direction),
     connection: Connection,
@@ -98,9 +99,9 @@ struct Transfer {
     size: u64,
     window: f64,
     on_way: u64,
-    /// Whether its packets are answered: by small packets in the other direction.
+    /// Whether packets are acknowledged by small packets in the opposite direction.
     is_answered: bool,
-    /// How often a packet is sent, for what does not depend on a window.
+    /// Interval between packets, for a transfer without a window.
     every: Option<Duration>,
     arrived: u64,
 }
@@ -170,7 +171,7 @@ impl World {
             },
             transfer((1, Direction::Downlink), quic, 3_000, 6_000_000),
         ];
-        // A page of the Web: many small connections.
+        // A web page: many small connections.
         for number in 0..90 {
             let one = tcp(End::new(server_6, 443), End::new(tablet, 52_000 + number));
             let begins_ms = 2_500 + rng.range(0.0, 3_000.0) as u64;
@@ -335,7 +336,7 @@ impl World {
             }
             for device in 0..2 {
                 let is_served = waiting.contains(&device);
-                // Uplinks carry a third of what downlinks do.
+                // Uplinks carry a third of the downlink's bits per PRB.
                 let part = if direction == Direction::Downlink { 1.0 } else { 0.33 };
                 let bytes = f64::from(share) * bits_per_prb * part / 8.0;
                 if is_served {

@@ -1,5 +1,4 @@
-//! A small simulated cell for tests of the code that handles events. It sends every kind of event, with plausible
-//! numbers.
+//! A small simulated cell for tests of event processing. It produces every kind of event, with plausible values.
 
 #[allow(dead_code, reason = "not every test emulates")]
 pub mod emulated;
@@ -33,7 +32,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Two phones, one of which pauses; one expectation that is met and one that is not.
+/// Two phones. One phone pauses. One expectation is met and one is not.
 pub const STORY: &str = r#"
 name = "story"
 about = "Two phones share a cell; the second pauses"
@@ -69,12 +68,12 @@ metric = "queueing_delay_ms.p95"
 at_most = 0.001
 "#;
 
-/// Runs the story with these seeds on this many threads, into the folder `out`.
+/// The matrix of the story with these seeds and number of threads, with the folder `out`.
 pub fn story(out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
     told(STORY, out, seeds, jobs)
 }
 
-/// A story of this text.
+/// The matrix of a scenario with this text.
 pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matrix {
     let scenario = Scenario::load(text, "story.toml", &[]).expect("the story is a scenario");
     Matrix {
@@ -92,12 +91,12 @@ pub fn told(text: &str, out: Option<&Path>, seeds: &[u64], jobs: usize) -> Matri
     }
 }
 
-/// A listener that stops nothing.
+/// A listener that never stops the runs.
 pub fn patient(_: Progress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Every relative path below `root` and its bytes, in order.
+/// All files below `root` as (relative path, bytes), in order.
 pub fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -116,7 +115,7 @@ pub fn contents(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Bits that one PRB carries.
+/// Number of bits that one PRB carries.
 const BITS_PER_PRB: u64 = 600;
 const PRBS: u16 = 100;
 const STEP: Duration = Duration::from_millis(1);
@@ -125,10 +124,10 @@ struct Flow {
     device: DeviceId,
     direction: Direction,
     active: Vec<Span>,
-    /// The names of its scheme's internals.
+    /// Names of the values that the flow's scheme reports.
     names: Vec<&'static str>,
     half_rtt: Duration,
-    /// The factor by which it sends more than its share.
+    /// Factor of the flow's sending rate relative to its share.
     eagerness: f64,
     credit: f64,
     number: u64,
@@ -137,7 +136,7 @@ struct Flow {
     state: &'static str,
 }
 
-/// Plays a scenario on a cell whose users share PRBs equally. The scheme's name only determines how much it sends.
+/// Simulates a scenario on a cell whose users share PRBs equally. The scheme's name only determines the sending rate.
 pub fn simulate(
     scenario: &Scenario,
     under_test: &SchemeSpec,
@@ -157,7 +156,7 @@ pub fn simulate(
             eagerness: match under_test.scheme().name {
                 "cubic" | "reno" => 1.02,
                 "bbr" => 1.003,
-                // Each scheme has a different value, so that a figure of all schemes has a point for each.
+                // Each scheme has a different value, so that all schemes have distinct points in a figure.
                 name => {
                     0.97 - 0.03 * SCHEMES.iter().position(|scheme| scheme.name == name).unwrap_or(0) as f64
                 }

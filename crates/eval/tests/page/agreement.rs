@@ -1,4 +1,4 @@
-//! An emulated run that was compared with virtual time: its files, and how the page shows it.
+//! An emulated run that was compared with virtual time: files, and presentation on the page.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ fn setup(out: &Path) -> Setup {
     }
 }
 
-/// A packet every 5 ms, to one device and from the other, of which each hundredth is dropped.
+/// A packet every 5 ms, to one device and from the other. Every hundredth packet is dropped.
 fn packets() -> Vec<Compared> {
     let one = |number: u64| {
         let is_up = number % 2 == 1;

@@ -1,4 +1,4 @@
-//! A browser without a window, if one is installed.
+//! Headless browser for tests of the page, if one is installed.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,9 +10,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The script that is put into a copy of the page. It measures what is drawn.
+/// Script that is inserted into a copy of the page. It measures the drawn elements.
 const PROBE: &str = include_str!("probe.js");
-/// The page around the frames, one per width. It collects what the copies in them measured, and puts it into its title.
+/// Page with one frame per width. It collects the measurements of the copies in the frames, and puts them into its title.
 const AROUND: &str = r#"<!doctype html><title>waiting</title><script>
 const told = [];
 addEventListener("message", (event) => {
@@ -22,24 +22,24 @@ addEventListener("message", (event) => {
 });
 </script>"#;
 
-/// Chromium, with a folder of its own.
+/// Chromium with its own profile folder.
 pub struct Browser {
     program: &'static str,
     folder: PathBuf,
 }
 
 impl Browser {
-    /// `None` if none is installed.
+    /// The first installed browser; `None` if none is installed.
     pub fn find(folder: &Path) -> Option<Browser> {
         let program = one_of_programs(&["chromium", "chromium-browser", "google-chrome"], "chromium")?;
         Some(Browser { program, folder: folder.to_owned() })
     }
 
-    /// What the probe measured on `page` at each of these widths.
+    /// Measurements of the probe on `page`, for each of these widths.
     pub fn measure(&self, page: &str, widths: &[u32], is_dark: bool) -> Vec<Value> {
-        // The page's own policy stays in force. Only the probe is added to it.
+        // The content security policy of the page stays in force, with the probe added.
         let page = page.replacen("script-src ", "script-src 'nonce-probe' ", 1);
-        // The plotting library contains such a tag as text. The page's own tag is the last one.
+        // The plotting library contains a `</body>` tag as text. The last one is the page's own.
         let (before, after) = page.rsplit_once("</body>").expect("the page ends");
         let page = format!("{before}<script nonce=\"probe\">{PROBE}</script></body>{after}");
         fs::write(self.folder.join("probed.html"), page).unwrap();
@@ -53,8 +53,8 @@ impl Browser {
         }
         let path = self.folder.join("around.html");
         fs::write(&path, around).unwrap();
-        // Chromium uses a virtual clock that jumps ahead when nothing is left to do, so a slow machine measures the
-        // same.
+        // Chromium's virtual clock jumps ahead when no work is pending. The measurements are therefore independent of the
+        // speed of the machine.
         let told = self.run(&["--virtual-time-budget=60000", "--dump-dom"], is_dark, &path);
         let (_, facts) =
             told.split_once("<title>facts:").unwrap_or_else(|| panic!("the page sent nothing: {told:.2000}"));
@@ -64,7 +64,7 @@ impl Browser {
         facts
     }
 
-    /// `page` as a printed document.
+    /// Prints `page` to a PDF file and returns its path.
     pub fn print(&self, page: &Path, is_dark: bool) -> PathBuf {
         let pdf = self.folder.join("printed.pdf");
         let to = format!("--print-to-pdf={}", pdf.display());
@@ -73,7 +73,7 @@ impl Browser {
     }
 
     fn run(&self, options: &[&str], is_dark: bool, page: &Path) -> String {
-        // A browser that hangs must not block the tests. Five minutes are a hundred times what it needs.
+        // A hanging browser must not block the tests. The timeout of five minutes is a hundred times the usual duration.
         let mut command = Command::new("timeout");
         command.args(["300", self.program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);

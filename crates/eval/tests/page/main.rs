@@ -1,4 +1,4 @@
-//! Tests of the page in a real browser: what is drawn, what overlaps, what is too wide, what is printed.
+//! Tests of the page in a real browser: drawn elements, overlaps, widths, and print.
 
 mod agreement;
 mod browser;
@@ -22,7 +22,7 @@ use serde_json::Value;
 /// Widths of phones and screens, in CSS pixels.
 const WIDTHS: [u32; 4] = [1280, 1024, 768, 390];
 
-/// The report of a story under every scheme, and under a second variant of one of them.
+/// The report of a story under every scheme, and under a second variant of one scheme.
 fn with_every_scheme(folder: &Path, story: &str, seeds: &[u64]) -> String {
     let names: Vec<String> = SCHEMES.iter().map(|scheme| format!("\"{}\"", scheme.name)).collect();
     let all = format!("schemes = [{}, \"reno@linux\"]", names.join(", "));
@@ -257,7 +257,7 @@ fn what_programs_are_called_is_read_and_never_run() {
         emulation.fit = false;
         emulation.unfit_because = vec![hostile.to_owned()];
     });
-    // A stranger's folder may call a connection anything.
+    // In a folder from an untrusted source, a connection may have any name.
     let path = run.join("summary.json");
     let mut summary: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     summary["runs"][0]["flows"][1]["flow"] = hostile.into();
@@ -285,7 +285,7 @@ fn paper_has_every_figure_and_every_number() {
     }
     let output = Command::new("pdftotext").arg("-raw").arg(&pdf).arg("-").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // One text of each kind that only a drawn figure shows.
+    // One text of each kind that appears only in a drawn figure.
     for figure in [
         "better ↗",
         "queueing delay (ms)",

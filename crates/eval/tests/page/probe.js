@@ -1,13 +1,13 @@
-// Tests put this script into a copy of the page. It measures what is drawn and tells the page around it.
+// Tests insert this script into a copy of the page. It measures the drawn elements and sends the results to the enclosing page.
 "use strict";
 
-/// The boxes, on its canvas, of the texts that a chart draws.
+/// Bounding boxes of the texts of a chart, in the coordinates of its canvas.
 function textsOf(chart) {
   const shown = chart.getZr().storage.getDisplayList(true).filter((each) => each.type === "tspan" && !each.invisible && each.style.text.trim());
   return shown.map((each) => {
     const rect = each.getBoundingRect().clone();
     if (each.transform) rect.applyTransform(each.transform);
-    // One pixel less on every side, because a font's boxes are taller than its letters.
+    // Shrink the box by 1 px at the left and right and by 2 px at the top and bottom, because a font's boxes exceed its letters.
     return { text: each.style.text, x: rect.x + 1, y: rect.y + 2, width: rect.width - 2, height: rect.height - 4 };
   });
 }
@@ -15,7 +15,7 @@ function textsOf(chart) {
 const boxesMeet = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 
 function measure() {
-  // What a parser of XML finds wrong with a figure that is saved.
+  // The XML parser's error for an exported figure; an empty string if the figure is valid.
   const svgFault = (text) => {
     const read = new DOMParser().parseFromString(text, "image/svg+xml");
     return read.querySelector("parsererror")?.textContent ?? (read.querySelector("path, rect") ? "" : "nothing is drawn");
@@ -41,7 +41,7 @@ function measure() {
     facts.figures.push({ id, drawn: texts.length > 0, texts: texts.map((one) => one.text), collisions, outside: outside.map((one) => one.text),
       fits: chart.getWidth() <= box.closest(".card").clientWidth,
       svg: box.svg ? svgFault(box.svg()) : "none" });
-    // The tooltip in the first panel, or of the first thing that has one.
+    // The tooltip of the first panel or, if there is none, of the first series with a tooltip.
     const tipsOf = () => [...box.querySelectorAll(".tip")].at(-1);
     chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y: 120 });
     if (!tipsOf()) {
@@ -50,7 +50,7 @@ function measure() {
     }
     const shown = tipsOf();
     if (shown) facts.tips.push({ id, head: [...shown.querySelectorAll("th")].map((cell) => cell.textContent), rows: [...shown.tBodies[0].rows].map((row) => row.innerText) });
-    // The headings of the tooltips from the top of the figure to its end.
+    // The headings of the tooltips from the top to the bottom of the figure.
     const heads = new Set();
     for (let y = 10; y < chart.getHeight(); y += 20) {
       chart.dispatchAction({ type: "showTip", x: chart.getWidth() * 0.4, y });
@@ -76,8 +76,8 @@ function measure() {
 }
 
 addEventListener("load", () => setTimeout(() => {
-  // The page of a sweep has no figures that wait.
+  // The page of a sweep has no figures with deferred drawing.
   if (location.hash !== "#as-seen" && typeof drawAll === "function") drawAll();
-  // By the next frame, what was asked for is drawn.
+  // Wait until the figures have been drawn.
   setTimeout(() => parent.postMessage(JSON.stringify(measure()), "*"), 200);
 }, 200));

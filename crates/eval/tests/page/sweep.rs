@@ -1,4 +1,4 @@
-//! The page of a sweep.
+//! Tests of a sweep's page.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use super::{WIDTHS, list};
 
 const HOSTILE: &str = "<img src=x onerror='window.harmed=1'> </script><script>window.harmed=2</script>";
 
-/// The page of two schemes at these points, of a scenario and a flow that are called like code.
+/// The page of a sweep with two schemes over these values. The names of scenario and flow look like code.
 fn page(folder: &Path, sets: &[(&str, &str)]) -> String {
     let text = format!(
         "name = \"story\"\nabout = \"{HOSTILE}\"\nduration_s = 0.3\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
@@ -54,7 +54,7 @@ fn maps_of_a_sweep_fit_every_screen_and_run_no_name() {
                 let maps = if sets.len() > 1 { 2 } else { 1 };
                 assert_eq!(list(&facts, "tables").len(), maps, "matrix {number}: a map for each scheme");
                 for table in list(&facts, "sticky") {
-                    // The cells of a map stand apart.
+                    // The cells of a heat map are separated by gaps.
                     let off = table["off"].as_f64().unwrap();
                     assert!((0.0..=2.0).contains(&off), "the first column scrolled away at {width}: {table}");
                 }

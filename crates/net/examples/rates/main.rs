@@ -1,11 +1,11 @@
-//! How exactly packets leave: the error of a constant rate, how fast a step is followed, and the loopback's throughput.
+//! Accuracy of pacing: error of a constant rate, delay until a rate step is followed, and throughput over the loopback.
 //!
 //! ```text
 //! cargo run --release -p airpace-net --example rates -- [SECONDS [plain|udp|quic]]
 //! ```
 //!
-//! One thread sends, one receives, each with a socket on the loopback. [`plain`] is the least that a transport can be;
-//! other endpoints are measured by one more call of [`measure`] in `main`.
+//! One thread sends and one receives, each with a socket on the loopback interface. [`plain`] is a minimal transport. To
+//! measure another endpoint, add a call of [`measure`] to `main`.
 
 mod plain;
 
@@ -26,12 +26,12 @@ use airpace_net::turn::{self, Turn, Turned};
 use airpace_net::udp::{UdpConfig, UdpEndpoint};
 use airpace_rt::clock;
 
-/// The rates that are held, in Mbit/s, and those between which steps go.
+/// Constant rates, and the rates of the step test, in Mbit/s. `STEP` is the time between steps.
 const RATES: [f64; 5] = [10.0, 50.0, 200.0, 1_000.0, 2_500.0];
 const STEPS: [f64; 4] = [10.0, 50.0, 200.0, 30.0];
 const STEP: Duration = Duration::from_millis(50);
 
-/// A controller that goes through rates, and tells when.
+/// Controller that cycles through rates and reports the due time of each step.
 struct Stepper {
     rates: Vec<Option<Rate>>,
     at: usize,
@@ -46,7 +46,7 @@ impl Controller for Stepper {
 
     fn on_timer(&mut self, now: Time) {
         self.at = (self.at + 1) % self.rates.len();
-        // That a timer comes late counts, too.
+        // Steps are timed by their due times, so that the lateness of the timer counts too.
         let due = self.next.unwrap_or(now);
         self.next = Some(due + STEP);
         let mbps = self.rates[self.at].map_or(0.0, |rate| rate.as_bps() as f64 * 1e-6);
@@ -66,7 +66,7 @@ impl Controller for Stepper {
     }
 }
 
-/// An endpoint whose departures are noted: when, and bytes of whole packets.
+/// Wrapper of an endpoint that records each transmission: time, and bytes including the packets' overhead.
 struct Tap<E> {
     inner: E,
     departures: Vec<(Time, u64)>,
@@ -115,7 +115,7 @@ impl<E: Endpoint> Endpoint for Tap<E> {
     }
 }
 
-/// Steers by these rates.
+/// Hooks whose controller uses these rates.
 struct Steered {
     rates: Vec<Option<Rate>>,
     told: Sender<(Time, f64)>,
@@ -136,7 +136,7 @@ impl Hooks for Steered {
 
 type Done<E> = Turned<Tap<E>, Bulk<Steered>>;
 
-/// A flow for so long: the side that sent, the side that received, and when the rate changed.
+/// Runs a flow for `lasts` seconds. Returns the sender, the receiver and the times of the rate steps.
 fn run<E: Endpoint + Send + 'static>(
     make: fn() -> E,
     rates: &[Option<f64>],
@@ -164,13 +164,13 @@ fn run<E: Endpoint + Send + 'static>(
     (client, server.join().expect("the server"), steps)
 }
 
-/// Everything of an endpoint.
+/// Runs all measurements of an endpoint and prints the results.
 fn measure<E: Endpoint + Send + 'static>(name: &str, make: fn() -> E, lasts: f64) {
     println!("{name}");
     for mbps in RATES {
         let (client, server, _) = run(make, &[Some(mbps)], lasts);
         let sent = &client.endpoint.departures;
-        // The handshake and the end are not paced.
+        // Smaller packets are left out: those of the handshake and of the close are not paced.
         let paced: Vec<&(Time, u64)> = sent.iter().filter(|(_, bytes)| *bytes >= MSS.0).collect();
         let (first, last) = (paced[0], paced[paced.len() - 1]);
         let longest = paced.windows(2).map(|two| two[1].0 - two[0].0).max().unwrap_or_default();
@@ -187,7 +187,7 @@ fn measure<E: Endpoint + Send + 'static>(name: &str, make: fn() -> E, lasts: f64
         );
     }
     let (client, _, steps) = run(make, &STEPS.map(Some), lasts);
-    // ACKs and feedback are not paced.
+    // Smaller packets are left out: ACKs and feedback are not paced.
     let sent: Vec<(Time, u64)> =
         client.endpoint.departures.iter().copied().filter(|(_, bytes)| *bytes >= MSS.0).collect();
     let mut follows: Vec<f64> = steps.try_iter().filter_map(|(at, mbps)| followed(&sent, at, mbps)).collect();
@@ -228,15 +228,15 @@ fn share<E>(done: &Done<E>) -> f64 {
     100.0 * done.audit.cpu.as_secs_f64() / done.audit.took.as_secs_f64()
 }
 
-/// How long a schedule must be kept for it to count as followed.
+/// Time for which the packets must keep the schedule of a new rate, so that the step counts as followed.
 const HOLDS: Duration = Duration::from_millis(10);
 
-/// How far beside its schedule a packet may leave: two groups of the pacer's.
+/// Maximum deviation of a packet from its schedule: two groups of the pacer.
 const BESIDE: Duration = Duration::from_micros(500);
 
-/// How long after a step was due the first packet leaves from which on all keep the new rate's schedule, in ms: the
-/// packets of [`HOLDS`] leave when the ones before them have taken their time at that rate. A step that is not followed
-/// until the next one took as long as that.
+/// Delay from the due time of a step until the packets follow it, in ms. The delay ends at the first packet from which on,
+/// for [`HOLDS`], each packet leaves when the previous ones have taken their time at the new rate. A step that is not
+/// followed before the next step counts with the time between steps. `None` if the recording ends too early.
 fn followed(sent: &[(Time, u64)], at: Time, mbps: f64) -> Option<f64> {
     let (rate, last) = (Rate::from_mbps(mbps), sent.last()?.0);
     let keeps = |sent: &[(Time, u64)]| {

@@ -1,5 +1,6 @@
-//! The least endpoint that can carry a flow, to test and measure what is below an endpoint: no encryption, packets by
-//! offset, a fixed window, everything again from the first gap after a silence. It obeys its controller's pacing rate.
+//! Minimal endpoint that can carry a flow, for testing and measuring the layers below an endpoint. It has no encryption,
+//! identifies packets by stream offset, has a fixed window, and after a timeout retransmits everything from the first gap
+//! (go-back-N). It follows its controller's pacing rate.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,20 +16,20 @@ use airpace_net::transport::{
 };
 use airpace_radio::RadioReport;
 
-/// Kind of packet, a number of the stream's bytes.
+/// Length of a packet header (bytes): the packet's kind, and a stream offset or another number of 8 bytes.
 const HEADER: usize = 9;
 const HELLO: u8 = 1;
 const WELCOME: u8 = 2;
 const DATA: u8 = 3;
 const ACK: u8 = 4;
 const CLOSE: u8 = 5;
-/// Bytes that may be under way.
+/// Maximum number of unacknowledged bytes.
 const WINDOW: u64 = 1 << 20;
-/// Packets of one call.
+/// Maximum number of packets per call of `poll_transmit`.
 const GROUP: usize = 40;
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// An endpoint.
+/// A minimal endpoint.
 #[derive(Default)]
 pub struct Plain {
     connections: BTreeMap<u64, One>,
@@ -36,16 +37,16 @@ pub struct Plain {
     made: u64,
     events: VecDeque<(ConnectionId, Event)>,
     ignored: Ignored,
-    /// How often its socket was rebound.
+    /// Number of times that the socket was rebound.
     pub rebound: u64,
 }
 
-/// A connection.
+/// State of one connection.
 pub struct One {
     peer: SocketAddr,
     is_client: bool,
     is_connected: bool,
-    /// Bytes from `acked` on.
+    /// Unacknowledged bytes of the stream, starting at offset `acked`.
     unacked: VecDeque<u8>,
     acked: u64,
     next: u64,
@@ -63,7 +64,8 @@ pub struct One {
     controller: Option<Box<dyn Controller>>,
     receiver: Option<Box<dyn Receiver>>,
     figures: Figures,
-    /// Radio reports that it was given; the tests read them as the packets that were delivered.
+    /// Number of radio reports received. The connection returns it as the number of delivered packets, so that the tests
+    /// can read it.
     reports: u64,
 }
 
@@ -95,7 +97,7 @@ impl One {
         }
     }
 
-    /// The payload of a full packet.
+    /// Payload length of a full packet.
     fn payload(&self) -> usize {
         (MSS - overhead(&self.peer)).0 as usize - HEADER
     }
@@ -104,7 +106,7 @@ impl One {
         self.acked + self.unacked.len() as u64
     }
 
-    /// Whether a packet of data may leave by anything but the pacer. The end has a number of its own.
+    /// Whether a data packet may be sent, apart from pacing. The end of the stream takes one offset of its own.
     fn has_data(&self) -> bool {
         self.is_connected
             && self.next < self.end.map_or(self.written(), |end| end + 1)

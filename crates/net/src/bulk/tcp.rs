@@ -1,4 +1,5 @@
-//! A measured flow over the kernel's TCP: the congestion control is the kernel's, the application is the same.
+//! Measured flow over kernel TCP, with the kernel's congestion control and the same traffic profiles as the other
+//! transports.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,39 +17,39 @@ use super::{CHUNK, Flow, LONGEST_ORDER, Order, PATTERN, RECORD_EVERY, Sample};
 use crate::transport::{ConnectionId, Figures};
 use crate::{sys, turn};
 
-/// What [`Sample::inspect`] has of a connection of the kernel's, beside the state of its loss recovery.
+/// Names of the values in [`Sample::inspect`] for a kernel TCP connection. Its `state` is the state of loss recovery.
 pub const INSPECTED: [&str; 3] = ["srtt_ms", "min_rtt_ms", "delivery_rate_mbps"];
 
-/// Bytes that wait in the kernel and have not left, at most.
+/// Maximum number of unsent bytes in the kernel's send buffer.
 ///
-/// Chosen: what 100 Mbit/s take in 10 ms, so that a program that wakes late starves nothing. More would leave after the flow
-/// should be over.
+/// Chosen: 10 ms of data at 100 Mbit/s, so that the sender does not run dry if this program wakes up late. A larger amount
+/// would partly leave after the flow's stop time.
 const UNSENT: u32 = 128 << 10;
 
-/// How long after its time a receiver waits for the end of a flow. What ends it may have been lost.
+/// Maximum time that a receiver waits for the end of a flow after its stop time. The closing packet may have been lost.
 ///
-/// Chosen: longer than deep queues of recorded links take.
+/// Chosen: longer than the delay of deep queues on recorded links.
 const LINGERS: Duration = Duration::from_secs(5);
 
-/// Chooses the kernel's congestion control for a socket, or says why it cannot be had.
+/// Sets the kernel's congestion control of a socket, or returns why it is not available.
 pub type Choose<'a> = &'a mut dyn FnMut(BorrowedFd<'_>, &str) -> Result<(), String>;
 
-/// Is told figures of the end that sends, every 10 ms.
+/// Receives a sample of the sender every 10 ms.
 pub type Record<'a> = &'a mut dyn FnMut(&Sample<'_>);
 
-/// What the end of a flow counted.
+/// Byte counters of a flow at one endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Bytes of the flow that this end wrote or read.
+    /// Bytes of the flow that this endpoint wrote or read.
     pub bytes: Bytes,
-    /// Of the bytes read, those that are not what was written.
+    /// Number of received bytes that differ from the pattern.
     pub wrong: Bytes,
 }
 
-/// The end that connected: asks, and does its part to the end of the flow.
+/// Connecting endpoint: sends the order, then sends or receives the flow until it ends.
 ///
 /// # Errors
-/// A scheme that the kernel does not have; a connection that ended before its time.
+/// The kernel does not have the scheme, or the connection ended early.
 pub fn ask(
     mut stream: TcpStream,
     order: &Order,
@@ -61,13 +62,13 @@ pub fn ask(
     carry(&mut stream, order, order.flow == Flow::Push, choose, record)
 }
 
-/// The end that was connected to: reads what the other asks for, and does its part to the end of the flow.
+/// Accepting endpoint: reads the order, then sends or receives the flow until it ends.
 ///
 /// # Errors
-/// An order that cannot be read, and as [`ask`].
+/// The order cannot be read, or an error of [`ask`].
 pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> Result<Carried, String> {
     let (mut line, mut byte) = (vec![], [0]);
-    // Byte by byte: what follows the order is the flow.
+    // Read byte by byte, because the bytes after the order belong to the flow.
     loop {
         stream.read_exact(&mut byte).map_err(|error| format!("no order came: {error}"))?;
         if byte[0] == b'\n' {
@@ -91,7 +92,7 @@ fn carry(
     record: Record<'_>,
 ) -> Result<Carried, String> {
     let said = |error: std::io::Error| error.to_string();
-    // Without it, the end is later on a busy machine, as every program is.
+    // Without real-time priority the flow still works, but this endpoint wakes up later on a busy machine.
     let _ = priority::set_realtime(turn::PRIORITY);
     stream.set_nonblocking(true).map_err(said)?;
     stream.set_nodelay(true).map_err(said)?;
@@ -113,7 +114,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
         let now = clock::now();
         source.wake(now);
         if source.is_over() {
-            // What has not left does not leave any more: the kernel drops it, and tells the peer so.
+            // Unsent data is discarded: closing the socket makes the kernel drop it and send a reset to the peer.
             sockopt::set_socket_linger(&*stream, Some(Duration::ZERO)).map_err(|error| error.to_string())?;
             return Ok(carried);
         }
@@ -150,7 +151,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
             has_finished = true;
         }
         if has_finished {
-            // The peer closes when it has read the end.
+            // The peer closes the connection once it has read the end of the stream.
             match stream.read(&mut [0]) {
                 Ok(_) => return Ok(carried),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -187,8 +188,8 @@ fn receive(stream: &mut TcpStream, source: &Source) -> Result<Carried, String> {
                 }
                 sleep(stream, PollFlags::IN, gives_up)?;
             }
-            // A source whose time is over drops its connection. Its clock may have begun before this one; and a sender that
-            // failed says so itself.
+            // A sender whose stop time has passed resets its connection. Its clock may have started earlier than this one.
+            // A sender that fails reports its error itself.
             Err(error) if error.kind() == ErrorKind::ConnectionReset && source.stops() < Time::NEVER => {
                 return Ok(carried);
             }
@@ -197,7 +198,7 @@ fn receive(stream: &mut TcpStream, source: &Source) -> Result<Carried, String> {
     }
 }
 
-/// Waits for the socket, or until then.
+/// Waits until the socket is ready or the time `until` is reached.
 fn sleep(stream: &TcpStream, flags: PollFlags, until: Time) -> Result<(), String> {
     let left = (until - clock::now()).min(Duration::from_secs(3_600));
     let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
@@ -237,7 +238,7 @@ mod tests {
         Ok(())
     }
 
-    /// Runs both ends of a flow, and returns what each counted and how many figures the sender had.
+    /// Runs both endpoints of a flow. Returns the byte counters of each and the number of the sender's samples.
     fn both(order: &Order) -> ([Result<Carried, String>; 2], usize) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -292,7 +293,7 @@ mod tests {
         let mut refuse = |_: BorrowedFd<'_>, name: &str| Err(format!("no {name}"));
         let order = order(Flow::Push, Traffic { stop_s: Some(10.0), ..Traffic::default() });
         assert_eq!(ask(client, &order, &mut refuse, &mut |_| ()), Err("no cubic".to_owned()));
-        // Its peer reads the end of a flow that never began.
+        // The peer reads the end of a flow that never started.
         assert_eq!(serve(server, &mut nothing, &mut |_| ()).unwrap().bytes, Bytes(0));
     }
 

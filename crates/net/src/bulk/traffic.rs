@@ -1,4 +1,4 @@
-//! The application above a sender, as in a scenario: when it runs, how fast it writes, how much data it has.
+//! Traffic generator of a scenario's application: on and off periods, write rate and amount of data.
 
 use std::time::Duration;
 
@@ -7,62 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::transport::MSS;
 
-/// How much an application with pauses keeps written ahead of its sender while it is on: packets, and time at the rate
-/// of the pacer, by which its thread may be late.
+/// Maximum data that an on-off application writes ahead of its sender during an on period: a number of packets, plus this
+/// time at the pacing rate, which covers late wake-ups of the thread.
 ///
-/// Differs: the simulator's takes back what was not sent when a pause begins. A stream cannot: so much leaves in the
-/// pause.
+/// Differs: the simulator's application takes back unsent data when an off period starts. A stream cannot, so up to this
+/// much data leaves during the off period.
 const PACKETS_AHEAD: u64 = 2;
 const TIME_AHEAD: Duration = Duration::from_millis(2);
 
-/// How long before its connection a flow's time may begin.
+/// Maximum time by which a flow's time origin may precede its connection.
 ///
-/// Chosen: no handshake takes longer.
+/// Chosen: longer than any handshake.
 const LATEST: Duration = Duration::from_secs(60);
 
-/// How often an application with pauses looks how much is left.
+/// Interval at which an on-off application checks the amount of unsent data.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What an application does. Times count from the connection, or from `zero_ns`.
+/// Traffic profile of an application. Times count from `zero_ns`, or else from the start of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
-    /// The instant from which times count, in nanoseconds of the machine's monotonic clock; if it is not there, the
-    /// connection's. Both ends are on one machine then.
+    /// Origin of the times, in nanoseconds of the machine's monotonic clock; `None`: the start of the connection. It
+    /// requires both endpoints on one machine.
     pub zero_ns: Option<u64>,
-    /// When it starts, in seconds.
+    /// Start time, in seconds.
     pub start_s: f64,
-    /// When it stops for good, in seconds; never, if it is not there. What was not sent then is not sent any more.
+    /// Stop time, in seconds; `None`: never. Data that is unsent at this time is discarded.
     pub stop_s: Option<f64>,
-    /// How much it has, in bytes; without end, if it is not there.
+    /// Amount of data, in bytes; `None`: unlimited.
     pub bytes: Option<u64>,
-    /// How long it is on, and then off, again and again, in seconds.
+    /// Durations of the alternating on and off periods, in seconds; `None`: always on.
     pub on_off_s: Option<(f64, f64)>,
-    /// How fast it writes, in Mbit/s; as fast as it can, if it is not there.
+    /// Write rate, in Mbit/s; `None`: as fast as possible.
     pub rate_mbps: Option<f64>,
 }
 
-/// An application that runs.
+/// State of a running application.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     stop: Time,
     pauses: Option<(Duration, Duration)>,
-    /// Time between its writes of a packet each.
+    /// Interval between writes of one packet each; `None` without a write rate.
     gap: Option<Duration>,
     left: Option<u64>,
     is_on: bool,
     next_turn: Time,
     next_write: Time,
     next_look: Time,
-    /// Bytes of writes that are due and were not taken yet.
+    /// Bytes of due writes that the transport has not accepted yet.
     due: u64,
     now: Time,
 }
 
 impl Source {
-    /// An application whose connection was made now.
+    /// Creates the application of a connection that was established at `now`.
     pub(crate) fn new(now: Time, traffic: Traffic) -> Source {
-        // Orders come from the other side: nothing that it can ask for is longer than a day, or shorter than 1 ms.
+        // The profile comes from the peer and is not trusted: durations are limited to one day, and periods also to 1 ms at
+        // least.
         let seconds = |seconds: f64| {
             Duration::from_secs_f64(if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 0.0 })
         };
@@ -83,7 +84,7 @@ impl Source {
         }
     }
 
-    /// Does what is due: turns on or off, writes, stops.
+    /// Processes due events: on and off switches, and packet writes.
     pub(crate) fn wake(&mut self, now: Time) {
         self.now = now;
         while self.next_turn <= now {
@@ -106,7 +107,7 @@ impl Source {
         self.next_look = if looks { now + LOOK } else { Time::NEVER };
     }
 
-    /// When to wake it next.
+    /// Time of the next call of `wake`.
     pub(crate) fn next(&self) -> Option<Time> {
         if self.has_written_all() {
             return (self.stop < Time::NEVER).then_some(self.stop);
@@ -116,7 +117,7 @@ impl Source {
         (next < Time::NEVER).then_some(next)
     }
 
-    /// How much it would write, if so much of what it wrote has not left yet and the pacer has this rate.
+    /// Number of bytes that the application writes now, given the amount of unsent data and the pacing rate.
     pub(crate) fn wanted(&self, unsent: Bytes, rate: Option<Rate>) -> Bytes {
         let wanted = match (self.is_on, self.gap, self.pauses) {
             (_, Some(_), _) => self.due,
@@ -131,7 +132,7 @@ impl Source {
         Bytes(self.left.map_or(wanted, |left| wanted.min(left)))
     }
 
-    /// So much of it was written.
+    /// Records that the transport accepted this many bytes.
     pub(crate) fn took(&mut self, bytes: Bytes) {
         self.due = self.due.saturating_sub(bytes.0);
         if let Some(left) = &mut self.left {
@@ -139,17 +140,17 @@ impl Source {
         }
     }
 
-    /// Whether it has no more data.
+    /// Whether all data has been written.
     pub(crate) fn has_written_all(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// When its time is over.
+    /// Stop time.
     pub(crate) fn stops(&self) -> Time {
         self.stop
     }
 
-    /// Whether its time is over.
+    /// Whether the stop time has passed.
     pub(crate) fn is_over(&self) -> bool {
         self.now >= self.stop
     }

@@ -1,4 +1,4 @@
-//! The app that fetches files of one server over one connection, several at once.
+//! Application that fetches files from one server over one connection, several at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
@@ -15,32 +15,33 @@ use crate::app::App;
 use crate::quic::{QuicConnection, StreamNews};
 use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event, Figures, Read};
 
-/// How long a server may take to finish the handshake.
+/// Maximum time for the server to complete the handshake.
 ///
-/// Chosen: six tries of a client whose packets are lost, which begin a second apart and double.
+/// Chosen: six attempts of a client whose packets are lost; the interval between attempts starts at one second and doubles.
 pub const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a server that is alive may send nothing of the files.
+/// Maximum time without file data from a server whose connection is alive.
 ///
 /// Chosen: longer than any outage that a connection survives.
 pub const MAX_SILENCE: Duration = Duration::from_secs(60);
 
-/// A longer time between two looks at the clock was spent elsewhere, such as with a reader that takes nothing.
+/// Interval between checks for silence. Time beyond twice this interval is not counted: the thread was blocked then, for
+/// example by a slow reader of the output.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Files that are fetched at once.
+/// Maximum number of files fetched concurrently.
 ///
-/// Chosen: as a browser over one connection; a server of ours allows 100.
+/// Chosen: as many as a browser requests over one connection. Airpace's server allows 100.
 const AT_ONCE: usize = 16;
 
-/// Bytes that are read of a stream at once.
+/// Maximum number of bytes per read from a stream.
 const CHUNK: usize = 64 << 10;
 
-/// Where a file goes.
+/// Destination of a file.
 pub enum Sink {
-    /// Into a file, which gets its name when it is whole.
+    /// File that gets its name once it is complete.
     File(Whole),
-    /// To whoever takes the bytes as they come.
+    /// Writer that receives the bytes as they arrive.
     Stream(Box<dyn Write + Send>),
 }
 
@@ -62,50 +63,50 @@ impl Sink {
 
 /// A file to fetch.
 pub struct Wanted {
-    /// The path in the request ([`super::url::Url::path`]).
+    /// Path in the request ([`super::url::Url::path`]).
     pub path: String,
-    /// Where it goes.
+    /// Destination of the file.
     pub sink: Sink,
 }
 
-/// How far one file is.
+/// Stage of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
-    /// It was not asked for yet.
+    /// The file is not requested yet.
     #[default]
     Waiting,
-    /// It was asked for.
+    /// The file is requested.
     Fetching,
-    /// All of it is stored.
+    /// The file is completely stored.
     Done,
-    /// It did not come, and why.
+    /// Fetching failed, for this reason.
     Failed(String),
 }
 
-/// One file's progress.
+/// Progress of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileProgress {
-    /// Bytes that were taken.
+    /// Number of received bytes.
     pub bytes: u64,
-    /// How far it is.
+    /// Stage of the file.
     pub stage: Stage,
 }
 
-/// How far all is.
+/// Progress of all files.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// In the order in which they were asked for. HTTP/0.9 does not tell how long a file is.
+    /// Progress per file, in the order of the requests. HTTP/0.9 does not transmit the length of a file.
     pub files: Vec<FileProgress>,
-    /// The server, once there is a connection.
+    /// Address of the server, once connected.
     pub peer: Option<SocketAddr>,
-    /// What is known of the connection.
+    /// Figures reported by the transport.
     pub figures: Figures,
 }
 
-/// What others may look at while a [`Client`] works.
+/// Progress that other threads can read while a [`Client`] works.
 pub type Shared = Arc<Mutex<Progress>>;
 
-/// How long nothing has come. Only time in which something could have been read counts.
+/// Duration of silence. Only time in which the thread could have read data counts.
 #[derive(Debug, Default)]
 struct Silence {
     length: Duration,
@@ -113,19 +114,19 @@ struct Silence {
 }
 
 impl Silence {
-    /// Something came.
+    /// Data arrived: resets the duration.
     fn end(&mut self, now: Time) {
         *self = Silence { length: Duration::ZERO, looked: Some(now) };
     }
 
-    /// Whether it has lasted too long.
+    /// Adds the time since the last check, and returns whether the silence exceeds the limit.
     fn is_too_long(&mut self, now: Time) -> bool {
         let since = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
         self.length += since.min(2 * LOOK_EVERY);
         self.length >= MAX_SILENCE
     }
 
-    /// When to look next.
+    /// Time of the next check.
     fn next(&self) -> Time {
         self.looked.unwrap_or(Time::ZERO) + LOOK_EVERY
     }
@@ -135,13 +136,13 @@ impl Silence {
 pub struct Client {
     server: SocketAddr,
     wanted: Vec<Option<Wanted>>,
-    /// Of those that were not asked for yet, in order.
+    /// Indices of the files that are not requested yet, in order.
     waiting: VecDeque<usize>,
-    /// By the number of the stream.
+    /// Requested files with their indices, by stream number.
     asked: BTreeMap<u64, (usize, Wanted)>,
     id: Option<ConnectionId>,
     is_connected: bool,
-    /// When to give up the handshake.
+    /// Deadline of the handshake.
     until: Time,
     silence: Silence,
     progress: Progress,
@@ -152,8 +153,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Fetches `wanted` from the server at an address. Its first [`App::on_timeout`] connects. With `stop` set, the
-    /// next one gives up.
+    /// Creates a client that fetches `wanted` from a server. The first [`App::on_timeout`] connects. Once `stop` is set,
+    /// the next one cancels all files.
     pub fn new(server: SocketAddr, wanted: Vec<Wanted>, stop: Arc<AtomicBool>) -> Client {
         let progress = Progress { files: vec![FileProgress::default(); wanted.len()], ..Progress::default() };
         Client {
@@ -173,22 +174,22 @@ impl Client {
         }
     }
 
-    /// What others may look at.
+    /// Progress that other threads can read.
     pub fn shared(&self) -> Shared {
         self.shared.clone()
     }
 
-    /// How far all is.
+    /// Progress of all files.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Whether a connection was made. If not, the same files may be asked for at another address.
+    /// Whether a connection was established. If not, the same files can be requested at another address.
     pub fn was_connected(&self) -> bool {
         self.is_connected
     }
 
-    /// What was not asked for, to try it elsewhere.
+    /// The files that were not requested, for an attempt at another address.
     pub fn into_wanted(self) -> Vec<Wanted> {
         self.wanted.into_iter().flatten().collect()
     }
@@ -203,7 +204,7 @@ impl Client {
         }
     }
 
-    /// Asks for files, as many as the server and [`AT_ONCE`] allow.
+    /// Requests files, up to the limits of the server and [`AT_ONCE`].
     fn ask(&mut self, now: Time, connection: &mut QuicConnection) {
         while self.asked.len() < AT_ONCE && !self.waiting.is_empty() {
             let Some(stream) = connection.open_stream() else { return };
@@ -229,7 +230,7 @@ impl Client {
         while let Some(news) = connection.poll_stream() {
             match news {
                 StreamNews::Readable(stream) => self.on_readable(now, connection, stream),
-                // A server has nothing to ask of us.
+                // A server must not open streams.
                 StreamNews::Opened(stream) => connection.give_up_stream(stream, 0),
                 StreamNews::Writable(_) | StreamNews::Flushed(_) | StreamNews::MayOpen => {}
             }
@@ -272,7 +273,7 @@ impl Client {
         self.progress.files[index].stage = Stage::Failed(why);
     }
 
-    /// Nothing more will come.
+    /// Marks all unfinished files as failed.
     fn fail_all(&mut self, why: &str) {
         for file in &mut self.progress.files {
             if !matches!(file.stage, Stage::Done | Stage::Failed(_)) {
@@ -283,7 +284,7 @@ impl Client {
         self.waiting.clear();
     }
 
-    /// Ends when every file's lot is known, and lets others see how far it is.
+    /// Closes the connection once every file is done or failed, and publishes the progress.
     fn settle(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let is_over = |file: &FileProgress| matches!(file.stage, Stage::Done | Stage::Failed(_));
         if let Some(connection) = self.id.and_then(|id| endpoint.connection(id)) {
@@ -293,12 +294,12 @@ impl Client {
             }
         }
         self.is_done = self.progress.files.iter().all(is_over);
-        // A panic elsewhere leaves plain data behind.
+        // Plain data stays valid even if another thread panicked while it held the lock.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.progress);
     }
 }
 
-/// Why a connection is over, with the remedy.
+/// Reason why the connection was closed, with the remedy.
 fn remedy(why: &Closed) -> String {
     match why {
         Closed::Failed(text) if text.contains("certificate") => format!(
@@ -376,7 +377,7 @@ mod tests {
         assert!((11..70).all(|now| !silence.is_too_long(at(now))));
         assert!(silence.is_too_long(at(70)));
         silence.end(at(71));
-        // The thread waited for an hour for the reader of a pipe.
+        // The thread was blocked for an hour by the reader of a pipe.
         assert!(!silence.is_too_long(at(3_600)));
         assert_eq!(silence.next(), at(3_601));
     }

@@ -1,4 +1,4 @@
-//! Certificates and keys in files, and whom to trust.
+//! Certificate and key files, and trust in servers.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,15 +10,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::quic::{Identity, Trust, fingerprint_of};
 
-/// The most bytes of a file of certificates or of a key.
+/// Maximum size of a certificate or key file (bytes).
 ///
-/// Chosen: all roots of a browser are 250 kB.
+/// Chosen: all root certificates of a browser take 250 kB.
 const MOST: u64 = 4 << 20;
 
-/// The identity of a server from its certificate, with those that lead to its root, and its key, both PEM.
+/// Reads a server's identity from two PEM files: the certificate with its chain, and the private key.
 ///
 /// # Errors
-/// What is wrong with which file, and what to do.
+/// The file concerned, the problem and the remedy.
 pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, String> {
     let chain = certificates(certificate)?;
     let named = |error: &dyn std::fmt::Display| format!("cannot read the key `{}`: {error}", key.display());
@@ -28,10 +28,10 @@ pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, String> {
     Ok(Identity { chain, key })
 }
 
-/// Trust in certificates that lead to one in this file.
+/// Reads root certificates from a file. Certificates that chain to one of them are trusted.
 ///
 /// # Errors
-/// What is wrong with the file, and what to do.
+/// The problem of the file and the remedy.
 pub fn roots(file: &Path) -> Result<Trust, String> {
     let mut roots = RootCertStore::empty();
     for root in certificates(file)? {
@@ -42,10 +42,11 @@ pub fn roots(file: &Path) -> Result<Trust, String> {
     Ok(Trust::Roots(Arc::new(roots)))
 }
 
-/// Trust in the certificate with this SHA-256, of 64 hexadecimal digits. Colons between them are allowed.
+/// Parses a SHA-256 fingerprint of 64 hexadecimal digits, optionally with colons. Only the certificate with this
+/// fingerprint is trusted.
 ///
 /// # Errors
-/// It has another form.
+/// The text is not such a fingerprint.
 pub fn fingerprint(text: &str) -> Result<Trust, String> {
     let digits: Vec<u32> = text
         .chars()
@@ -63,7 +64,7 @@ pub fn fingerprint(text: &str) -> Result<Trust, String> {
     Ok(Trust::Fingerprint(fingerprint))
 }
 
-/// The fingerprint of a server's certificate, in hexadecimal digits.
+/// Fingerprint of a server's certificate, in hexadecimal digits.
 pub fn shown(identity: &Identity) -> String {
     let bytes = identity.chain.first().map(fingerprint_of).unwrap_or_default();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,41 +1,42 @@
-//! The line that asks for a file, and the names of files in it.
+//! The request line for a file, and the file names in it.
 
 use crate::transfer::name;
 
-/// The longest request, with its line end.
+/// Maximum length of a request with its line end (bytes).
 ///
-/// Chosen: as long as a path may be on Linux.
+/// Chosen: the maximum length of a path on Linux.
 pub const LONGEST: usize = 4096;
 
-/// What is wrong with a request or a path.
+/// Error in a request or a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It has more than [`LONGEST`] bytes.
+    /// The request has more than [`LONGEST`] bytes.
     #[error("the request is longer than {LONGEST} bytes")]
     TooLong,
-    /// It is no line of the form `GET /path`.
+    /// The request is not of the form `GET /path`.
     #[error("the request is not of the form `GET /path`")]
     Malformed,
-    /// A `%` without two hexadecimal digits, or bytes that are no UTF-8.
+    /// A `%` lacks its two hexadecimal digits, or the bytes are not UTF-8.
     #[error("the path has a `%` without two hexadecimal digits after it, or is no UTF-8")]
     Encoding,
-    /// The path leads out of the folder, or names no file.
+    /// The path leads out of the folder, or does not name a file.
     #[error("the path names no file inside the folder")]
     Outside,
-    /// The path names a hidden file, or one that `airpace recv` has not received completely.
+    /// The path names a hidden file, or a file that `airpace recv` has not received completely.
     #[error("hidden files and files of incomplete transfers are not served")]
     Hidden,
 }
 
-/// The request for a path, as it goes onto the stream.
+/// Formats the request for a path.
 pub fn compose(path: &str) -> Vec<u8> {
     format!("GET {path}\r\n").into_bytes()
 }
 
-/// The path of a whole request, as it was sent. The line end may be missing, as the stream's end shows the end.
+/// Extracts the path, still percent-encoded, from a complete request. The line end may be missing, because the end of the
+/// stream marks the end of the request.
 ///
 /// # Errors
-/// It is too long, or of another form.
+/// The request is too long or malformed.
 ///
 /// Source: RFC 1945 §5.1
 pub fn parse(request: &[u8]) -> Result<&str, RequestError> {
@@ -53,18 +54,18 @@ pub fn parse(request: &[u8]) -> Result<&str, RequestError> {
     }
 }
 
-/// The file that a path names, as parts with `/` between them and without a `/` in front: every part is a name, and none
-/// leads upwards. A path that ends in `/` names the `index.html` there.
+/// Converts a path into a file name: decoded components separated by `/`, without a leading `/`. No component leads
+/// upwards. A path that ends in `/` names the `index.html` of that folder.
 ///
 /// # Errors
-/// Its encoding is wrong, it leads out of the folder, or it names a file that is not served.
+/// The encoding is wrong, the path leads out of the folder, or the file must not be served.
 ///
 /// Source: RFC 3986 §2.1 (percent-encoding), §3.4 (a query is no part of the path)
 pub fn file_of(path: &str) -> Result<String, RequestError> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let mut parts = Vec::new();
     for part in path.strip_prefix('/').ok_or(RequestError::Outside)?.split('/') {
-        // Each part by itself: a `/` or `..` that was encoded is part of a name, and no such name is allowed.
+        // Each component is decoded separately. An encoded `/` or `..` would be part of a name, and such names are refused.
         let part = decode(part)?;
         if part == "." || part == ".." || part.contains(['/', '\0']) {
             return Err(RequestError::Outside);
@@ -83,10 +84,10 @@ pub fn file_of(path: &str) -> Result<String, RequestError> {
     }
 }
 
-/// Replaces each `%41` by its byte.
+/// Decodes percent-encoding: replaces each sequence such as `%41` by its byte.
 ///
 /// # Errors
-/// Two digits are missing after a `%`, or the bytes are no UTF-8.
+/// A `%` lacks its two hexadecimal digits, or the bytes are not UTF-8.
 pub fn decode(text: &str) -> Result<String, RequestError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,9 +1,9 @@
-//! The app that serves the files of a folder.
+//! Application that serves the files of a folder.
 //!
-//! What it keeps is bounded: a request of at most [`LONGEST`] bytes and a place in a file per stream, as many streams as
-//! the transport allows, [`MOST_OPEN`] open files in all, and [`MOST_HELD`] bytes that wait for their acknowledgement.
-//! A file that has to wait while too many are open is opened again when it may go on; if it is another one by then, its
-//! stream is given up.
+//! Memory is bounded: each stream stores a request of at most [`LONGEST`] bytes and a position in a file; the transport
+//! limits the number of streams; at most [`MOST_OPEN`] files are open; at most [`MOST_HELD`] bytes wait for
+//! acknowledgement. If too many files are open, a file is opened for each chunk. If a different file is found then, its
+//! stream is reset.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,47 +22,47 @@ use crate::app::App;
 use crate::quic::{QuicConnection, StreamNews};
 use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event, Read};
 
-/// Files that may be open at once.
+/// Maximum number of open files.
 ///
-/// Chosen: half of what Linux allows a process by default.
+/// Chosen: half of Linux's default limit per process.
 pub const MOST_OPEN: usize = 512;
 
-/// The code with which a stream is reset whose file is not served.
+/// Error code for resetting the stream of a file that is not served.
 ///
-/// Chosen: HTTP's number for the same. HTTP/0.9 has no codes.
+/// Chosen: HTTP's status code for the same case. HTTP/0.9 has no codes.
 pub const REFUSED: u32 = 404;
 
-/// Bytes that are read from a file at once.
+/// Maximum number of bytes per read from a file.
 const CHUNK: usize = 64 << 10;
 
-/// Chunks that are written before the thread looks at arrivals again.
+/// Maximum number of chunks written before the thread processes received packets again.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// What a server has done.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Connections that were made.
+    /// Connections that were established.
     pub connections: u64,
-    /// Of these, connections that are not over.
+    /// Connections that are open now.
     pub open: u64,
-    /// Files that were written to their end.
+    /// Files that were written completely.
     pub files: u64,
-    /// Requests that were refused.
+    /// Refused requests.
     pub refused: u64,
-    /// Bytes of files that were handed over.
+    /// File bytes that the transport accepted.
     pub bytes: u64,
 }
 
-/// Something that people may want to see.
+/// Event of a server, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A connection was made.
+    /// A connection was established.
     Connected(SocketAddr),
-    /// A file is on its way; its path as it was asked for.
+    /// A file is being served; the text is the requested path.
     Serves(SocketAddr, String),
-    /// A request was refused, and why.
+    /// A request was refused, for this reason.
     Refused(SocketAddr, String),
-    /// A connection is over.
+    /// A connection has ended.
     Closed(SocketAddr, Closed),
 }
 
@@ -71,12 +71,12 @@ pub struct Server {
     folder: Inside,
     spec: SchemeSpec,
     connections: BTreeMap<ConnectionId, Peer>,
-    /// Streams whose file can go on, in turn.
+    /// Streams that can be written, in round-robin order.
     ready: VecDeque<(ConnectionId, u64)>,
     open_files: usize,
     served: Served,
     tell: Box<dyn FnMut(News) + Send>,
-    /// Scratch space, kept to reuse its memory.
+    /// Read buffer, which is reused.
     chunk: Vec<u8>,
     stop: Arc<AtomicBool>,
     is_done: bool,
@@ -88,30 +88,30 @@ struct Peer {
 }
 
 enum Stream {
-    /// The request is not whole.
+    /// The request is incomplete.
     Asking(Vec<u8>),
-    /// The file is on its way.
+    /// The file is being sent.
     Answering(Answer),
 }
 
-/// A file on its way.
+/// A file that is being sent.
 struct Answer {
     name: String,
     file: Option<HandedOut>,
-    /// Device, number and length when it was opened first.
+    /// Device, inode and length at the first opening.
     identity: (u64, u64, u64),
-    /// Bytes from its start that were examined for private keys, where it is not open.
+    /// Number of bytes from the file's start that were scanned for private keys. It is used when the file is reopened.
     examined: u64,
     at: u64,
     is_ready: bool,
 }
 
 impl Server {
-    /// Serves the files of `folder`, steered by a scheme, and tells what happens. With `stop` set, the next
-    /// [`App::on_timeout`] closes all connections, and it is done.
+    /// Creates a server of the files of `folder`, with a congestion control scheme. `tell` receives its events. Once `stop`
+    /// is set, the next [`App::on_timeout`] closes all connections, and the server is done.
     ///
     /// # Errors
-    /// The scheme cannot steer towards other people's stacks.
+    /// The scheme cannot send to other QUIC implementations.
     pub fn new(
         folder: Inside,
         spec: SchemeSpec,
@@ -133,13 +133,14 @@ impl Server {
         })
     }
 
-    /// What it has done.
+    /// Counters of this server.
     pub fn served(&self) -> Served {
         Served { open: self.connections.len() as u64, ..self.served }
     }
 
     fn on_connected(&mut self, now: Time, id: ConnectionId, connection: &mut QuicConnection) {
-        // It was built once already, so that this fails only if the machine has no randomness; CUBIC then goes on.
+        // The same scheme was built in `new`, so this fails only without random numbers from the system. The connection
+        // then keeps CUBIC.
         if let Ok(controller) = super::controller(&self.spec) {
             connection.steer(now, controller);
         }
@@ -149,7 +150,7 @@ impl Server {
         (self.tell)(News::Connected(address));
     }
 
-    /// Divides what may be held among the connections.
+    /// Divides [`MOST_HELD`] among the connections, at most 24 MiB for each.
     fn share(&self, endpoint: &mut dyn Endpoint) {
         let each = MOST_HELD / self.connections.len().max(1) as u64;
         for id in self.connections.keys() {
@@ -223,14 +224,14 @@ impl Server {
         Ok(Answer { name, file, identity, examined, at: 0, is_ready: false })
     }
 
-    /// Opens a file whose first bytes, so many, were examined before.
+    /// Opens a file whose first `examined` bytes were scanned before.
     fn opened(&self, name: &str, examined: u64) -> io::Result<(HandedOut, (u64, u64, u64))> {
         let file = self.folder.hand_out_again(name, examined)?;
         let about = file.metadata()?;
         Ok((file, (about.dev(), about.ino(), about.len())))
     }
 
-    /// Keeps a file open if there is room.
+    /// Keeps a file open if the limit allows.
     fn keep(&mut self, file: HandedOut) -> Option<HandedOut> {
         let has_room = self.open_files < MOST_OPEN;
         self.open_files += usize::from(has_room);
@@ -247,7 +248,7 @@ impl Server {
         }
     }
 
-    /// Gives a stream up, so that the peer knows.
+    /// Resets a stream, which reports the refusal to the peer.
     fn give_up(&mut self, id: ConnectionId, connection: &mut QuicConnection, stream: u64) {
         connection.give_up_stream(stream, REFUSED);
         let gone = self.connections.get_mut(&id).and_then(|peer| peer.streams.remove(&stream));
@@ -260,7 +261,7 @@ impl Server {
         }
     }
 
-    /// Writes a chunk of each stream that can go on, in turn.
+    /// Writes a chunk of each writable stream, in round-robin order.
     fn pump(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         for _ in 0..CHUNKS_AT_ONCE {
             let Some((id, stream)) = self.ready.pop_front() else { return };

@@ -5,27 +5,27 @@ use std::net::Ipv6Addr;
 
 use super::request::{self, LONGEST};
 
-/// The port of `https`.
+/// Default port of `https`.
 ///
 /// Source: RFC 9110 §4.2.2
 pub const DEFAULT_PORT: u16 = 443;
 
-/// Where a file lies.
+/// URL of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// A name or an address; one of IPv6 is without its brackets.
+    /// Host name or IP address; an IPv6 address is stored without its brackets.
     pub host: String,
-    /// The port.
+    /// UDP port.
     pub port: u16,
-    /// The path with its query, as it goes into the request: percent-encoded.
+    /// Path and query as they are sent in the request: percent-encoded.
     pub path: String,
 }
 
 impl Url {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong, in a sentence that says what to write.
+    /// A sentence that states the problem and the correct form.
     ///
     /// Source: RFC 3986 §3
     pub fn parse(text: &str) -> Result<Url, String> {
@@ -83,10 +83,10 @@ impl Url {
         Ok(Url { host: host.to_owned(), port, path })
     }
 
-    /// The name of the file in a folder: the last part of the path, decoded.
+    /// Name for storing the file: the last component of the path, decoded.
     ///
     /// # Errors
-    /// The last part is no name of a file, in a sentence.
+    /// The last component is not a valid file name; the error is a sentence.
     pub fn file_name(&self) -> Result<String, String> {
         let path = self.path.split('?').next().unwrap_or_default();
         let last = path.rsplit('/').next().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Url {
         }
     }
 
-    /// Whether both are on one server.
+    /// Whether both URLs have the same host and port.
     pub fn is_beside(&self, other: &Url) -> bool {
         self.host.eq_ignore_ascii_case(&other.host) && self.port == other.port
     }

@@ -1,28 +1,28 @@
-//! What a client asks of the proxy, byte by byte: SOCKS5 or HTTP's CONNECT, told apart by the first byte.
+//! Incremental parser of a client's request to the proxy: SOCKS5 or HTTP CONNECT, distinguished by the first byte.
 //!
 //! Source: RFC 1928; RFC 9110 §9.3.6
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest question.
+/// Maximum length of a request (bytes).
 ///
-/// Chosen: as much as common HTTP servers take for a request line with its fields.
+/// Chosen: the usual limit of HTTP servers for a request line with its header fields.
 const LONGEST: usize = 8_192;
 
-/// SOCKS: its version, its only method here (nobody proves who they are), and what means that no method will do.
+/// SOCKS: protocol version, the only supported authentication method (none), and the reply for "no acceptable method".
 const VERSION: u8 = 5;
 const NO_PROOF: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 
-/// SOCKS: the command that opens a connection.
+/// SOCKS: command code that requests a TCP connection.
 const CONNECT: u8 = 1;
 
-/// Where a client wants to go.
+/// Target of a connection that a client requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An address.
+    /// An IP address and port.
     Address(SocketAddr),
-    /// A name that the proxy looks up, and a port.
+    /// A host name that the proxy resolves, and a port.
     Name(String, u16),
 }
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// How a client asks.
+/// Protocol of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// SOCKS5.
@@ -44,27 +44,27 @@ pub enum Language {
     Http,
 }
 
-/// Why a client does not get its connection.
+/// Reason why a client's request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The question cannot be understood.
+    /// The request is malformed or too long.
     NotUnderstood,
-    /// It asks for something else than a connection.
+    /// The request is for something other than a TCP connection.
     NoSuchThing,
-    /// The proxy does not go there.
+    /// The proxy does not allow this target or this authentication method.
     NotAllowed,
-    /// Nobody listens there.
+    /// The target refused the connection.
     Refused,
-    /// There is no way there.
+    /// There is no route to the target, or its name has no address.
     Unreachable,
-    /// It did not answer in time.
+    /// The target did not answer in time.
     TimedOut,
-    /// Something else.
+    /// Any other failure.
     Failed,
 }
 
 impl Refusal {
-    /// What this error of a connection means.
+    /// Maps the error of a connection attempt to a reason.
     pub fn of(error: &std::io::Error) -> Refusal {
         use std::io::ErrorKind;
         match error.kind() {
@@ -97,7 +97,7 @@ impl Refusal {
         }
     }
 
-    /// What a browser shows.
+    /// Body of the HTTP error response, which a browser shows.
     fn in_words(self) -> &'static str {
         match self {
             Refusal::NotUnderstood => "airpace proxy does not understand this request.\n",
@@ -113,12 +113,12 @@ impl Refusal {
     }
 }
 
-/// What the client is told when its connection is made, or is not.
+/// Reply to a client's request: the connection is established, or it is refused.
 pub fn answer(language: Language, result: Result<(), Refusal>) -> Vec<u8> {
     match (language, result) {
         (Language::Socks, result) => {
             let code = result.err().map_or(0, Refusal::of_socks);
-            // The address that the proxy uses is not told: nobody asks for it.
+            // The local address of the connection to the server is left out (zeros): clients do not need it.
             vec![VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
         }
         (Language::Http, Ok(())) => b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
@@ -135,18 +135,18 @@ pub fn answer(language: Language, result: Result<(), Refusal>) -> Vec<u8> {
     }
 }
 
-/// What comes next of a client that asks.
+/// Next step of handling a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// More has to come.
+    /// Wait for more bytes.
     More,
-    /// Say this, and go on.
+    /// Send these bytes to the client, then continue.
     Say(Vec<u8>),
-    /// This is what it wants.
+    /// The request is complete.
     Wants(Language, Target),
 }
 
-/// A client that asks.
+/// Parser state of a client's request.
 #[derive(Debug, Default)]
 pub struct Asking {
     came: Vec<u8>,
@@ -154,15 +154,15 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Takes what came.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.came.extend_from_slice(bytes);
     }
 
-    /// What comes next. A refusal ends it: the bytes are what the client is told first.
+    /// Parses the received bytes and returns the next step.
     ///
     /// # Errors
-    /// A question that is none, is too long, or asks for something else.
+    /// The request is malformed, too long, or not for a TCP connection. The bytes are the reply to send before closing.
     pub fn step(&mut self) -> Result<Next, (Vec<u8>, Refusal)> {
         let (language, next) = match self.came.first() {
             None => return Ok(Next::More),
@@ -180,7 +180,7 @@ impl Asking {
         }
     }
 
-    /// What came behind the question: it is for the other side.
+    /// Bytes received after the request; they are for the server.
     pub fn rest(self) -> Vec<u8> {
         self.came
     }
@@ -235,7 +235,7 @@ impl Asking {
             return Err(Refusal::NotUnderstood);
         }
         let Some(end) = self.came.windows(4).position(|four| four == b"\r\n\r\n") else {
-            // Whatever begins like no method is refused at once.
+            // A line that does not start like an HTTP method is refused without waiting for its end.
             let line = self.came.split(|byte| *byte == b' ').next().unwrap_or_default();
             let is_word = line.iter().all(u8::is_ascii_uppercase);
             return if is_word { Ok(Next::More) } else { Err(Refusal::NotUnderstood) };
@@ -257,7 +257,7 @@ impl Asking {
     }
 }
 
-/// A name may be an address.
+/// Parses a host, which is a name or an IP address.
 fn target(name: &str, port: u16) -> Result<Target, Refusal> {
     if let Ok(ip) = name.parse::<IpAddr>() {
         return Ok(Target::Address(SocketAddr::new(ip, port)));
@@ -273,10 +273,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a client hears, what it wants, and what came behind that.
+    /// Bytes sent to the client, the parsed request, and the bytes received after it.
     type Asked = (Vec<u8>, Result<(Language, Target), Refusal>, Vec<u8>);
 
-    /// What comes of it if its bytes come in pieces of `step`.
+    /// Parses `bytes` in pieces of `step` bytes.
     fn ask(bytes: &[u8], step: usize) -> Asked {
         let (mut asking, mut heard) = (Asking::default(), vec![]);
         let mut pieces = bytes.chunks(step);
@@ -362,7 +362,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, in whatever pieces, ends or waits for more, and never for more than the longest question.
+        /// Arbitrary bytes in arbitrary pieces never cause a panic, and a valid request has the same result for every size
+        /// of the pieces.
         #[test]
         fn no_bytes_do_harm(
             bytes in prop_oneof![

@@ -1,4 +1,4 @@
-//! The first of several addresses that answers.
+//! Happy Eyeballs: connects to several addresses of a name with staggered attempts and takes the first that answers.
 //!
 //! Source: RFC 8305 §4–5
 
@@ -8,17 +8,17 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// How long an attempt has before the next address is tried beside it.
+/// Delay after which the next address is tried, while the previous attempt continues.
 ///
 /// Source: RFC 8305 §8 (Connection Attempt Delay)
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Maximum number of addresses that are tried, so that a name cannot open connections without end.
+/// Maximum number of addresses tried per name, so that a name cannot open an unlimited number of connections.
 ///
-/// Chosen: more than names have for reasons of their own.
+/// Chosen: more than names usually have.
 const MAX_ADDRESSES: usize = 8;
 
-/// The addresses in the order in which they are tried: families alternate, beginning with that of the first.
+/// Orders the addresses for the attempts: address families alternate, starting with the family of the first address.
 ///
 /// Source: RFC 8305 §4 (First Address Family Count 1)
 pub(super) fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
@@ -36,8 +36,8 @@ pub(super) fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     }
 }
 
-/// Connects to the first of these addresses that answers, and gives up the other attempts. `None` without addresses; if all
-/// fail, the error of the last.
+/// Connects to the first address that answers and cancels the other attempts. Returns `None` without addresses; if all
+/// attempts fail, the error of the last one.
 pub(super) async fn first<T, E, F>(
     addresses: &[SocketAddr],
     connect: impl Fn(SocketAddr) -> F,
@@ -80,7 +80,9 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    /// Tries them in time that stands still while nothing happens: which one answered, when, and which were tried.
+    /// Runs the attempts on a paused clock. `dead` yields `None` for an address that answers, `true` for one that never
+    /// answers, and `false` for one that refuses. Returns the address that answered, the elapsed time and the number of
+    /// attempts.
     fn tried(
         list: &[SocketAddr],
         dead: fn(&SocketAddr) -> Option<bool>,
@@ -120,7 +122,7 @@ mod tests {
         let is_v6 = |address: &SocketAddr| address.is_ipv6().then_some(true);
         let (answered, took, count) = tried(&list, is_v6);
         assert_eq!((answered, count), (Some(list[1]), 2));
-        // Timers have whole milliseconds.
+        // Timers have a resolution of 1 ms.
         let late = took.saturating_sub(ATTEMPT_DELAY);
         assert!(took >= ATTEMPT_DELAY && late <= Duration::from_millis(2), "{took:?}");
         let refuses = |address: &SocketAddr| address.is_ipv6().then_some(false);

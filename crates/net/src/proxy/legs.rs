@@ -1,4 +1,4 @@
-//! The two connections of a client: how they are made, and what the kernel is told about them.
+//! The two connections of a client: how they are opened, and which socket options they get.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -14,32 +14,33 @@ use super::places::Places;
 use super::{Choose, Config, Door, eyeballs};
 use crate::sys;
 
-/// Connections that wait to be taken.
+/// Length of the accept queue: maximum number of established connections that wait for `accept`.
 ///
 /// Source: Linux Documentation/networking/ip-sysctl.rst (somaxconn)
 const WAITING: i32 = 4_096;
 
-/// Bytes that may wait in the kernel and have not left yet. What is more waits at the server, which sends no more then.
+/// Maximum number of unsent bytes in the kernel's send buffer (TCP_NOTSENT_LOWAT). Beyond it the proxy stops reading, its
+/// receive window closes, and further data stays at the server.
 ///
-/// Chosen: what 100 Mbit/s take in 10 ms.
+/// Chosen: 10 ms of data at 100 Mbit/s.
 const UNSENT: u32 = 128 << 10;
 
-/// How long a leg is idle before the kernel asks whether its peer is alive, how long between questions, and how many
-/// without an answer end it: 135 s in all.
+/// TCP keepalive: idle time before the first probe, interval between probes, and number of unanswered probes that end the
+/// connection. A dead peer is detected after 135 s.
 ///
-/// Chosen: longer than a phone is without radio in a tunnel, and shorter than most routers remember idle connections.
+/// Chosen: longer than a phone has no radio link in a tunnel, and shorter than most routers keep state of idle connections.
 const ASKS_AFTER: Duration = Duration::from_secs(60);
 const ASKS_EVERY: Duration = Duration::from_secs(15);
 const MAX_ASKS: u32 = 5;
 
-/// Whether the kernel has this congestion control, and this user may choose it.
+/// Whether the kernel has this congestion control and this user may select it.
 pub(super) fn check(choose: Choose, name: &str) -> Result<(), String> {
     let any = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let any = any.map_err(|error| format!("no sockets: {error}"))?;
     choose(any.as_fd(), name).map_err(|error| error.to_string())
 }
 
-/// The socket at which clients come in. What is set here holds for their connections.
+/// Opens the listening socket for clients. Accepted connections inherit its socket options.
 pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
     let make = || -> io::Result<OwnedFd> {
         let family = if config.listen.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -78,7 +79,7 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
     Ok(listener.into())
 }
 
-/// What both legs have.
+/// Sets the socket options that both connections use.
 fn prepare(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
@@ -88,12 +89,13 @@ fn prepare(socket: impl AsFd) -> io::Result<()> {
     sys::limit_unsent(socket.as_fd(), UNSENT)
 }
 
-/// Lets a leg to a server have the port at which the proxy listens, if it is that of the client whose address it bears.
+/// Sets SO_REUSEPORT. A connection to a server, which is bound to the client's address, then works also if the client's port
+/// equals the port on which the proxy listens.
 fn share_port(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_socket_reuseport(socket, true).map_err(io::Error::from)
 }
 
-/// Connects to where a client wants to go.
+/// Connects to the target that a client requested.
 pub(super) async fn reach(
     config: &Arc<Config>,
     lookups: &Arc<Places>,
@@ -108,7 +110,7 @@ pub(super) async fn reach(
             let (asked, port) = (name.clone(), *port);
             let look_up = move || {
                 let found = (asked.as_str(), port).to_socket_addrs().map(Vec::from_iter);
-                // A client that gives up does not end the lookup, so the thread holds its place.
+                // The lookup continues after the client gives up, so the thread holds its slot.
                 drop(place);
                 found
             };
@@ -130,12 +132,13 @@ pub(super) async fn reach(
     eyeballs::first(&addresses, connect).await.unwrap_or_else(nowhere)
 }
 
-/// Whether an address is one of this machine's.
+/// Whether an address belongs to this machine.
 fn is_here(ip: IpAddr) -> bool {
     std::net::UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// Others must not reach what this machine offers to itself only, and no connection may lead to the proxy.
+/// Checks whether a client may connect to an address. Remote clients must not reach this machine's loopback and link-local
+/// addresses, and no connection may lead to the proxy itself.
 fn may_go(door: Door, to: SocketAddr, client: SocketAddr, local: SocketAddr) -> Result<(), &'static str> {
     let ip = to.ip().to_canonical();
     let is_own = ip.is_loopback() || ip.is_unspecified();
@@ -168,15 +171,15 @@ async fn connect(config: &Config, to: SocketAddr, client: SocketAddr) -> io::Res
         socket.bind(client)?;
     }
     let stream = socket.connect(to).await?;
-    // A connection to a port of this machine that nobody has may meet itself.
+    // TCP's simultaneous open lets a connection to an unused local port connect to itself.
     if stream.local_addr().ok() == stream.peer_addr().ok() {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     Ok(stream)
 }
 
-/// What has not arrived when it is closed does not arrive any more, and the other side hears that.
+/// Makes closing the socket discard unsent data and send a reset to the peer (SO_LINGER of 0 s).
 pub(super) fn reset_when_closed(stream: &TcpStream) {
-    // If it cannot be told, the other side sees an end in place of a reset.
+    // If the option cannot be set, the peer sees a regular end in place of a reset.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }

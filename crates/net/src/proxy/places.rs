@@ -1,4 +1,4 @@
-//! Places for connections, and each client's share of them.
+//! Slots for connections, with a fair share per client.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How often a client that waits for a place asks again.
+/// Interval at which a waiting client retries to get a slot.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Why a client does not get a place.
+/// Reason why a client does not get a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// All places are taken.
+    /// All slots are taken.
     Full,
-    /// The client has its share, and others need what is left.
+    /// The client has its full share; the remaining slots are reserved for other clients.
     Share,
 }
 
-/// All places of a proxy.
+/// All slots of a proxy.
 #[derive(Debug)]
 pub(super) struct Places {
     max: usize,
@@ -27,14 +27,14 @@ pub(super) struct Places {
     taken: Mutex<Taken>,
 }
 
-/// How many places each client has.
+/// Number of taken slots: all, and per client.
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
     by_client: BTreeMap<IpAddr, usize>,
 }
 
-/// A place, until it is dropped.
+/// A taken slot, which becomes free on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Arc<Places>,
@@ -43,8 +43,8 @@ pub(super) struct Place {
 }
 
 impl Taken {
-    /// Whether this client may have another of `max` places. Up to half of all places go to whoever comes first. After
-    /// that, a client may have as many as if all clients and one more had equal shares.
+    /// Whether this client may take another of `max` slots. The first half of all slots is given out without limit per
+    /// client. After that, a client's limit is `max` divided by the number of clients plus one (at least 1).
     fn may_take(&self, client: IpAddr, max: usize) -> Result<(), Lack> {
         let own = self.by_client.get(&client).copied().unwrap_or(0);
         let clients = self.by_client.len() + usize::from(own == 0);
@@ -58,12 +58,12 @@ impl Taken {
 }
 
 impl Places {
-    /// This many places.
+    /// Creates this many free slots.
     pub(super) fn new(max: usize) -> Arc<Places> {
         Arc::new(Places { max, free: Arc::new(Semaphore::new(max)), taken: Mutex::default() })
     }
 
-    /// Takes a place for a client.
+    /// Takes a slot for a client.
     pub(super) fn take(self: &Arc<Self>, client: IpAddr) -> Result<Place, Lack> {
         let client = owner(client);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Places {
         Ok(Place { places: Arc::clone(self), client, _permit: permit })
     }
 
-    /// Waits for a place for a client.
+    /// Waits until a client gets a slot.
     pub(super) async fn wait(self: Arc<Self>, client: IpAddr) -> Place {
         loop {
             match self.take(client) {
@@ -85,7 +85,7 @@ impl Places {
         }
     }
 
-    /// Waits until all places are free.
+    /// Waits until all slots are free.
     pub(super) async fn all_free(&self) {
         let all = u32::try_from(self.max).unwrap_or(u32::MAX);
         let _ = self.free.acquire_many(all).await;
@@ -105,7 +105,7 @@ impl Drop for Place {
     }
 }
 
-/// The client that has this address: a network of IPv6 belongs to one.
+/// Client to which an address is attributed: an IPv4 address, or the /64 network of an IPv6 address.
 ///
 /// Source: RFC 6177 §2 (a site has at least a /64)
 fn owner(address: IpAddr) -> IpAddr {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came before, a client without a place gets one while any is free.
+        /// After any sequence of requests, a client without a slot gets one while any is free.
         #[test]
         fn a_newcomer_gets_a_free_place(max in 1usize..50, steps in prop::collection::vec((0u8..6, any::<bool>()), 0..200)) {
             let places = Places::new(max);

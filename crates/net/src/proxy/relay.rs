@@ -1,4 +1,4 @@
-//! Bytes from one leg to the other, in both directions. An end is passed on as an end, and a reset as a reset.
+//! Relay between the two connections of a client, in both directions. A FIN is passed on as a FIN, a reset as a reset.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -15,18 +15,18 @@ use tokio::time::Instant;
 
 use super::{Totals, legs};
 
-/// Bytes that are carried at once.
+/// Size of the relay buffer: maximum number of bytes that are read at once.
 ///
-/// Chosen: some packets more than a processor's turn brings; the kernel holds the rest.
+/// Chosen: a few packets more than arrive between two runs of a worker thread; the kernel buffers the rest.
 const ROOM: usize = 64 << 10;
 
 thread_local! {
-    /// Bytes on their way. One place per thread, not per connection: what the other leg does not take is kept by its
-    /// connection alone.
+    /// Relay buffer. There is one per thread, not per connection: bytes that the other connection does not accept are
+    /// stored by their own connection only.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
 
-/// Where bytes are counted.
+/// Byte counters of one connection, and those of the whole proxy.
 #[derive(Clone, Copy)]
 pub(super) struct Counts<'a> {
     pub up: &'a AtomicU64,
@@ -34,12 +34,13 @@ pub(super) struct Counts<'a> {
     pub all: &'a Totals,
 }
 
-/// Says something to a client.
+/// Writes a reply to a client.
 pub(super) async fn say(client: &mut TcpStream, words: &[u8]) -> io::Result<()> {
     client.write_all(words).await
 }
 
-/// Reads what has come, without a buffer while nothing has. Returns how much `take` was given; 0 at the end.
+/// Waits for data and passes it to `take`. No buffer is held while waiting. Returns the number of bytes; 0 at the end of
+/// the stream.
 pub(super) async fn read(from: &TcpStream, mut take: impl FnMut(&[u8])) -> io::Result<usize> {
     loop {
         from.readable().await?;
@@ -55,8 +56,8 @@ pub(super) async fn read(from: &TcpStream, mut take: impl FnMut(&[u8])) -> io::R
     }
 }
 
-/// Carries both directions until both have ended, or nothing has come either way for `idle`. `greeting` goes to the client
-/// first, and `first` to the server.
+/// Relays both directions until both have ended, or no data came in either direction for `idle`, or `cut` completes.
+/// `greeting` is sent to the client first, and `first` to the server.
 pub(super) async fn relay(
     mut client: TcpStream,
     mut server: TcpStream,
@@ -99,7 +100,7 @@ async fn both(
     }
 }
 
-/// Waits until nothing has come for `idle`.
+/// Waits until no data has come in either direction for `idle`.
 async fn nothing_comes(active: &Mutex<Instant>, idle: Duration) {
     loop {
         let over = *active.lock().unwrap_or_else(PoisonError::into_inner) + idle;
@@ -110,7 +111,7 @@ async fn nothing_comes(active: &Mutex<Instant>, idle: Duration) {
     }
 }
 
-/// One direction, to its end.
+/// Relays one direction until its end of stream.
 async fn pour(
     from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
@@ -126,7 +127,8 @@ async fn pour(
     count(first.len());
     loop {
         from.readable().await?;
-        // What the other leg would not take stays in the kernel, where the sender's window counts it.
+        // Data that the other connection does not accept stays in the kernel's receive buffer, so that TCP flow control
+        // slows the sender down.
         has_room(to.as_ref()).await?;
         let (bytes, left) = match carry(&from, &to) {
             Ok(carried) => carried,
@@ -141,13 +143,13 @@ async fn pour(
     }
 }
 
-/// Waits until the kernel takes bytes for this leg.
+/// Waits until the kernel accepts data for this connection.
 async fn has_room(to: &TcpStream) -> io::Result<()> {
     loop {
         to.writable().await?;
         let takes = to.try_io(Interest::WRITABLE, || {
             let mut leg = [PollFd::new(to, PollFlags::OUT)];
-            // What failed counts too: the write will report it.
+            // A failed connection is also reported as ready: the write then returns the error.
             match poll(&mut leg, Some(&Timespec::default()))? {
                 0 => Err(ErrorKind::WouldBlock.into()),
                 _ => Ok(()),
@@ -160,7 +162,8 @@ async fn has_room(to: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Carries what has come. Returns how much it was, 0 at the end, and what the other leg did not take.
+/// Relays the data that has arrived. Returns the number of bytes read (0 at the end of the stream) and the bytes that the
+/// other connection did not accept.
 fn carry(from: &ReadHalf<'_>, to: &WriteHalf<'_>) -> io::Result<(usize, Vec<u8>)> {
     SCRATCH.with_borrow_mut(|room| {
         let bytes = from.try_read(room)?;
@@ -175,7 +178,7 @@ fn carry(from: &ReadHalf<'_>, to: &WriteHalf<'_>) -> io::Result<(usize, Vec<u8>)
     })
 }
 
-/// Whether it was called again before there was anything to do.
+/// Whether the error only means that the call must be repeated: no data yet, or interrupted by a signal.
 fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! The proxy between real sockets of this machine.
+//! Tests of the proxy over loopback sockets of this machine.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A proxy that runs until it is dropped.
+/// A running proxy, which stops on drop.
 struct Running {
     at: SocketAddr,
     totals: Arc<Totals>,
@@ -48,7 +48,7 @@ impl Running {
         Running { at, totals, news, stop, thread: Some(thread) }
     }
 
-    /// A connection through it by SOCKS5, or the code of the refusal.
+    /// Opens a connection through the proxy by SOCKS5. Returns the SOCKS reply code if it is refused.
     fn socks(&self, to: SocketAddr) -> Result<TcpStream, u8> {
         let mut client = TcpStream::connect(self.at).unwrap();
         let SocketAddr::V4(to) = to else { panic!("an address of IPv4") };
@@ -82,7 +82,7 @@ impl Drop for Running {
     }
 }
 
-/// A server that reads to the end of what comes, and then sends it back and ends.
+/// Starts a server that reads until the end of the stream, sends all the bytes back and closes.
 fn server() -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -181,7 +181,7 @@ fn a_client_without_a_place_is_reset_and_reported() {
     drop(first);
     serving.join().unwrap();
     proxy.closed();
-    // The place is free a moment after the report.
+    // The slot becomes free shortly after the report.
     while proxy.totals.active.load(Ordering::Relaxed) > 0 {
         std::thread::yield_now();
     }
@@ -212,7 +212,7 @@ fn a_client_that_takes_nothing_leaves_the_bytes_with_the_server() {
     let mut client = proxy.socks(listener.local_addr().unwrap()).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     server.set_nonblocking(true).unwrap();
-    // Written until nothing more is taken, of which the proxy carries on what the client's kernel takes.
+    // Write until the server's socket accepts no more. The proxy relays only the part that the client's kernel accepts.
     let block: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
     let (mut sent, mut full) = (0, 0);
     while full < 20 {
@@ -225,13 +225,13 @@ fn a_client_that_takes_nothing_leaves_the_bytes_with_the_server() {
             }
         }
     }
-    // All of it comes when the client reads.
+    // The client receives all of it once it reads.
     drop(server);
     let mut came = vec![];
     client.read_to_end(&mut came).unwrap();
     assert_eq!(came.len(), sent);
     assert!(came.iter().enumerate().all(|(at, byte)| *byte == block[at % block.len()]));
-    // Its own direction is open until then.
+    // The direction from the client to the server stays open until the client is dropped.
     drop(client);
     assert_eq!(proxy.closed().down, sent as u64);
 }
@@ -263,7 +263,7 @@ fn ranges_are_what_they_say() {
 }
 
 proptest! {
-    /// A range holds exactly the addresses whose first bits are its own.
+    /// A range contains exactly the addresses whose leading bits equal those of the range.
     #[test]
     fn a_range_holds_what_begins_as_it_does(own: u32, other: u32, bits in 0u8..=32) {
         let range = Range { address: IpAddr::V4(own.into()), bits };

@@ -1,28 +1,28 @@
-//! Frames in and out of a connection's stream, with bounded memory.
+//! Reads and writes frames on a connection's stream with bounded memory.
 
 use airpace_core::Time;
 
 use super::message::{self, Fault, Frame, HEAD, MOST_MESSAGE, Message};
 use crate::transport::{Connection, Read};
 
-/// Bytes that are read at a time.
+/// Maximum number of bytes per read.
 const READ: usize = 32 * 1024;
 
-/// Bytes that wait to be written, at most, before nothing more is taken in or produced.
+/// Maximum number of unwritten bytes. At this limit no further frames are processed or produced.
 const MOST_WAITING: usize = 32 * 1024;
 
-/// What reading gave.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// More bytes.
+    /// Bytes were received.
     Bytes,
-    /// Nothing yet.
+    /// No bytes are available yet.
     Nothing,
-    /// The other side has said all.
+    /// The peer has ended its stream.
     End,
 }
 
-/// The frames of one connection.
+/// Input and output buffers of one connection's frames.
 #[derive(Default)]
 pub struct Channel {
     input: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Writes what the connection takes.
+    /// Writes as many buffered bytes as the connection accepts.
     ///
     /// # Errors
     /// The connection is over.
@@ -49,17 +49,17 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether more may be put into the channel.
+    /// Whether the output buffer has room for another frame.
     pub fn has_room(&self) -> bool {
         self.output.len() - self.sent < MOST_WAITING
     }
 
-    /// Whether the connection took everything.
+    /// Whether the connection has accepted all bytes.
     pub fn is_flushed(&self) -> bool {
         self.output.is_empty()
     }
 
-    /// Reads once.
+    /// Reads from the connection once.
     ///
     /// # Errors
     /// The connection is over.
@@ -78,33 +78,33 @@ impl Channel {
         })
     }
 
-    /// The next frame, if it is there in whole, and what to [`Channel::consume`] when it has been dealt with.
+    /// Returns the next frame if it is complete, and the length to pass to [`Channel::consume`] once it is processed.
     ///
     /// # Errors
-    /// It is none of this protocol.
+    /// The frame violates the protocol.
     pub fn peek(&self) -> Result<Option<(Frame<'_>, usize)>, Fault> {
         message::parse(&self.input[self.taken..]).map_err(Fault::protocol)
     }
 
-    /// The frame that was seen has been dealt with.
+    /// Removes a processed frame from the input.
     pub fn consume(&mut self, length: usize) {
         self.taken += length;
     }
 
-    /// Puts the first frame of a side.
+    /// Appends the first frame of an endpoint.
     pub fn put_hello(&mut self, proof: &[u8; 32]) {
         message::put_hello(&mut self.output, proof);
     }
 
-    /// Puts a message.
+    /// Appends a message.
     pub fn put(&mut self, message: &Message) {
         message::put(&mut self.output, message);
     }
 
-    /// Puts bytes of a file, as [`message::put_data`].
+    /// Appends a frame with file data, as [`message::put_data`].
     ///
     /// # Errors
-    /// That of `read`.
+    /// The error of `read`.
     pub fn put_data<E>(&mut self, read: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<usize, E> {
         message::put_data(&mut self.output, read)
     }

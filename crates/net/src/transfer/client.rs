@@ -1,4 +1,4 @@
-//! The side that calls: `airpace send`. It comes again by itself when the connection is lost.
+//! Client of a transfer, which opens the connection: `airpace send`. It reconnects by itself after a lost connection.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -23,52 +23,52 @@ use crate::app::App;
 use crate::key::{self, Key};
 use crate::transport::{Closed, Connection, ConnectionId, Endpoint, Event};
 
-/// The first pause before another try; each is twice as long as the one before, up to [`LONGEST_PAUSE`].
+/// Initial pause before a new attempt. Each pause is twice the previous one, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest pause before another try.
+/// Maximum pause before a new attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long a connection may take to begin, the other side to answer, and the last words to arrive.
+/// Timeout of the handshake, of the peer's answer to each message before the transfer, and of the final acknowledgement.
 const HASTE: Duration = Duration::from_secs(15);
 
-/// A connection may take at least so long to begin, however little patience there is.
+/// Minimum timeout of the handshake, if less of [`Settings::patience`] is left.
 const LEAST_HASTE: Duration = Duration::from_secs(1);
 
-/// How often somebody who watches is told.
+/// Interval between calls of the progress callback.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// Bytes that are read in one turn to compare what is there.
+/// Maximum number of file bytes read per timeout event for comparison.
 const BUDGET: usize = 1 << 20;
 
-/// What moves.
+/// Direction and files of a transfer.
 pub enum Job {
-    /// These files go.
+    /// Send these files.
     Push(Rc<RefCell<dyn Sources>>),
-    /// Files of these names come.
+    /// Receive files with these names.
     Pull {
-        /// Their names in the other side's folder.
+        /// Their names in the peer's folder.
         names: Vec<String>,
-        /// Where they go.
+        /// Storage for the received files.
         store: Rc<dyn Store>,
-        /// Whether this machine has a radio whose reports come.
+        /// Whether radio reports of this machine are available.
         has_radio: bool,
     },
 }
 
-/// What a client does.
+/// Settings of a client.
 pub struct Settings {
-    /// The key that the receiver printed.
+    /// Key that the receiver printed.
     pub key: Key,
-    /// Where it is.
+    /// Address of the receiver.
     pub peer: SocketAddr,
-    /// What steers the sending side.
+    /// Congestion control scheme of the sender.
     pub scheme: SchemeSpec,
-    /// What moves.
+    /// Direction and files of the transfer.
     pub job: Job,
-    /// How long to try again while nothing is heard.
+    /// Maximum time without a sign of life from the peer, after which the client gives up.
     pub patience: Duration,
-    /// Set when it must end, in good order; looked at some times in a second.
+    /// Request to stop in good order; checked about ten times per second.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -82,10 +82,10 @@ pub struct Client {
     link: Link,
     progress: Progress,
     began: Option<Time>,
-    /// When the other side was heard last, or the first try began.
+    /// Time of the last sign of life from the peer, or of the first attempt.
     heard: Option<Time>,
     pause: Duration,
-    /// When files began to move over this connection.
+    /// Time at which the transfer over this connection was accepted.
     moving_since: Option<Time>,
     due: Option<Time>,
     watched: Option<Time>,
@@ -94,23 +94,23 @@ pub struct Client {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing is under way; the next try begins at this instant.
+    /// No connection; the next attempt starts at this time.
     Pause(Time),
-    /// On this connection, until the instant at which this must be over.
+    /// Stages on a connection, each with its deadline.
     Connecting(ConnectionId, Time),
     Hello(ConnectionId, Time),
     Request(ConnectionId, Time),
     Moving(ConnectionId),
-    /// All is stored; the last words are on their way.
+    /// All files are stored; the end of the stream is on its way to the peer.
     Ending(ConnectionId, Time),
     Over,
 }
 
 impl Client {
-    /// A transfer. `watch` is told how far it is, some times in a second.
+    /// Creates a transfer. `watch` receives its progress about ten times per second.
     ///
     /// # Errors
-    /// The scheme cannot steer it, or the system gives no random numbers.
+    /// The scheme does not work over a real transport or without a radio, or the system returns no random numbers.
     pub fn new(settings: Settings, watch: impl FnMut(&Progress) + 'static) -> Result<Client, Fault> {
         let made = ends(&settings.scheme)?;
         if let (Job::Pull { has_radio, .. }, Some(receiver)) = (&settings.job, &made.receiver) {
@@ -137,17 +137,17 @@ impl Client {
         })
     }
 
-    /// How far it is.
+    /// Progress of the transfer.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// How it ended, if it has.
+    /// Result of the transfer; `None` while it runs.
     pub fn outcome(&self) -> Option<&Result<(), Fault>> {
         self.outcome.as_ref()
     }
 
-    /// Ends it in good order: it can be resumed.
+    /// Stops the transfer in good order, so that it can be resumed.
     fn stop(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let fault = Fault::new(Code::Stopped, "it was stopped; type the same command again to go on");
         self.end(now, endpoint, Err(fault));
@@ -184,9 +184,10 @@ impl Client {
         self.show(now);
     }
 
-    /// The connection is of no more use. Another one may do, unless it has been too long.
+    /// Abandons the connection and schedules a new attempt, unless the peer has been silent for longer than the patience.
     fn lost(&mut self, now: Time, endpoint: &mut dyn Endpoint, why: &str) {
-        // One that was accepted and ended at once may be refused for long, such as by a file that another sender writes.
+        // The pause is reset only if the transfer lasted a while: a connection that is accepted and ends at once may be
+        // refused for long, for example because another sender is writing the file.
         if self.moving_since.take().is_some_and(|since| since + LONGEST_PAUSE <= now) {
             self.pause = FIRST_PAUSE;
         }
@@ -234,7 +235,7 @@ impl Client {
         }
     }
 
-    /// The handshake is over: whoever is there must know the key.
+    /// The handshake is complete. Installs the scheme and sends the proof of the key; the peer must prove the key as well.
     fn connected(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) -> Result<(), Fault> {
         let Some(connection) = endpoint.connection(id) else { return Ok(()) };
         let ends = ends(&self.settings.scheme)?;
@@ -267,12 +268,12 @@ impl Client {
                     if let Job::Push(_) = self.settings.job {
                         return self.end(now, endpoint, Ok(()));
                     }
-                    // The other side must learn that the last file is stored.
+                    // The peer must learn that the last file is stored.
                     connection.finish(now);
                     self.stage = Stage::Ending(id, now + HASTE);
                     return;
                 }
-                // The event says why.
+                // An event contains the reason.
                 Err(Stop::Lost) => return,
                 Err(Stop::Fault(fault)) => Err(fault),
             };
@@ -333,7 +334,7 @@ impl Client {
                 self.progress.stage = Seen::Moving;
                 Ok(())
             }
-            // It has all.
+            // The peer has received all.
             (Stage::Moving(_) | Stage::Ending(..), Word::End) => Ok(()),
             (_, Word::End) => Err(Fault::new(Code::Busy, "the receiver ended its stream too early")),
             (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),

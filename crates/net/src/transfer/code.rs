@@ -1,34 +1,35 @@
-//! A key as text, for people to read, type and paste: `7K3M-Q0ZD-…`, seven groups of four characters.
+//! A key as text for people to read, type and paste: `7K3M-Q0ZD-…`, seven groups of four characters.
 //!
-//! The first 26 characters are the key's 128 bits, most significant first. The last two are the same number modulo
-//! 1021, so that a wrong character, or two that changed places, is found before anything is sent.
+//! The first 26 characters encode the key's 128 bits, most significant first. The last two encode the key modulo 1021. This
+//! check detects a wrong character, or two swapped neighbours, before anything is sent.
 
 use std::fmt;
 
 use crate::key::Key;
 
-/// The 32 digits. Those that are easily taken for others are missing; `O`, `I` and `L` are read as `0` and `1`.
+/// The 32 digits. Letters that are easily confused with others are left out; `O` is read as `0`, and `I` and `L` as `1`.
 ///
 /// Source: D. Crockford 2019, Base 32
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// Characters without those between groups.
+/// Number of characters without the hyphens between groups.
 const LENGTH: usize = 28;
 
-/// The largest prime below 32². Neither a difference of digits nor 31 has it as a factor, so that every single wrong
-/// character and every exchange of neighbours changes the remainder.
+/// Modulus of the check: the largest prime below 32². It divides neither a difference of digits nor 31, so every single
+/// wrong character and every swap of neighbours changes the remainder.
 ///
-/// Chosen: the source has one check character modulo 37, five of whose values are signs that shells obey.
+/// Chosen: the source has one check character modulo 37. Five of its values are punctuation characters with a meaning in
+/// shells.
 const CHECK: u128 = 1021;
 
-/// Why a text is no key.
+/// Reason why a text is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeError {
-    /// It has so many characters.
+    /// The text has this number of characters.
     Length(usize),
-    /// No key has this character.
+    /// Keys do not contain this character.
     Character(char),
-    /// Some character is wrong, or two have changed places.
+    /// A character is wrong, or two are swapped.
     Check,
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for CodeError {
 
 impl std::error::Error for CodeError {}
 
-/// The key as text.
+/// Formats a key as text.
 pub fn print(key: &Key) -> String {
     let number = u128::from_be_bytes(*key.bytes());
     let check = number % CHECK;
@@ -66,10 +67,10 @@ pub fn print(key: &Key) -> String {
     text
 }
 
-/// Reads a key. Capital and small letters are the same; spaces and hyphens do not matter.
+/// Parses a key. Case, spaces and hyphens are ignored.
 ///
 /// # Errors
-/// It is no key; the error does not repeat it.
+/// The text is not a key. The error does not contain the text.
 pub fn parse(text: &str) -> Result<Key, CodeError> {
     let mut digits = Vec::with_capacity(LENGTH);
     for c in text.chars().filter(|c| !c.is_whitespace() && *c != '-') {
@@ -85,7 +86,7 @@ pub fn parse(text: &str) -> Result<Key, CodeError> {
         return Err(CodeError::Length(digits.len()));
     }
     let (data, check) = digits.split_at(26);
-    // 26 digits are two bits more than the key has.
+    // 26 digits have 130 bits, two more than the key.
     if data[0] > 7 {
         return Err(CodeError::Check);
     }

@@ -1,5 +1,5 @@
-//! Addresses that tried to guess the key. A key has 128 bits, so no guess succeeds; this bounds the work that guessing
-//! makes.
+//! Rate limit for addresses that try to guess the key. A key has 128 bits, so guessing does not succeed; the limit bounds
+//! the work that it causes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,30 +7,30 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Wrong proofs from one place before it must wait.
+/// Number of wrong proofs after which an address must wait.
 ///
-/// Chosen: more than a person needs who mistypes a key.
+/// Chosen: more attempts than a person needs who mistypes a key.
 const MOST: u32 = 10;
 
-/// For how long.
+/// Waiting time after the last wrong proof. Older entries are forgotten.
 const REST: Duration = Duration::from_secs(60);
 
-/// Places that are remembered.
+/// Maximum number of addresses stored.
 const PLACES: usize = 4096;
 
-/// Wrong proofs, by where they came from.
+/// Number and time of wrong proofs per source address.
 #[derive(Default)]
 pub struct Guesses {
     places: BTreeMap<IpAddr, (u32, Time)>,
 }
 
 impl Guesses {
-    /// Whether proofs from this address are not looked at now.
+    /// Whether proofs from this address are ignored now.
     pub fn must_wait(&self, now: Time, from: IpAddr) -> bool {
         self.places.get(&place(from)).is_some_and(|(count, last)| *count >= MOST && now < *last + REST)
     }
 
-    /// A wrong proof came.
+    /// Records a wrong proof.
     pub fn wrong(&mut self, now: Time, from: IpAddr) {
         self.places.retain(|_, (_, last)| now < *last + REST);
         if self.places.len() >= PLACES {
@@ -43,7 +43,7 @@ impl Guesses {
     }
 }
 
-/// Of an IPv6 address the first 64 bits: the rest are the user's to choose.
+/// Reduces an IPv6 address to its first 64 bits: the user can choose the others freely.
 fn place(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((u128::from(address) >> 64 << 64).into()),

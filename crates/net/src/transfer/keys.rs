@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use super::code;
 use crate::key::Key;
 
-/// Bytes of a file with a key, at most.
+/// Maximum size of a key file (bytes).
 const MOST_BYTES: u64 = 1024;
 
-/// Where a receiver keeps its key if its user does not say: below `$XDG_STATE_HOME`, or below `~/.local/state`.
-/// `None` without a home.
+/// Default path of a receiver's key: below `$XDG_STATE_HOME`, or else below `~/.local/state`. `None` without a home
+/// directory.
 ///
 /// Source: W. Bastian and others 2021, XDG Base Directory Specification 0.8
 pub fn usual_place(state_home: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
-    // A relative path there counts as none.
+    // A relative path in the variable is ignored.
     let state = state_home.filter(|path| path.is_absolute()).map(Path::to_owned);
     let state =
         state.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".local/state")))?;
     Some(state.join("airpace/recv.key"))
 }
 
-/// Reads a key: the first line of the file that is no comment.
+/// Reads a key from the first line of the file that is neither empty nor a comment.
 ///
 /// # Errors
-/// There is none, or others than its owner could know it; a sentence with the remedy.
+/// There is no key, or other users could read or change the file. The sentence states the remedy.
 pub fn read(path: &Path) -> Result<Key, String> {
     let text = airpace_files::read_secret(path, MOST_BYTES)
         .map_err(|error| format!("the key `{}` cannot be read: {error}", path.display()))?;
@@ -35,10 +35,10 @@ pub fn read(path: &Path) -> Result<Key, String> {
     code::parse(line).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// Reads a key, or makes one and writes it where there is none.
+/// Reads a key. If the file does not exist, creates a key and writes it.
 ///
 /// # Errors
-/// As [`read`]; or nothing can be written there.
+/// The errors of [`read`]; or the file cannot be written.
 pub fn read_or_make(path: &Path) -> Result<Key, String> {
     if path.symlink_metadata().is_ok() {
         return read(path);
@@ -54,7 +54,7 @@ pub fn read_or_make(path: &Path) -> Result<Key, String> {
         format!("# The key of `airpace recv`. Who knows it can send files here.\n{}\n", code::print(&key));
     match airpace_files::new_secret(path, text.as_bytes()) {
         Ok(()) => Ok(key),
-        // Another receiver was faster.
+        // Another receiver created the file first.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => read(path),
         Err(error) => Err(refuse(error)),
     }

@@ -1,4 +1,4 @@
-//! A connection that carries files: what both sides do in the same way.
+//! One connection of a transfer: the part that is common to client and server.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::sending::Sending;
 use crate::key::Key;
 use crate::transport::Connection;
 
-/// How long to wait before asking a disk, a pipe or a thread again.
+/// Polling interval while waiting for a disk, a pipe or a thread.
 ///
-/// Chosen: less than what a transfer of 100 Mbit/s needs for a window, and no load on a machine.
+/// Chosen: shorter than a window of a transfer at 100 Mbit/s lasts, and negligible load on a machine.
 const SOON: Duration = Duration::from_millis(2);
 
-/// What the proofs of both sides name, besides role and binding.
+/// Label that both endpoints' proofs contain, besides the role and the channel binding.
 const PROOF: &[u8] = b"airpace transfer 1";
 
-/// The side of a connection. A proof of one is none of the other, so that nobody can send back what it got.
+/// Role of an endpoint. A proof is valid for one role only, so that a received proof cannot be sent back (reflection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Who began the connection.
+    /// The endpoint that opened the connection.
     Client,
-    /// Who was called.
+    /// The endpoint that accepted the connection.
     Server,
 }
 
@@ -37,31 +37,31 @@ impl Role {
         }
     }
 
-    /// The proof that this side knows the key.
+    /// Computes this role's proof of having the key.
     pub fn prove(self, key: &Key, binding: &[u8; 32]) -> [u8; 32] {
         key.prove(&[PROOF, self.name(), binding])
     }
 
-    /// Whether this side's proof is right.
+    /// Verifies this role's proof.
     pub fn verify(self, key: &Key, binding: &[u8; 32], proof: &[u8; 32]) -> bool {
         key.verify(&[PROOF, self.name(), binding], proof)
     }
 }
 
-/// What moves over a connection.
+/// File transfer over a connection.
 #[derive(Default)]
 pub enum Work {
-    /// Nothing yet.
+    /// Not started.
     #[default]
     None,
-    /// Files go.
+    /// Files are sent.
     Sending(Box<Sending>),
-    /// Files come.
+    /// Files are received.
     Receiving(Box<Receiving>),
 }
 
 impl Work {
-    /// What was done.
+    /// Counters of the transfer; `None` before it starts.
     pub fn tally(&self) -> Option<&Tally> {
         match self {
             Work::None => None,
@@ -70,7 +70,7 @@ impl Work {
         }
     }
 
-    /// Whether all is done.
+    /// Whether all files are stored.
     pub fn is_done(&self) -> bool {
         match self {
             Work::None => false,
@@ -80,23 +80,23 @@ impl Work {
     }
 }
 
-/// What the other side said that is not about a file.
+/// Input from the peer that the file transfer itself does not handle.
 #[derive(Debug)]
 pub enum Word {
-    /// Its first word: version and proof.
+    /// The peer's first frame: version and proof.
     Hello(u8, [u8; 32]),
     /// A message.
     Message(Message),
-    /// It will say no more.
+    /// The peer has ended its stream.
     End,
 }
 
-/// Why a connection is of no more use.
+/// Reason why a connection is no longer usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is over by itself; an event says why.
+    /// The connection is over; an event contains the reason.
     Lost,
-    /// The transfer cannot go on.
+    /// The transfer failed.
     Fault(Fault),
 }
 
@@ -106,25 +106,25 @@ impl From<Fault> for Stop {
     }
 }
 
-/// One connection.
+/// State of one connection.
 #[derive(Default)]
 pub struct Link {
     /// Its frames.
     pub channel: Channel,
-    /// What moves.
+    /// Its file transfer.
     pub work: Work,
-    /// Files that were stored since somebody looked here.
+    /// Name and size of the files stored since the caller last emptied this list.
     pub stored: Vec<(String, u64)>,
     wants: Option<Wants>,
     is_over: bool,
 }
 
 impl Link {
-    /// Moves what can be moved, until the other side says something that is not about a file, or nothing moves any
-    /// more. Reads at most `budget` bytes only to compare them.
+    /// Reads, processes and writes frames until the peer sends something that the file transfer does not handle, or until
+    /// no progress is possible. Reads at most `budget` file bytes that serve only for comparison.
     ///
     /// # Errors
-    /// The transfer cannot go on, or the connection is over.
+    /// The transfer failed, or the connection is over.
     pub fn turn(
         &mut self,
         now: Time,
@@ -178,14 +178,14 @@ impl Link {
             self.work(budget)?;
             let put = !self.channel.is_flushed();
             self.channel.flush(now, connection).map_err(lost)?;
-            // Once more, if that made room for something to do.
+            // Repeat if the flush made room for further frames.
             let made_room = put && self.channel.is_flushed();
             if !came && !made_room {
                 break;
             }
         }
         let wants = match &self.work {
-            // The connection says when there is room.
+            // An event reports when the connection accepts bytes again.
             _ if !self.channel.has_room() => Wants::Nothing,
             Work::None => Wants::Nothing,
             Work::Sending(sending) => sending.wants(),
@@ -206,7 +206,7 @@ impl Link {
         }
     }
 
-    /// When to turn it again, if nothing happens earlier.
+    /// Time of the next call of [`Link::turn`], if no event comes before.
     pub fn next(&self, now: Time) -> Option<Time> {
         match self.wants? {
             Wants::Nothing => None,

@@ -1,8 +1,8 @@
-//! What the two sides of a transfer say to each other: frames on the connection's stream.
+//! Wire protocol of a transfer: frames on the connection's stream.
 //!
 //! ```text
-//!  frame    kind 1 byte · length 4 bytes, most significant first · so many bytes
-//!  kind 0   hello: version 1 byte, proof 32 bytes          first on each side
+//!  frame    kind 1 byte · length 4 bytes, most significant first · content of this length
+//!  kind 0   hello: version 1 byte, proof 32 bytes          first frame of each endpoint
 //!  kind 1   one message as a JSON object                   at most 64 KiB
 //!  kind 2   bytes of a file                                at most 32 KiB
 //! ```
@@ -13,53 +13,53 @@
 //! | `offer` →, ← `have` | ← `offer`, `have` → |
 //! | `begin`, bytes, `end` → or `skip` →, ← `stored` | ← `begin`, bytes, `end` or `skip`, `stored` → |
 //!
-//! Offers run ahead of what is stored by at most [`AHEAD`] files. An error is the connection's close, with a
-//! [`Code`] and a sentence.
+//! At most [`AHEAD`] offered files are not stored yet. An error closes the connection with a [`Code`] and a sentence.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of this protocol.
+/// Version of this protocol.
 pub const VERSION: u8 = 1;
 
-/// Bytes of a file in one frame, at most.
+/// Maximum file data per frame (bytes).
 ///
-/// Chosen: long enough that frames cost nothing, short enough that two hundred connections hold few bytes.
+/// Chosen: large enough that the frame overhead is negligible, small enough that the buffers of two hundred connections
+/// stay small.
 pub const MOST_DATA: usize = 32 * 1024;
 
-/// Bytes of a message, at most.
+/// Maximum length of a message (bytes).
 pub const MOST_MESSAGE: usize = 64 * 1024;
 
-/// Bytes before a frame's content.
+/// Length of a frame header (bytes).
 pub const HEAD: usize = 5;
 
-/// How many files may be on offer that are not stored.
+/// Maximum number of files that are offered and not stored yet.
 pub const AHEAD: u64 = 64;
 
-/// The most bytes of the text of a scheme.
+/// Maximum length of a scheme's text (bytes).
 pub const MOST_SCHEME: usize = 512;
 
-/// Why a side closes the connection.
+/// Reason for closing a connection, as sent to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// All is done.
+    /// The transfer is complete.
     Fine,
-    /// The other side does not know the key.
+    /// The peer does not have the key.
     Key,
-    /// The other side broke the protocol, or speaks another version of it.
+    /// The peer violated the protocol or uses another version of it.
     Protocol,
-    /// What was asked for is not done here.
+    /// The request is not allowed here.
     Refused,
     /// A file cannot be written.
     Store,
     /// A file cannot be read, or has changed.
     Source,
-    /// Too much is going on; later it may work.
+    /// A temporary failure: the endpoint is overloaded, or a file or transfer is in use. A later attempt may succeed.
     Busy,
-    /// A person stopped it. It can be resumed.
+    /// A person stopped the transfer. It can be resumed.
     Stopped,
-    /// A code that this version does not know.
+    /// A code that this version does not define.
     Unknown(u32),
 }
 
@@ -75,7 +75,7 @@ impl Code {
         Code::Stopped,
     ];
 
-    /// The number on the wire.
+    /// Number of the code on the wire.
     pub fn number(self) -> u32 {
         match self {
             Code::Unknown(number) => number,
@@ -83,7 +83,7 @@ impl Code {
         }
     }
 
-    /// The code with this number.
+    /// Code with this number.
     pub fn of(number: u32) -> Code {
         let known = usize::try_from(number).ok().and_then(|number| Code::KNOWN.get(number));
         known.copied().unwrap_or(Code::Unknown(number))
@@ -95,22 +95,22 @@ impl Code {
     }
 }
 
-/// Why a transfer cannot go on.
+/// Error that ends a transfer or a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of reason.
+    /// Kind of the error.
     pub code: Code,
-    /// The reason, and what to do about it.
+    /// Reason, and the remedy for the user.
     pub sentence: String,
 }
 
 impl Fault {
-    /// A reason.
+    /// Creates an error.
     pub fn new(code: Code, sentence: impl Into<String>) -> Fault {
         Fault { code, sentence: sentence.into() }
     }
 
-    /// The other side broke the protocol.
+    /// Creates an error about a protocol violation by the peer.
     pub fn protocol(what: impl fmt::Display) -> Fault {
         Fault::new(
             Code::Protocol,
@@ -118,7 +118,7 @@ impl Fault {
         )
     }
 
-    /// The sentence, cut to what a connection's close can carry.
+    /// The sentence, cut to the 400 bytes that the connection's close message carries.
     pub fn short(&self) -> &str {
         let mut end = self.sentence.len().min(400);
         while !self.sentence.is_char_boundary(end) {
@@ -128,7 +128,7 @@ impl Fault {
     }
 }
 
-/// Which way files go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -138,107 +138,107 @@ pub enum Way {
     Pull,
 }
 
-/// A message.
+/// A message. The comments call the endpoint that sends files the sender, in both directions of transfer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Message {
-    /// The client's first word after the proofs.
+    /// Client: requests a transfer, after the proofs.
     Request {
-        /// The same for all connections of one transfer, 32 hexadecimal digits.
+        /// Identifier that all connections of a transfer share, 32 hexadecimal digits.
         transfer: String,
-        /// Which way.
+        /// Direction of the transfer.
         way: Way,
-        /// The scheme of the sending side, as users spell it.
+        /// Congestion control scheme of the sender, in the users' notation.
         scheme: String,
-        /// How many files come (push).
+        /// Number of files that the client sends (push).
         files: u64,
-        /// Their bytes, if known (push).
+        /// Total number of bytes, if known (push).
         bytes: Option<u64>,
-        /// The files that are wanted (pull).
+        /// Names of the requested files (pull).
         names: Vec<String>,
     },
-    /// The server does it.
+    /// Server: accepts the request.
     Accepted {
-        /// How many files come.
+        /// Number of files in the transfer.
         files: u64,
-        /// Their bytes, if known.
+        /// Total number of bytes, if known.
         bytes: Option<u64>,
     },
-    /// A file can come.
+    /// Sender: offers a file.
     Offer(Offer),
-    /// What the receiving side has of it.
+    /// Receiver: reports how much of an offered file it already has.
     Have(Have),
-    /// Bytes of the file follow, from this offset on.
+    /// Sender: data of the file follows, starting at this offset.
     Begin {
-        /// Which file.
+        /// Index of the file.
         index: u64,
-        /// Where.
+        /// Offset of the first byte.
         offset: u64,
     },
-    /// The file is as the receiving side has it.
+    /// Sender: the receiver already has the complete file, and no data follows.
     Skip {
-        /// Which file.
+        /// Index of the file.
         index: u64,
     },
-    /// All bytes of the file that began last have been sent.
+    /// Sender: all data of the current file has been sent.
     End {
-        /// How many it has in all.
+        /// Length of the whole file.
         bytes: u64,
-        /// Their SHA-256.
+        /// SHA-256 of the whole file.
         sha256: Hash,
     },
-    /// So many bytes of a stream were taken in: the sender need not hold them any longer.
+    /// Receiver: this many bytes of a stream have been accepted, so the sender can release them.
     Reached {
-        /// Which file.
+        /// Index of the stream.
         index: u64,
-        /// From its beginning.
+        /// Number of bytes from the start of the stream.
         bytes: u64,
     },
-    /// The file is whole, its hash is right, and it survives a crash.
+    /// Receiver: the file is complete, its hash is correct, and it survives a crash.
     Stored {
-        /// Which file.
+        /// Index of the file.
         index: u64,
     },
 }
 
-/// A file on offer.
+/// A file that the sender offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// Its number, from 0.
+    /// Index of the file, from 0.
     pub index: u64,
-    /// Its name in the folder.
+    /// Name of the file, relative to the receiver's folder.
     pub name: String,
-    /// Its bytes; none if it is a stream whose end is not known.
+    /// Length in bytes; `None` for a stream of unknown length.
     pub bytes: Option<u64>,
-    /// When it was last changed, in nanoseconds since 1970.
+    /// Time of the last modification, in nanoseconds since 1970.
     pub modified: Option<i64>,
-    /// Whether it is a program.
+    /// Whether the file is executable by its owner.
     pub program: bool,
 }
 
-/// What a receiving side has of a file on offer.
+/// Receiver's report on the part of an offered file that it already has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Have {
-    /// Its number.
+    /// Index of the file.
     pub index: u64,
-    /// So many bytes of it.
+    /// Number of bytes that the receiver has.
     pub bytes: u64,
-    /// Their SHA-256; none if there are none.
+    /// SHA-256 of these bytes; `None` if there are none.
     pub sha256: Option<Hash>,
-    /// Whether that is a file of the same name and length that is complete.
+    /// Whether these bytes are a complete file with the same name and length.
     pub whole: bool,
-    /// Whether such a file may be replaced, if it is another.
+    /// Whether a complete file with other content may be replaced.
     pub replaceable: bool,
 }
 
-/// A SHA-256.
+/// A SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// The hash of what a context has taken in.
+    /// Finishes a hash computation.
     pub fn of(context: ring::digest::Context) -> Hash {
         let mut hash = [0; 32];
         hash.copy_from_slice(context.finish().as_ref());
@@ -271,7 +271,7 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// Reads hexadecimal digits.
+/// Parses lower-case hexadecimal digits; `None` unless there are exactly 2·`N`.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let is_hex =
@@ -282,31 +282,32 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// A frame that arrived.
+/// A received frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// The other side's first word.
+    /// The peer's first frame.
     Hello {
-        /// The version that it speaks.
+        /// Protocol version of the peer.
         version: u8,
-        /// Its proof of knowing the key.
+        /// The peer's proof that it has the key.
         proof: &'a [u8],
     },
     /// A message.
     Message(Message),
-    /// Bytes of a file.
+    /// Data of a file.
     Data(&'a [u8]),
 }
 
-/// Finds the frame at the beginning of `bytes`, and how long it is with its head; `None` if more bytes are needed.
+/// Parses the frame at the start of `bytes`. Returns the frame and its length including the header, or `None` if more bytes
+/// are needed.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// A sentence about the violation.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
     let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(None) };
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
     let (least, most) = match head[0] {
-        // A later version may say more.
+        // A later version may append fields to the hello.
         0 => (33, 1024),
         1 => (2, MOST_MESSAGE),
         2 => (1, MOST_DATA),
@@ -326,7 +327,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
     Ok(Some((frame, HEAD + length)))
 }
 
-/// Appends the first frame of a side.
+/// Appends the first frame of an endpoint.
 pub fn put_hello(out: &mut Vec<u8>, proof: &[u8; 32]) {
     out.extend_from_slice(&[0, 0, 0, 0, 33, VERSION]);
     out.extend_from_slice(proof);
@@ -340,10 +341,11 @@ pub fn put(out: &mut Vec<u8>, message: &Message) {
     out.extend_from_slice(&body);
 }
 
-/// Appends bytes of a file that `read` gives; it gets room for [`MOST_DATA`]. Nothing is appended if it gives none.
+/// Appends a frame with the file data that `read` writes into a buffer of [`MOST_DATA`] bytes. Appends nothing if `read`
+/// returns 0 or an error.
 ///
 /// # Errors
-/// That of `read`.
+/// The error of `read`.
 pub fn put_data<E>(out: &mut Vec<u8>, read: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<usize, E> {
     let start = out.len();
     out.resize(start + HEAD + MOST_DATA, 0);
@@ -361,7 +363,7 @@ pub fn put_data<E>(out: &mut Vec<u8>, read: impl FnOnce(&mut [u8]) -> Result<usi
 pub(super) mod tests {
     use super::*;
 
-    /// What must hold for any bytes.
+    /// Properties that hold for arbitrary bytes.
     pub fn check(bytes: &[u8]) {
         let Ok(Some((frame, length))) = parse(bytes) else { return };
         assert!(length <= bytes.len() && length <= HEAD + MOST_MESSAGE);

@@ -1,62 +1,62 @@
-//! Names of files that come from the other side.
+//! Validation of file names from the peer.
 //!
-//! A name is relative to the folder of `airpace recv`, with `/` between its parts. What is checked here is the text;
-//! that no link leads out of the folder is checked when a file is opened ([`airpace_files::Inside`]).
+//! A name is relative to the folder of `airpace recv`, with `/` between its components. This module checks the text only.
+//! [`airpace_files::Inside`] checks when a file is opened that no symbolic link leads out of the folder.
 
 use std::fmt;
 
 use ring::digest::{SHA256, digest};
 
-/// End of the name of a file that is not complete.
+/// Suffix of the name of an incomplete file.
 pub const PART: &str = ".airpace-part";
 
-/// End of the name of what is known about a file that is not complete.
+/// Suffix of the name of an incomplete file's journal.
 pub const JOURNAL: &str = ".airpace-part.json";
 
-/// Bytes of a part of a name.
+/// Maximum length of a name component (bytes).
 ///
 /// Source: Linux include/uapi/linux/limits.h (`NAME_MAX`)
 const MOST_PART: usize = 255;
 
-/// Bytes of the beginning of a long name that the name of its incomplete file keeps. Behind it come `~`, 32 digits of the
-/// name's hash and [`JOURNAL`].
+/// Length of the prefix of a long name that the name of its incomplete file keeps (bytes). The prefix is followed by `~`,
+/// 32 hexadecimal digits of the name's hash and the suffix ([`JOURNAL`] is the longest).
 const KEPT: usize = MOST_PART - JOURNAL.len() - 33;
 
-/// Bytes of a whole name.
+/// Maximum length of a whole name (bytes).
 const MOST_BYTES: usize = 1024;
 
-/// Folders of a name, with the file itself.
+/// Maximum number of components of a name, including the file itself.
 const MOST_PARTS: usize = 32;
 
-/// A name that stays in its folder, and that is no hidden file and none of our own.
+/// A valid name: it stays in its folder, has no hidden component, and is not the name of an incomplete file or its journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why a name is refused.
+/// Reason why a name is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// It is absolute, or a part of it is empty, `.` or `..`, or it is of another system.
+    /// The name is absolute, has a component that is empty, `.` or `..`, or contains a drive letter or a backslash.
     Leaves,
-    /// It, or one of its parts, is too long.
+    /// The name or one of its components is too long, or it has too many components.
     Long,
-    /// A part begins with a dot.
+    /// A component starts with a dot.
     Hidden,
-    /// It has characters that are not shown.
+    /// The name contains invisible or control characters.
     Unseen,
-    /// It is that of an incomplete file.
+    /// The name has the suffix of an incomplete file or its journal.
     Ours,
 }
 
 impl Name {
-    /// Checks a name.
+    /// Validates a name.
     ///
     /// # Errors
-    /// It could name something that it must not.
+    /// The name is not safe to use in the folder.
     pub fn parse(text: &str) -> Result<Name, NameError> {
         if text.len() > MOST_BYTES || text.split('/').count() > MOST_PARTS {
             return Err(NameError::Long);
         }
-        // A name of Windows must not mean something else here than there.
+        // A Windows path must not have another meaning here than on Windows.
         let is_drive = text.as_bytes().get(1) == Some(&b':') && text.as_bytes()[0].is_ascii_alphabetic();
         if is_drive || text.contains('\\') {
             return Err(NameError::Leaves);
@@ -68,7 +68,7 @@ impl Name {
             if part.len() > MOST_PART {
                 return Err(NameError::Long);
             }
-            // `.profile`, `.ssh/authorized_keys`: programs obey them.
+            // Programs read such files as their configuration: `.profile`, `.ssh/authorized_keys`.
             if part.starts_with('.') {
                 return Err(NameError::Hidden);
             }
@@ -82,23 +82,23 @@ impl Name {
         Ok(Name(text.to_owned()))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of the file while it is not complete.
+    /// Name of the file while it is incomplete.
     pub fn part(&self) -> String {
         format!("{}{PART}", self.stem())
     }
 
-    /// The name of what is known about it while it is not complete.
+    /// Name of the file's journal, which exists while the file is incomplete.
     pub fn journal(&self) -> String {
         format!("{}{JOURNAL}", self.stem())
     }
 
-    /// What the names of the incomplete file and its journal begin with: the name, or the beginning and a hash of a name
-    /// that is too long to get an end.
+    /// Common prefix of the names of the incomplete file and its journal: the name itself, or, if a suffix would make it
+    /// too long, its start and its hash.
     fn stem(&self) -> String {
         let (folders, last) = match self.0.rfind('/') {
             Some(at) => self.0.split_at(at + 1),
@@ -114,7 +114,7 @@ impl Name {
     }
 }
 
-/// Whether a part of a name is that of an incomplete file or of its journal.
+/// Whether a component has the suffix of an incomplete file or its journal.
 pub fn is_of_incomplete(part: &str) -> bool {
     let lower = part.to_ascii_lowercase();
     lower.ends_with(PART) || lower.ends_with(JOURNAL)
@@ -197,7 +197,7 @@ mod tests {
     }
 
     proptest! {
-        /// Texts of the pieces that dangerous names are made of.
+        /// Names composed of the pieces from which dangerous names are made.
         #[test]
         fn whatever_is_accepted_stays_inside(pieces in prop::collection::vec(
             prop::sample::select(vec!["..", ".", "/", "a", "\\", "C:", "\0", "~", "\n", " ", ".airpace-part", "é", "\u{2066}"]),

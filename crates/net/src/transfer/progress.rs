@@ -1,4 +1,4 @@
-//! How far a transfer is.
+//! Progress of a transfer.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,69 +7,69 @@ use airpace_cc::controller::Inspect;
 
 use crate::transport::{Connection, Figures};
 
-/// What one connection has done for a transfer.
+/// Counters of a transfer over one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Files in all.
+    /// Total number of files.
     pub files: u64,
-    /// Files that are stored.
+    /// Number of files that are stored.
     pub stored: u64,
-    /// Bytes in all, if known.
+    /// Total number of bytes, if known.
     pub bytes: Option<u64>,
-    /// Bytes that were moved or were there already.
+    /// Bytes that were transferred or already present.
     pub done: u64,
-    /// Of these, bytes that were there already.
+    /// Part of `done` that was already present.
     pub resumed: u64,
-    /// Bytes that were read to compare what is there.
+    /// Bytes that were read to compare the files of both endpoints.
     pub checked: u64,
-    /// The file that moves.
+    /// Name of the current file.
     pub name: String,
 }
 
 impl Tally {
-    /// So many bytes more are where they belong.
+    /// Adds to the number of transferred or present bytes.
     pub fn moved(&mut self, bytes: u64) {
         self.done += bytes;
     }
 }
 
-/// What a side is doing.
+/// Stage of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// No connection yet.
     #[default]
     Connecting,
-    /// Both sides prove that they know the key, and agree on what moves.
+    /// Both endpoints prove that they have the key and agree on the transfer.
     Agreeing,
-    /// Bytes move, or what is there is compared.
+    /// Files are transferred or compared.
     Moving,
-    /// The connection was lost, for this reason; the next try is about to begin.
+    /// The connection was lost for this reason; the next attempt follows.
     Waiting(String),
-    /// All is stored.
+    /// All files are stored.
     Done,
 }
 
-/// How far a transfer is, for people to watch.
+/// Progress of a transfer, for display.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// What is being done.
+    /// Current stage.
     pub stage: Stage,
-    /// The other side, while there is a connection.
+    /// Address of the peer; `None` before the first connection.
     pub peer: Option<SocketAddr>,
-    /// What was done over this connection.
+    /// Counters of this connection.
     pub tally: Tally,
-    /// What is known of the connection.
+    /// Figures reported by the transport.
     pub figures: Figures,
-    /// Time since this transfer's first connection.
+    /// Client: time since the first connection attempt of the transfer. Server: age of the connection.
     pub elapsed: Duration,
-    /// How often the connection was lost.
+    /// Number of lost connections.
     pub losses: u64,
-    /// The scheme's state and values, on the side that it steers or feeds back from.
+    /// State and values of the scheme's sender or receiver at this endpoint.
     pub inspect: Inspect,
 }
 
 impl Progress {
-    /// Takes over what the connection knows.
+    /// Updates the progress from the connection and the counters.
     pub(super) fn look(&mut self, connection: &dyn Connection, tally: Option<&Tally>) {
         self.peer = Some(connection.peer());
         self.figures = connection.figures();
@@ -78,7 +78,7 @@ impl Progress {
         if let Some(tally) = tally {
             self.tally.clone_from(tally);
             if tally.stored < tally.files {
-                // What was handed to the transport is not there yet.
+                // Bytes that are unsent or inflight do not count as transferred yet.
                 let under_way = (self.figures.unsent + self.figures.inflight).0;
                 self.tally.done = tally.done.saturating_sub(under_way).max(tally.resumed.min(tally.done));
             }

@@ -1,4 +1,4 @@
-//! The receiving half of a transfer, on whichever side.
+//! Receiver of a transfer. It runs on the server (push) or on the client (pull).
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -13,36 +13,36 @@ use super::name::Name;
 use super::progress::Tally;
 use super::store::{Finisher, Incoming, Prefix, Store, There};
 
-/// Files that wait for the disk at the same time, at most.
+/// Maximum number of complete files that wait for the disk.
 const FINISHING: usize = 8;
 
-/// Bytes of a stream between two words on how far it came.
+/// Number of bytes of a stream between two `Reached` messages.
 const REACHED: u64 = 1 << 20;
 
-/// Files that come over one connection.
+/// State of the files received over one connection.
 pub struct Receiving {
     transfer: String,
     files: u64,
     store: Rc<dyn Store>,
     finisher: Rc<Finisher>,
-    /// How many were offered.
+    /// Number of offered files.
     offered: u64,
-    /// Offers that nobody has looked at yet.
+    /// Offers that have not been checked against the store yet.
     queue: VecDeque<(Offer, Name)>,
     looking: Option<Looking>,
-    /// Whether the next offer is of a file that is getting its name.
+    /// Whether the next offered file is just being renamed to its final name, so that the check must be repeated.
     is_ending: bool,
-    /// Files that may begin, in order.
+    /// Files whose data may start, in order.
     ready: VecDeque<Ready>,
     current: Option<Current>,
     finishing: VecDeque<Finishing>,
-    /// Whether bytes came for which there was no room.
+    /// Whether received data could not be written for lack of room.
     is_full: bool,
-    /// What was done.
+    /// Counters of the transfer.
     pub tally: Tally,
 }
 
-/// A file of whose beginning the hash is being computed.
+/// A partial or complete file whose hash is being computed.
 struct Looking {
     ready: Ready,
     file: std::fs::File,
@@ -71,12 +71,12 @@ struct Finishing {
     index: u64,
     name: Name,
     bytes: u64,
-    /// None if nothing was to be done.
+    /// Result of finishing the file; `None` if the file was already present.
     told: Option<mpsc::Receiver<Result<(), Fault>>>,
 }
 
 impl Receiving {
-    /// So many files come.
+    /// Creates the receiver of this many files.
     pub fn new(
         transfer: String,
         files: u64,
@@ -106,7 +106,8 @@ impl Receiving {
         self.tally.stored == self.files
     }
 
-    /// Whether it has work, or waits for a disk or the reader of a stream; neither comes with an event.
+    /// When to call [`Receiving::work`] again: there is work, or the receiver waits for a disk or the reader of a stream,
+    /// which cause no event.
     pub fn wants(&self) -> Wants {
         if self.looking.is_some() || !self.queue.is_empty() && !self.is_ending {
             return Wants::Now;
@@ -118,10 +119,10 @@ impl Receiving {
         }
     }
 
-    /// A message came.
+    /// Processes a message.
     ///
     /// # Errors
-    /// It is not in order, or the file cannot come.
+    /// The message is out of order, or the file is refused.
     pub fn on_message(&mut self, message: Message) -> Result<(), Fault> {
         match message {
             Message::Offer(offer) => {
@@ -192,10 +193,10 @@ impl Receiving {
         Ok(())
     }
 
-    /// Bytes came. Returns whether they were taken; if not, they must be given again.
+    /// Processes data of the current file. Returns whether it was accepted; if not, the caller must pass it again.
     ///
     /// # Errors
-    /// They are not in order, or cannot be written.
+    /// The data is out of order, or cannot be written.
     pub fn on_data(&mut self, bytes: &[u8]) -> Result<bool, Fault> {
         let Some(current) = &mut self.current else {
             return Err(Fault::protocol("bytes came that belong to no file"));
@@ -239,7 +240,8 @@ impl Receiving {
         Ok(())
     }
 
-    /// Does what takes time, for so many bytes. Returns what was stored.
+    /// Computes hashes of present files, at most `budget` bytes, and reports finished files to the sender. Returns name and
+    /// size of the files stored.
     ///
     /// # Errors
     /// A file cannot be read or stored.
@@ -335,14 +337,14 @@ impl Receiving {
     }
 }
 
-/// When something must be called again although no event says so.
+/// Time at which a poll is needed, as no event triggers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wants {
-    /// Not before the next event.
+    /// No poll; wait for the next event.
     Nothing,
-    /// In some milliseconds.
+    /// After a few milliseconds.
     Soon,
-    /// At once: there is work, and others have their turn in between.
+    /// Immediately, after the other connections had their turn: there is work.
     Now,
 }
 

@@ -1,4 +1,4 @@
-//! The sending half of a transfer, on whichever side.
+//! Sender of a transfer. It runs on the client (push) or on the server (pull).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,20 +13,20 @@ use super::progress::Tally;
 use super::receiving::Wants;
 use super::source::{Got, Outgoing, Sources};
 
-/// Files that go over one connection.
+/// State of the files sent over one connection.
 pub struct Sending {
     sources: Rc<RefCell<dyn Sources>>,
     files: u64,
     offered: u64,
-    /// What the other side has of the files that were offered and did not begin.
+    /// The receiver's reports on offered files that have not started yet.
     haves: VecDeque<Have>,
-    /// The next file to begin.
+    /// Index of the next file to start.
     next: u64,
     current: Option<Current>,
-    /// What was offered of the files that did not begin: length, if known.
+    /// Lengths of the offered files that have not started yet; `None` for streams.
     offers: VecDeque<Option<u64>>,
     wants: Wants,
-    /// What was done.
+    /// Counters of the transfer.
     pub tally: Tally,
 }
 
@@ -41,13 +41,13 @@ struct Current {
 }
 
 enum Stage {
-    /// The other side's beginning of the file is compared with ours.
+    /// The receiver's part of the file is compared with the local file.
     Checking(Have),
     Moving,
 }
 
 impl Sending {
-    /// All files of the sources go.
+    /// Creates the sender of all files of the sources.
     pub fn new(sources: Rc<RefCell<dyn Sources>>) -> Sending {
         let (files, bytes) = (sources.borrow().files(), sources.borrow().bytes());
         Sending {
@@ -63,20 +63,20 @@ impl Sending {
         }
     }
 
-    /// Whether the other side has stored all files.
+    /// Whether the receiver has stored all files.
     pub fn is_done(&self) -> bool {
         self.tally.stored == self.files
     }
 
-    /// Whether it has work, or waits for a source.
+    /// When to call [`Sending::work`] again: there is work, or the sender waits for a source.
     pub fn wants(&self) -> Wants {
         self.wants
     }
 
-    /// A message came.
+    /// Processes a message.
     ///
     /// # Errors
-    /// It is not in order.
+    /// The message is out of order.
     pub fn on_message(&mut self, message: Message) -> Result<(), Fault> {
         match message {
             Message::Have(have) => {
@@ -112,10 +112,11 @@ impl Sending {
         Ok(())
     }
 
-    /// Puts what can be put into the channel. Reads at most `budget` bytes only to compare them.
+    /// Writes offers and file data into the channel while it has room. Reads at most `budget` bytes that serve only for
+    /// comparison.
     ///
     /// # Errors
-    /// A file cannot be read, or may not be sent.
+    /// A file cannot be read, or must not be sent.
     pub fn work(&mut self, budget: &mut usize, channel: &mut Channel) -> Result<(), Fault> {
         self.wants = Wants::Nothing;
         while channel.has_room() {
@@ -172,20 +173,20 @@ impl Sending {
     }
 }
 
-/// How a step of a file ended.
+/// Result of one step on the current file.
 enum Turn {
-    /// The file is sent.
+    /// The file is finished: sent or skipped.
     Over,
-    /// There is more to do.
+    /// Continue with the next step.
     More,
-    /// Others have their turn.
+    /// Stop for now and let other connections run.
     Rest(Wants),
 }
 
 impl Current {
     fn unreadable(&self, error: &std::io::Error) -> Fault {
         match error.kind() {
-            // A private key lies in it.
+            // The file contains a private key.
             ErrorKind::PermissionDenied => {
                 Fault::new(Code::Refused, format!("`{}` is not handed out: {error}", self.name))
             }
@@ -193,7 +194,7 @@ impl Current {
         }
     }
 
-    /// Compares the beginning of the file with what the other side has.
+    /// Compares the start of the local file with the receiver's part.
     fn check(&mut self, budget: &mut usize, channel: &mut Channel, tally: &mut Tally) -> Result<Turn, Fault> {
         let Stage::Checking(have) = &self.stage else { return Ok(Turn::More) };
         let have = have.clone();
@@ -244,7 +245,7 @@ impl Current {
         Ok(Turn::More)
     }
 
-    /// Sends the next bytes.
+    /// Sends the next frame of data.
     fn send(&mut self, channel: &mut Channel, tally: &mut Tally) -> Result<Turn, Fault> {
         let left = self.bytes.map_or(u64::MAX, |whole| whole - self.at);
         let most = MOST_DATA.min(usize::try_from(left).unwrap_or(usize::MAX));

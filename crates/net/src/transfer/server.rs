@@ -1,4 +1,4 @@
-//! The side that is called: `airpace recv`.
+//! Server of a transfer, which accepts connections: `airpace recv`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,103 +26,104 @@ use crate::app::App;
 use crate::key::Key;
 use crate::transport::{Closed, ConnectionId, Endpoint, Event};
 
-/// Connections at the same time.
+/// Maximum number of concurrent connections.
 ///
-/// Chosen: five times what is promised. Each takes less than 200 KiB.
+/// Chosen: five times the number of concurrent transfers that the documentation promises. Each connection takes less than
+/// 200 KiB.
 const MOST_SESSIONS: usize = 1024;
 
-/// How long the other side may take for its proof and its request, and to close when all is done.
+/// Timeout for the client's proof and request, and for its close after the end of the transfer.
 const HASTE: Duration = Duration::from_secs(15);
 
-/// A transfer from which nothing came for this time gives its file to a newer one of the same address.
+/// Silence after which a transfer yields its file to a newer transfer from the same address.
 ///
-/// Chosen: longer than a lost packet takes to be sent again on a path of 300 ms
+/// Chosen: longer than the retransmission of a lost packet takes on a path with an RTT of 300 ms.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Bytes that are read in one turn to compare what is there, over all connections.
+/// Maximum number of file bytes read per timeout event for comparison, over all connections.
 const BUDGET: usize = 1 << 20;
 
-/// How often its owner is told how far transfers are.
+/// Interval between progress notices.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// What a receiver allows.
+/// Settings of a server.
 pub struct Settings {
-    /// The key that clients must know.
+    /// Key that clients must have.
     pub key: Key,
-    /// Where files go.
+    /// Storage for received files.
     pub store: Rc<dyn Store>,
-    /// The folder whose files are handed out, if any are.
+    /// Folder whose files clients may pull; `None`: pulling is refused.
     pub serves: Option<Arc<Inside>>,
-    /// Whether it is over with the first transfer that succeeds.
+    /// Whether to stop after the first transfer that succeeds.
     pub once: bool,
-    /// Whether this machine has a radio whose reports come.
+    /// Whether radio reports of this machine are available.
     pub has_radio: bool,
-    /// Set when it must end, in good order; looked at some times in a second.
+    /// Request to stop in good order; checked about ten times per second.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What its owner wants to know.
+/// Event of a server, reported to its owner.
 #[derive(Clone, Debug)]
 pub enum Notice {
-    /// Somebody who knows the key begins a transfer.
+    /// A client with the key starts a transfer.
     Begins {
-        /// Who.
+        /// Address of the client.
         peer: SocketAddr,
-        /// Which way.
+        /// Direction of the transfer.
         way: Way,
-        /// How many files.
+        /// Number of files.
         files: u64,
-        /// Their bytes, if known.
+        /// Total number of bytes, if known.
         bytes: Option<u64>,
-        /// The scheme that steers it.
+        /// Congestion control scheme of the transfer.
         scheme: String,
     },
-    /// How far a transfer is; comes some times in a second.
+    /// Progress of a running transfer, about ten times per second.
     Moving(Box<Progress>),
-    /// A file is whole and has its name.
+    /// A file is complete and has its final name.
     Stored {
-        /// Who sent it.
+        /// Address of the client that sent the file.
         peer: SocketAddr,
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// Its bytes.
+        /// Length of the file in bytes.
         bytes: u64,
     },
     /// A transfer is complete.
     Done {
-        /// With whom.
+        /// Address of the client.
         peer: SocketAddr,
-        /// What was done.
+        /// Counters of the transfer.
         tally: Tally,
-        /// How long it took.
+        /// Duration of the connection.
         took: Duration,
     },
     /// A transfer ended before it was complete; it can be resumed.
     Lost {
-        /// With whom.
+        /// Address of the client.
         peer: SocketAddr,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// Somebody was refused.
+    /// A client was refused.
     Refused {
-        /// Who.
+        /// Address of the client.
         peer: SocketAddr,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// The receiver of any number of transfers.
+/// Server of any number of concurrent transfers.
 pub struct Server {
     settings: Settings,
     tell: Box<dyn FnMut(&Notice)>,
     finisher: Rc<Finisher>,
     sessions: BTreeMap<ConnectionId, Session>,
     guesses: Guesses,
-    /// The connection that had its turn last.
+    /// Connection that was processed last with a remaining read budget; the next timeout event starts after it.
     last: ConnectionId,
-    /// When its owner was told last.
+    /// Time of the last progress notices.
     watched: Time,
     is_done: bool,
 }
@@ -131,12 +132,12 @@ struct Session {
     peer: SocketAddr,
     link: Link,
     stage: Stage,
-    /// When to turn it again.
+    /// Time of the next poll.
     due: Option<Time>,
-    /// When it must have come to its next stage.
+    /// Deadline of the current stage.
     until: Option<Time>,
     began: Time,
-    /// Packets that had come when its owner was told last, and when there was a new one last.
+    /// Number of received packets at the last progress notice, and the time of the last notice with a new packet.
     received: u64,
     heard: Option<Time>,
     transfer: String,
@@ -147,12 +148,12 @@ enum Stage {
     Hello,
     Request,
     Moving,
-    /// All is done; the client closes.
+    /// All files are stored; the client closes.
     Done,
 }
 
 impl Server {
-    /// A receiver. `tell` is told what happens.
+    /// Creates a server. `tell` receives its events.
     pub fn new(settings: Settings, tell: impl FnMut(&Notice) + 'static) -> Server {
         Server {
             settings,
@@ -166,12 +167,12 @@ impl Server {
         }
     }
 
-    /// How many connections there are.
+    /// Number of connections.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Ends all transfers in good order: they can be resumed.
+    /// Closes all transfers in good order, so that they can be resumed.
     fn stop(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         for id in std::mem::take(&mut self.sessions).into_keys() {
             if let Some(connection) = endpoint.connection(id) {
@@ -185,8 +186,8 @@ impl Server {
         self.is_done = true;
     }
 
-    /// Makes room where all places are taken: closes the oldest connection that has not proved that it knows the key, of the
-    /// address that has most of those.
+    /// Frees a slot when all are taken. Among the connections without a proof of the key, picks the address with the most
+    /// of them and closes its oldest one.
     fn give_up_unproved(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let unproved = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Hello);
         let unproved = unproved.map(|(&id, session)| (id, session.peer.ip(), session.began));
@@ -194,8 +195,8 @@ impl Server {
         self.refuse(now, endpoint, oldest, &Fault::new(Code::Busy, "others came, and it proved nothing"));
     }
 
-    /// Closes the transfers from which nothing comes any more, of the address of `id`, whose file one of them holds: their
-    /// sender was probably killed and started again. The newer transfer finds the file free when it tries again.
+    /// Closes silent transfers from the address of `id`: their sender was probably killed and restarted, and one of them
+    /// still holds the file. The newer transfer finds the file free at its next attempt.
     fn give_up_silent(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let Some(address) = self.sessions.get(&id).map(|session| session.peer.ip()) else { return };
         let silent = self.sessions.iter().filter(|(other, session)| {
@@ -242,7 +243,7 @@ impl Server {
         self.sessions.insert(id, session);
     }
 
-    /// Gives a connection its turn.
+    /// Processes one connection.
     fn turn(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, budget: &mut usize) {
         while let (Some(session), Some(connection)) = (self.sessions.get_mut(&id), endpoint.connection(id)) {
             let turned = session.link.turn(now, connection, budget);
@@ -269,7 +270,7 @@ impl Server {
                     Ok(()) => continue,
                     Err(fault) => fault,
                 },
-                // The event says why.
+                // An event contains the reason.
                 Err(Stop::Lost) => {
                     session.due = None;
                     return;
@@ -369,14 +370,14 @@ impl Server {
                 self.supersede(now, endpoint, id);
                 Ok(())
             }
-            // Who pulled has all, and says no more.
+            // The client of a pull has received all and ends its stream.
             (Stage::Moving | Stage::Done, Word::End) => Ok(()),
             (_, Word::End) => Err(Fault::protocol("it ended its stream too early")),
             (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),
         }
     }
 
-    /// A client that comes again has given up its earlier connection, which may not be known here yet.
+    /// Closes the earlier connections of a transfer whose client has reconnected. Their loss may not be detected here yet.
     fn supersede(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let transfer = self.sessions.get(&id).map(|session| session.transfer.clone()).unwrap_or_default();
         let earlier =
@@ -418,7 +419,7 @@ impl Server {
     }
 }
 
-/// Of connections with their addresses and beginnings: the oldest of the address that has most.
+/// Among connections with their addresses and start times: the oldest of the address with the most connections.
 fn oldest_of_most(connections: &[(ConnectionId, IpAddr, Time)]) -> Option<ConnectionId> {
     let mut by_address = BTreeMap::<IpAddr, usize>::new();
     for (_, address, _) in connections {
@@ -445,7 +446,7 @@ impl App for Server {
             }
             Event::Readable | Event::Writable => {}
         }
-        // What takes time is done on the next timeout, where all connections have their share.
+        // Comparing file contents is left to the next timeout event, which shares the budget among all connections.
         self.turn(now, endpoint, id, &mut 0);
     }
 

@@ -1,4 +1,4 @@
-//! What a sending side sends: files, and streams whose end is not known.
+//! Sources of a sender: files, and streams of unknown length.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,67 +13,67 @@ use ring::digest::{Context, SHA256};
 use super::message::{Code, Fault, MOST_DATA, Offer};
 use super::name::Name;
 
-/// Pieces of a stream that its reader may be ahead.
+/// Maximum number of blocks that the thread reading a stream buffers ahead.
 const AHEAD: usize = 16;
 
-/// Bytes of a stream that are held until the other side has them, so that a new connection can go on. More than two
-/// windows of a fast connection.
+/// Maximum number of bytes of a stream that are kept until the receiver has confirmed them, so that a new connection can
+/// resume. More than two windows of a fast connection.
 const MOST_HELD: usize = 64 << 20;
 
 /// The files of one transfer.
 pub trait Sources {
-    /// How many there are.
+    /// Number of files.
     fn files(&self) -> u64;
 
-    /// Their bytes, if known.
+    /// Total number of bytes, if known.
     fn bytes(&self) -> Option<u64>;
 
-    /// What is said of a file. It may differ from connection to connection, if the file does.
+    /// Describes a file. The description differs between connections if the file has changed.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     fn offer(&mut self, index: u64) -> Result<Offer, Fault>;
 
     /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault>;
 }
 
-/// What reading a source gave.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Got {
-    /// So many bytes, at least one.
+    /// This many bytes, at least one.
     Bytes(usize),
-    /// Nothing yet; ask again in some milliseconds.
+    /// No bytes are available yet; retry after a few milliseconds.
     Nothing,
-    /// The end.
+    /// The end of the file or stream.
     End,
 }
 
-/// A file that is being sent.
+/// A file or stream that is being sent.
 pub trait Outgoing {
-    /// The first byte that can be read, and the hash of those before it.
+    /// Offset of the first byte that can still be read, and the hash of the bytes before it.
     fn start(&self) -> (u64, Context);
 
-    /// Reads from this offset on.
+    /// Reads bytes from offset `at`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The bytes cannot be read.
     fn read(&mut self, at: u64, into: &mut [u8]) -> io::Result<Got>;
 
-    /// The other side has these bytes for good.
+    /// Releases the bytes before this offset: the receiver has accepted them.
     fn forget(&mut self, _before: u64) {}
 
-    /// Makes sure that the file is what was offered, now that it has been read.
+    /// Checks, after reading, that the file still is the offered one.
     ///
     /// # Errors
-    /// It has changed.
+    /// The file has changed.
     fn check(&self) -> Result<(), Fault>;
 }
 
-/// Files of the user, and perhaps standard input.
+/// Files named by the user, and possibly standard input.
 pub struct Files {
     items: Vec<Item>,
 }
@@ -84,15 +84,15 @@ enum Item {
 }
 
 impl Files {
-    /// No files.
+    /// Creates an empty list.
     pub fn new() -> Files {
         Files { items: Vec::new() }
     }
 
-    /// Adds a file, under its own name.
+    /// Adds a file under its own name.
     ///
     /// # Errors
-    /// There is no such file, or its name is one that no receiver takes.
+    /// The file does not exist or cannot be read, or receivers refuse its name.
     pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
         let text = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let text = text.ok_or_else(|| {
@@ -102,10 +102,10 @@ impl Files {
         self.add_as(path, &text)
     }
 
-    /// Adds a file, under this name.
+    /// Adds a file under the given name.
     ///
     /// # Errors
-    /// There is no such file, or the name is one that no receiver takes.
+    /// The file does not exist or cannot be read, or receivers refuse the name.
     pub fn add_as(&mut self, path: PathBuf, text: &str) -> Result<(), Fault> {
         let source =
             |why: String| Fault::new(Code::Source, format!("`{}` cannot be sent: {why}", path.display()));
@@ -116,17 +116,17 @@ impl Files {
             ));
         }
         stat(&path).map_err(|error| source(error.to_string()))?;
-        // Whoever has no right to read it should know before anybody is called.
+        // A missing read permission must be reported before the connection is opened.
         File::open(&path)
             .map_err(|error| source(format!("it cannot be read: {error}; give yourself the right to")))?;
         self.items.push(Item::Path { path, name });
         Ok(())
     }
 
-    /// Adds a stream, under a name. A thread reads it, so that nobody waits for it.
+    /// Adds a stream under a name. A separate thread reads the stream, so that reads do not block the transfer.
     ///
     /// # Errors
-    /// The name is one that no receiver takes, or the machine has no thread.
+    /// Receivers refuse the name, or the thread cannot be created.
     pub fn add_stream(&mut self, name: &str, stream: impl Read + Send + 'static) -> Result<(), Fault> {
         let name =
             Name::parse(name).map_err(|error| Fault::new(Code::Source, format!("`{name}`: {error}")))?;
@@ -156,7 +156,7 @@ impl Item {
     }
 }
 
-/// What is known of a plain file. Links are followed: the user named it.
+/// Metadata of a regular file. Symbolic links are followed, because the user named the path.
 fn stat(path: &std::path::Path) -> io::Result<std::fs::Metadata> {
     let about = path.metadata()?;
     match about.is_file() {
@@ -197,7 +197,7 @@ impl Sources for Files {
     fn open(&mut self, index: u64) -> Result<Box<dyn Outgoing>, Fault> {
         match self.item(index)? {
             Item::Path { path, name } => {
-                // A pipe of that name must not make the program wait: only what is a plain file is opened.
+                // Only a regular file is opened: opening a pipe under this name would block the program.
                 let real = path.canonicalize().map_err(|error| unreadable(name, &error))?;
                 Ok(Box::new(Open::new(airpace_files::open(&real).map(Opened::Own), name)?))
             }
@@ -206,7 +206,7 @@ impl Sources for Files {
     }
 }
 
-/// Files that the other side asked for, in the folder that is served.
+/// Files of the served folder that the client requested.
 pub struct Served {
     folder: Arc<Inside>,
     names: Vec<Name>,
@@ -214,10 +214,10 @@ pub struct Served {
 }
 
 impl Served {
-    /// Looks for the files.
+    /// Finds the requested files.
     ///
     /// # Errors
-    /// One of them is not there, or is not one that is handed out.
+    /// A file does not exist or must not be handed out.
     pub fn find(folder: Arc<Inside>, names: &[String]) -> Result<Served, Fault> {
         let mut found = Served { folder, names: Vec::new(), bytes: 0 };
         for text in names {
@@ -285,7 +285,7 @@ fn unreadable(name: &Name, error: &io::Error) -> Fault {
     Fault::new(Code::Source, format!("`{name}` cannot be read: {error}"))
 }
 
-/// A plain file.
+/// An open regular file.
 struct Open {
     name: Name,
     file: Opened,
@@ -296,7 +296,7 @@ struct Open {
 enum Opened {
     /// A file that the user named.
     Own(File),
-    /// A file that the other side asked for.
+    /// A file that the client requested.
     Asked(HandedOut),
 }
 
@@ -348,22 +348,22 @@ impl Outgoing for Open {
     }
 }
 
-/// A stream that a thread reads, and the bytes of it that the other side may not have.
+/// A stream that a thread reads, and its bytes that the receiver has not confirmed yet.
 struct Stream {
     pieces: Receiver<io::Result<Vec<u8>>>,
-    /// Offset of the first byte held.
+    /// Offset of the first stored byte.
     start: u64,
-    /// The hash of all before it.
+    /// Hash of all bytes before `start`.
     before: Context,
     held: std::collections::VecDeque<u8>,
-    /// An error of the reader; none if the end was reached.
+    /// `Some(None)`: end of the stream; `Some(Some(kind))`: the reader failed; `None`: still open.
     over: Option<Option<io::ErrorKind>>,
 }
 
 impl Stream {
     fn new(mut stream: impl Read + Send + 'static) -> io::Result<Stream> {
         let (give, pieces) = sync_channel(AHEAD);
-        // The thread ends with the stream, or with the process while it waits for the stream.
+        // The thread ends with the stream; if it is blocked in a read, it ends with the process.
         let read = move || {
             loop {
                 let mut piece = vec![0; MOST_DATA];

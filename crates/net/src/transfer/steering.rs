@@ -1,4 +1,4 @@
-//! The scheme of a transfer: both sides make its two halves from the same words.
+//! Congestion control scheme of a transfer: each endpoint builds its sender or receiver from the same text.
 
 use airpace_cc::controller::{Receiver, Sees};
 use airpace_cc::scheme::{Ends, SchemeSpec, Setup};
@@ -8,10 +8,10 @@ use super::message::{Code, Fault};
 use crate::key;
 use crate::transport::MSS;
 
-/// The two halves of a scheme, for a real transport.
+/// Builds the sender and receiver of a scheme for a real transport.
 ///
 /// # Errors
-/// No real transport can provide what the scheme needs.
+/// The scheme needs information that only the simulator has.
 pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
     let refuse = |why: String| Fault::new(Code::Refused, why);
     let seed = key::random::<8>().map_err(refuse)?;
@@ -25,10 +25,10 @@ pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
     Ok(ends)
 }
 
-/// Makes sure that a receiver half is of use on a machine.
+/// Checks that a scheme's receiver works on this machine.
 ///
 /// # Errors
-/// It needs a radio, and the machine has none.
+/// The receiver needs radio reports, and the machine has none.
 pub fn can_receive(spec: &SchemeSpec, receiver: &dyn Receiver, has_radio: bool) -> Result<(), Fault> {
     if receiver.sees() != Sees::DeviceOnly || has_radio {
         return Ok(());

@@ -1,7 +1,8 @@
-//! Where a receiving side puts files: a folder, or one stream.
+//! Storage of received files: a folder, or one stream.
 //!
-//! A file that is not complete is `NAME.airpace-part`, and `NAME.airpace-part.json` beside it says of which file it is
-//! a part: only the same file is resumed. A complete one gets its name when its hash is right and the disk has it.
+//! An incomplete file is named `NAME.airpace-part`. Its journal `NAME.airpace-part.json` identifies the source file, so
+//! that only a transfer of the same file resumes it. A complete file gets its final name once its hash is verified and it
+//! is on disk.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,24 +17,25 @@ use serde::{Deserialize, Serialize};
 use super::message::{Code, Fault, Offer};
 use super::name::Name;
 
-/// Bytes of a journal, at most.
+/// Maximum size of a journal (bytes).
 const MOST_JOURNAL: u64 = 4096;
 
-/// Pieces that wait for the reader of a stream.
+/// Maximum number of blocks that wait for the reader of a stream.
 const WAITING: usize = 16;
 
-/// Where received files go.
+/// Storage for received files.
 pub trait Store {
-    /// What is there of a file on offer; `None` if it is getting its name at this moment, so that one must look again.
+    /// Checks the stored part of an offered file. Returns `None` while the file is being renamed to its final name; the
+    /// caller must then check again.
     ///
     /// # Errors
-    /// The file cannot come.
+    /// The file is refused.
     fn look(&self, transfer: &str, offer: &Offer, name: &Name) -> Result<Option<There>, Fault>;
 
-    /// Begins or goes on with a file, at this offset.
+    /// Starts or resumes a file at this offset.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     fn open(
         &self,
         transfer: &str,
@@ -43,23 +45,23 @@ pub trait Store {
     ) -> Result<Box<dyn Incoming>, Fault>;
 }
 
-/// What is there of a file.
+/// Stored part of a file.
 pub struct There {
-    /// So many bytes.
+    /// Number of stored bytes.
     pub bytes: u64,
-    /// How to know their hash.
+    /// Source of their hash.
     pub prefix: Prefix,
-    /// Whether it is a complete file of that length.
+    /// Whether it is a complete file with the offered length.
     pub whole: bool,
-    /// Whether such a file may be replaced.
+    /// Whether a complete file may be replaced.
     pub replaceable: bool,
 }
 
-/// Bytes whose hash is wanted.
+/// Source of the hash of the stored bytes.
 pub enum Prefix {
-    /// They are the beginning of this file.
+    /// Hash must be computed from the start of this file.
     File(File),
-    /// It is known already.
+    /// Hash is known already.
     Known(Box<Context>),
 }
 
@@ -76,36 +78,37 @@ impl There {
 
 /// A file that is being received.
 pub trait Incoming: Send {
-    /// Takes more bytes: all of them, or none because there is no room at the moment (`false`).
+    /// Appends bytes: all of them, or none if there is no room now (`false`).
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The bytes cannot be written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<bool>;
 
-    /// The file is whole, and [`Incoming::finish`] is about to be called, perhaps by another thread.
+    /// Announces that the file is complete and that [`Incoming::finish`] follows, possibly on another thread.
     fn ends(&mut self) {}
 
-    /// The file is whole. It gets its name. This waits for the disk.
+    /// Gives the complete file its final name. Blocks until it is on disk.
     ///
     /// # Errors
-    /// It cannot be done.
+    /// The file cannot be written or renamed.
     fn finish(self: Box<Self>) -> Result<(), Fault>;
 
-    /// The bytes are not those that were sent: they are of no use.
+    /// Deletes the received bytes, because they differ from the sent ones.
     fn discard(self: Box<Self>);
 }
 
-/// A folder.
+/// Storage in a folder.
 pub struct Folder {
     inside: Arc<Inside>,
     overwrites: bool,
     ending: Ending,
 }
 
-/// Whole files that wait for their names. Their connection may be gone, and its successor ask what is there.
+/// Names of complete files that are being renamed. Their connection may be lost, and its successor may check the files
+/// meanwhile.
 type Ending = Arc<Mutex<BTreeSet<Name>>>;
 
-/// An entry there, as long as it lives.
+/// Entry in [`Ending`], removed on drop.
 struct Entry {
     ending: Ending,
     name: Name,
@@ -124,12 +127,12 @@ impl Drop for Entry {
     }
 }
 
-/// Of which file the bytes of an incomplete one are.
+/// Journal of an incomplete file: identifies the source file of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Journal {
     bytes: Option<u64>,
     modified: Option<i64>,
-    /// The transfer, where length and time do not say enough.
+    /// Identifier of the transfer; set if length or modification time is unknown and cannot identify the file.
     transfer: Option<String>,
 }
 
@@ -142,12 +145,12 @@ impl Journal {
 }
 
 impl Folder {
-    /// Files go into this folder. `overwrites`: a complete file is replaced by another of its name.
+    /// Creates a store in this folder. `overwrites`: a complete file is replaced by another one with the same name.
     pub fn new(inside: Arc<Inside>, overwrites: bool) -> Folder {
         Folder { inside, overwrites, ending: Ending::default() }
     }
 
-    /// What the journal of a file says. One that cannot be read is as none: the file begins anew.
+    /// Reads the journal of a file. An unreadable journal counts as missing: the file then starts from byte 0.
     fn journal(&self, name: &Name) -> Option<Journal> {
         let mut text = Vec::new();
         self.inside.read(&name.journal()).ok()?.take(MOST_JOURNAL).read_to_end(&mut text).ok()?;
@@ -235,7 +238,7 @@ impl Store for Folder {
     }
 }
 
-/// Says that a file cannot be written, and what to do.
+/// Error about a file that cannot be written, with the remedy.
 pub fn unwritable(name: &Name, error: &io::Error) -> Fault {
     match error.kind() {
         ErrorKind::WouldBlock => Fault::new(Code::Busy, format!("another transfer is writing `{name}`")),
@@ -247,7 +250,7 @@ pub fn unwritable(name: &Name, error: &io::Error) -> Fault {
     }
 }
 
-/// A file that is not complete.
+/// An incomplete file.
 struct Part {
     inside: Arc<Inside>,
     name: Name,
@@ -281,7 +284,7 @@ impl Incoming for Part {
             Err(error) => return Err(unwritable(&self.name, &error)),
             Ok(()) => {}
         }
-        // The file is there; what is left of its journal means nothing without a part.
+        // The file is complete; a remaining journal has no effect without an incomplete file.
         let _ = self.inside.remove(&self.name.journal());
         Ok(())
     }
@@ -293,8 +296,8 @@ impl Incoming for Part {
     }
 }
 
-/// One stream, such as standard output. It takes one file of one transfer. A thread writes it, so that nobody waits for
-/// its reader.
+/// Output stream, such as standard output. It accepts one file of one transfer. A thread writes to it, so that a slow
+/// reader does not block the transfer.
 pub struct Stream {
     shared: Arc<Mutex<Shared>>,
     give: SyncSender<Piece>,
@@ -302,7 +305,7 @@ pub struct Stream {
 
 enum Piece {
     Bytes(Vec<u8>),
-    /// Says over this channel whether all before was written.
+    /// Flush, and report over this channel whether everything before was written.
     Flush(mpsc::Sender<io::Result<()>>),
 }
 
@@ -315,10 +318,10 @@ struct Shared {
 }
 
 impl Stream {
-    /// Writes to `out`.
+    /// Creates a store that writes to `out`.
     ///
     /// # Errors
-    /// The machine has no thread for it.
+    /// The thread cannot be created.
     pub fn new(mut out: impl Write + Send + 'static) -> io::Result<Stream> {
         let (give, pieces) = sync_channel::<Piece>(WAITING);
         let context = Context::new(&SHA256);
@@ -415,9 +418,9 @@ impl Incoming for Pipe {
     fn discard(self: Box<Self>) {}
 }
 
-/// A thread that gives complete files their names: it waits for the disk, so that nothing else does.
+/// Thread that gives complete files their final names. It waits for the disk, so that no other thread does.
 pub struct Finisher {
-    /// `None` if the machine had no thread for it: whoever calls does the work then, and waits for it.
+    /// `None` if the thread could not be created: the caller's thread then does the work and waits for the disk.
     give: Option<mpsc::Sender<Job>>,
 }
 
@@ -427,12 +430,12 @@ struct Job {
 }
 
 impl Finisher {
-    /// Starts the thread. It ends with this value, after the work that it has.
+    /// Starts the thread. It ends after this value is dropped and the queued work is done.
     pub fn start() -> Finisher {
         let (give, jobs) = mpsc::channel::<Job>();
         let finish = move || {
             for Job { file, done } in jobs {
-                // Nobody may be left to be told.
+                // The receiver of the result may be gone.
                 let _ = done.send(file.finish());
             }
         };
@@ -440,12 +443,12 @@ impl Finisher {
         Finisher { give: thread.is_ok().then_some(give) }
     }
 
-    /// Finishes a file. The channel says when it is done.
+    /// Finishes a file. The returned channel receives the result.
     pub fn finish(&self, mut file: Box<dyn Incoming>) -> mpsc::Receiver<Result<(), Fault>> {
         file.ends();
         let (done, told) = mpsc::channel();
         match &self.give {
-            // If the thread has failed, the other end of `told` is gone, which is an error of its own.
+            // If the thread has panicked, the channel is closed, and receiving the result fails.
             Some(give) => drop(give.send(Job { file, done })),
             None => drop(done.send(file.finish())),
         }

@@ -1,4 +1,4 @@
-//! Transfers in virtual time, over perfect and over failing pipes.
+//! Tests of transfers in virtual time, over loss-free and failing connections.
 
 mod hostile;
 mod pipes;

@@ -1,4 +1,4 @@
-//! quinn in both roles.
+//! quinn as server and as client.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::runtime::Runtime;
 
 use super::stack::{ALPN, ANY, LIMIT, NAME, Serving, Setting, Stack, path_of};
 
-/// quinn.
+/// The quinn implementation.
 pub struct Quinn;
 
-/// Keys are changed after so many bytes of a file.
+/// Number of bytes of a file after which the keys are updated.
 const UPDATE_EVERY: usize = 1 << 20;
 
 struct Server {
@@ -35,7 +35,7 @@ impl Drop for Server {
     }
 }
 
-/// A runtime with a thread of its own.
+/// Creates a runtime with one worker thread.
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }

@@ -1,4 +1,4 @@
-//! s2n-quic in both roles.
+//! s2n-quic as server and as client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::by_quinn::runtime;
 use super::stack::{ALPN, ANY, LIMIT, NAME, Serving, Setting, Stack, Told, path_of};
 
-/// s2n-quic.
+/// The s2n-quic implementation.
 pub struct S2n;
 
 struct Server {
@@ -36,7 +36,7 @@ impl Drop for Server {
     }
 }
 
-/// Counts what happens.
+/// Counts key updates, lost packets and path changes.
 struct Counts(Arc<Told>);
 
 impl Subscriber for Counts {
@@ -45,7 +45,7 @@ impl Subscriber for Counts {
     fn create_connection_context(&mut self, _: &ConnectionMeta, _: &ConnectionInfo) {}
 
     fn on_key_update(&mut self, _: &mut (), _: &ConnectionMeta, event: &events::KeyUpdate) {
-        // The first keys of every connection are told as an update too.
+        // s2n-quic also reports the initial keys of every connection as an update (generation 0).
         if matches!(event.key_type, events::KeyType::OneRtt { generation, .. } if generation > 0) {
             Told::add(&self.0.key_updates);
         }
@@ -60,7 +60,7 @@ impl Subscriber for Counts {
     }
 }
 
-/// Asks every address to try again with a token.
+/// If true, answers every connection attempt with a Retry.
 struct Retries(bool);
 
 impl Limiter for Retries {
@@ -74,7 +74,7 @@ impl Stack for S2n {
         "s2n-quic"
     }
 
-    /// Its client keeps its socket.
+    /// Its client cannot rebind its socket.
     fn can_move(&self) -> bool {
         false
     }
@@ -83,7 +83,7 @@ impl Stack for S2n {
         true
     }
 
-    /// It changes keys only near the limits of its cipher.
+    /// s2n-quic updates keys only near the limits of its cipher.
     fn can_update_keys(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The logs of our connections, read by other people's parsers.
+//! Airpace's qlog files, read by the parsers of other projects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn other_peoples_parsers_read_every_line_of_our_logs() {
     }
 }
 
-/// Reads a log as qlog 0.3 by quiche's types, and looks whether it tells of the transfer.
+/// Parses a log as qlog 0.3 with quiche's types, and checks that it contains the transfer.
 fn read_by_quiche(log: &Path) {
     let bytes = std::fs::read(log).unwrap();
     let mut texts = bytes.split(|byte| *byte == 0x1e).filter(|text| !text.is_empty());
@@ -50,7 +50,7 @@ fn read_by_quiche(log: &Path) {
     assert_eq!((header.qlog_version.as_str(), header.qlog_format.as_str()), (qlog::QLOG_VERSION, "JSON-SEQ"));
     let is_server = header.trace.vantage_point.ty == qlog::VantagePointType::Server;
     let (mut stream_bytes, mut lost, mut windows, mut time) = (0, 0, 0, 0.0);
-    // By the packet's kind, as each has its own numbers.
+    // Last packet number per packet type, because each packet number space counts on its own.
     let mut sent: BTreeMap<String, u64> = BTreeMap::new();
     for text in texts {
         let event: Event = serde_json::from_slice(text)
@@ -96,7 +96,7 @@ fn stream_length(frame: &QuicFrame) -> u64 {
     }
 }
 
-/// The highest number that a frame acknowledges.
+/// Highest packet number that an ACK frame acknowledges.
 fn acked(frame: &QuicFrame) -> Option<u64> {
     match frame {
         QuicFrame::Ack { acked_ranges: Some(AckedRanges::Double(ranges)), .. } => {

@@ -1,7 +1,7 @@
-//! Other people's QUIC stacks fetch files from ours, and ours from theirs, over real sockets of the loopback: alone,
-//! through a relay that loses packets or changes ports, with Retry and with key updates.
+//! Interoperability of Airpace's QUIC with other implementations, as server and as client, over loopback sockets: directly,
+//! through a relay that loses packets or changes ports, with Retry, and with key updates.
 //!
-//! The stacks also meet each other. That shows that a failure with ours is ours.
+//! The other implementations are also tested against each other. This shows whether a failure is caused by Airpace.
 
 mod by_quinn;
 mod by_s2n;
@@ -18,7 +18,7 @@ use ours::Ours;
 use relay::{Does, Relay, Saw};
 use stack::{Extras, Identity, Setting, Stack, Told, files};
 
-/// Fetches every file, and one that is not there, and compares.
+/// Fetches every file and one missing file, and compares the contents.
 fn meet(server: &dyn Stack, client: &dyn Stack, extras: Extras, does: Does) -> (Arc<Told>, Relay) {
     let pair = format!("{} from {}", client.name(), server.name());
     println!("{pair}: {extras:?}, {does:?}");
@@ -47,7 +47,7 @@ fn hash(bytes: &[u8]) -> Vec<u8> {
     ring::digest::digest(&ring::digest::SHA256, bytes).as_ref().to_vec()
 }
 
-/// All pairs, ours with each and the others among themselves.
+/// All pairs of server and client, with and without Airpace.
 fn pairs() -> Vec<(&'static dyn Stack, &'static dyn Stack)> {
     let stacks: [&dyn Stack; 3] = [&Quinn, &S2n, &Ours("cubic")];
     let all = stacks.iter().flat_map(|server| stacks.iter().map(|client| (*server, *client)));

@@ -1,4 +1,4 @@
-//! Our own stack in both roles.
+//! Airpace's QUIC as server and as client.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +22,7 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::stack::{ANY, NAME, Serving, Setting, Stack};
 
-/// Ours, steered by a scheme.
+/// Airpace's implementation with a congestion control scheme.
 pub struct Ours(pub &'static str);
 
 struct Served {
@@ -50,7 +50,7 @@ impl Drop for Served {
     }
 }
 
-/// Bytes that several may look at. When there is a megabyte of them, the client may move.
+/// Shared buffer of received bytes. Once it contains a megabyte, it asks the event loop to rebind the client's socket.
 #[derive(Clone)]
 struct Memory(Arc<Mutex<Vec<u8>>>, Option<Arc<Control>>);
 
@@ -71,7 +71,7 @@ impl Write for Memory {
     }
 }
 
-/// Another app whose connections change their keys after each megabyte.
+/// Wrapper of an application that updates a connection's keys after each megabyte sent and received.
 struct Updating<A> {
     app: A,
     updates: bool,

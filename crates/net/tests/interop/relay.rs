@@ -1,5 +1,5 @@
-//! A relay between a client and a server: it loses packets, and takes another port towards the server on the way, as
-//! a router does that has forgotten a connection.
+//! Relay between a client and a server. It loses packets, and it changes its port towards the server during a connection,
+//! as a NAT does that has lost its state.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stack::ANY;
 
-/// What a relay does.
+/// Behaviour of a relay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Does {
-    /// Each packet is lost with this probability.
+    /// Loss probability of each packet.
     pub loss: f64,
-    /// After so many packets from the server, its packets come from another port.
+    /// Number of packets from the server after which the relay changes its port towards the server.
     pub moves_after: Option<u64>,
-    /// For the losses.
+    /// Seed of the random losses.
     pub seed: u64,
 }
 
-/// What a relay saw.
+/// Counters of a relay.
 #[derive(Debug, Default)]
 pub struct Saw {
-    /// Packets of the server.
+    /// Packets received from the server.
     pub down: AtomicU64,
-    /// Packets of the client.
+    /// Packets received from the client.
     pub up: AtomicU64,
-    /// Packets that it lost.
+    /// Packets that the relay dropped.
     pub lost: AtomicU64,
-    /// Retry packets of the server.
+    /// Retry packets received from the server.
     pub retries: AtomicU64,
-    /// Packets of the server to the port that the relay took on the way.
+    /// Packets received from the server after the port change.
     pub down_to_new_port: AtomicU64,
-    /// Ports that the client used.
+    /// Changes of the client's address, including the first one.
     pub client_ports: AtomicU64,
 }
 
@@ -45,7 +45,7 @@ impl Saw {
     }
 }
 
-/// A relay that runs until it is dropped.
+/// A running relay, which stops on drop.
 pub struct Relay {
     address: SocketAddr,
     saw: Arc<Saw>,
@@ -72,7 +72,7 @@ impl Relay {
         Relay { address, saw, stop, thread: Some(thread) }
     }
 
-    /// Where the client shall connect to.
+    /// Address to which the client connects.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -92,7 +92,7 @@ impl Drop for Relay {
     }
 }
 
-/// A socket towards the server.
+/// Opens a socket towards the server.
 fn back(server: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind(ANY).unwrap();
     socket.connect(server).unwrap();
@@ -116,7 +116,7 @@ impl Relaying {
         let mut luck = Streams::new(self.does.seed).stream("relay");
         let mut buffer = vec![0; 65_536];
         while !stop.load(Ordering::Relaxed) {
-            // The time is only for the end: packets wake the relay.
+            // The timeout only serves to check the stop flag: packets wake the relay.
             let wake = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let mut ready = [PollFd::new(&self.front, PollFlags::IN), PollFd::new(&self.back, PollFlags::IN)];
             let _ = poll(&mut ready, Some(&wake));
@@ -127,7 +127,7 @@ impl Relaying {
                 self.saw.up.fetch_add(1, Ordering::Relaxed);
                 match luck.chance(self.does.loss) {
                     true => drop(self.saw.lost.fetch_add(1, Ordering::Relaxed)),
-                    // A server that has gone is the test's own affair.
+                    // Send errors after the server has stopped are ignored; the test checks the result.
                     false => drop(self.back.send(&buffer[..length])),
                 }
             }
@@ -157,7 +157,7 @@ impl Relaying {
     }
 }
 
-/// Whether it is a Retry packet of QUIC version 1.
+/// Whether a packet is a Retry packet of QUIC version 1.
 ///
 /// Source: RFC 9000 §17.2.5
 fn is_retry(packet: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! What every QUIC stack does in these tests: it serves files over `hq-interop`, and fetches them.
+//! Interface of the QUIC implementations in these tests: each serves and fetches files over `hq-interop`.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use airpace_core::rng::Streams;
 
-/// The application protocol.
+/// ALPN of the application protocol.
 pub const ALPN: &[u8] = b"hq-interop";
 
-/// The server's name, in its certificate too.
+/// Host name of the server, also in its certificate.
 pub const NAME: &str = "localhost";
 
-/// For an exchange that should be over in a second: only a hang takes so long.
+/// Timeout of an exchange that normally takes less than a second.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
-/// Any free port of the loopback.
+/// Any free port on the loopback interface.
 pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Files by their path, with its `/`.
+/// Contents of the served files, by path with a leading `/`.
 pub type Files = Arc<BTreeMap<String, Vec<u8>>>;
 
-/// 10 MB, a file of 100 kB, one of a single byte, and an empty one.
+/// Four files with random content: 10 MB, 100 kB, one byte, and empty.
 pub fn files() -> Files {
     let sizes = [("/ten-megabytes", 10_000_000), ("/folder/small", 100_000), ("/byte", 1), ("/nothing", 0)];
     let file = |(name, size): (&str, usize)| {
@@ -35,7 +35,7 @@ pub fn files() -> Files {
     Arc::new(sizes.map(file).into())
 }
 
-/// A certificate for [`NAME`], signed by itself, and its key.
+/// A self-signed certificate for [`NAME`] and its key.
 pub struct Identity {
     pub certificate: rcgen::Certificate,
     pub key: rcgen::KeyPair,
@@ -48,27 +48,27 @@ impl Identity {
     }
 }
 
-/// What is asked of both sides, beside the transfer.
+/// Features used in an exchange besides the transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras {
-    /// The server sends a Retry first.
+    /// The server answers the first connection attempt with a Retry.
     pub retry: bool,
-    /// The server begins key updates on the way.
+    /// The server initiates key updates during the transfer.
     pub server_updates_keys: bool,
-    /// The client begins key updates on the way.
+    /// The client initiates key updates during the transfer.
     pub client_updates_keys: bool,
-    /// The client goes on from another port when it has read a megabyte, where it offers that.
+    /// The client changes its port after reading a megabyte, if the implementation supports it.
     pub moves: bool,
 }
 
-/// What the stacks tell of what they did.
+/// Counters of events that the implementations report.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Key updates that a stack tells of.
+    /// Key updates.
     pub key_updates: AtomicU64,
-    /// Packets that were declared lost.
+    /// Packets declared lost.
     pub lost: AtomicU64,
-    /// Times that a server went on with a new address of the client.
+    /// Migrations of a connection to a new client address, counted by the server.
     pub moves: AtomicU64,
 }
 
@@ -82,42 +82,42 @@ impl Told {
     }
 }
 
-/// One run's circumstances.
+/// Configuration of one exchange.
 #[derive(Clone)]
 pub struct Setting {
     pub identity: Arc<Identity>,
     pub files: Files,
     pub extras: Extras,
     pub told: Arc<Told>,
-    /// Makes the logs of ours.
+    /// Folder for Airpace's qlog files.
     pub qlog: Option<Arc<airpace_net::qlog::Folder>>,
 }
 
-/// A server that runs until it is dropped.
+/// A running server, which stops on drop.
 pub trait Serving {
     fn address(&self) -> SocketAddr;
 }
 
-/// A QUIC stack in either role.
+/// A QUIC implementation, as server and as client.
 pub trait Stack: Sync {
     fn name(&self) -> &'static str;
 
     fn serve(&self, setting: &Setting) -> Box<dyn Serving>;
 
-    /// Fetches all of `paths` over one connection, at once; a path that the server refuses is `None`.
+    /// Fetches all of `paths` concurrently over one connection. The result is `None` for each path that the server refuses.
     fn fetch(&self, setting: &Setting, server: SocketAddr, paths: &[&str]) -> Vec<Option<Vec<u8>>>;
 
-    /// Whether this stack as a client can go on from another port by itself.
+    /// Whether the client of this implementation can change its port.
     fn can_move(&self) -> bool;
 
-    /// Whether this stack can begin a key update.
+    /// Whether this implementation can initiate a key update.
     fn can_update_keys(&self) -> bool;
 
-    /// Whether this stack tells of key updates, of packets that it declared lost and of clients that moved.
+    /// Whether this implementation reports key updates, lost packets and migrated clients.
     fn tells(&self) -> bool;
 }
 
-/// The path that a request of HTTP/0.9 names.
+/// Path of an HTTP/0.9 request.
 pub fn path_of(request: &[u8]) -> Option<&str> {
     std::str::from_utf8(request).ok()?.strip_prefix("GET ")?.strip_suffix("\r\n")
 }

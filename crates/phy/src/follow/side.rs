@@ -13,7 +13,7 @@ use crate::found::Found;
 ///
 /// | of [`OwnRadio`] | is |
 /// | --- | --- |
-/// | `active` | true, from the first grant on: activation and its end are said inside the data channel |
+/// | `active` | true, from the first subframe on that has a rated grant: activation and its end are said inside the data channel |
 /// | `sinr_db` | the decoder's own, not the device's |
 /// | `bits_per_prb` | that of its last grant of new data |
 /// | `decoded` | what its later grants tell of this one's blocks, if they were heard in time; else `None` |

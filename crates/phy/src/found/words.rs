@@ -54,7 +54,7 @@ fn modulation(modulation: Modulation) -> &'static str {
     }
 }
 
-/// MCS table of a grant: `64qam` or `256qam`; `None` if no table is used.
+/// MCS table of a downlink or uplink grant: `64qam` or `256qam`; `None` for other messages.
 pub fn mcs_table(found: &Found) -> Option<&'static str> {
     let has_one = matches!(found.message, Message::Downlink(_) | Message::Uplink(_));
     has_one.then_some(match found.table {

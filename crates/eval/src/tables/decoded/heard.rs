@@ -1,4 +1,4 @@
-//! Messages of the decoder as rows, and rows as a table in memory.
+//! Conversion of decoded messages to rows, and of rows to an in-memory table.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::tables::columns::Columns;
 use crate::tables::memory::Batches;
 
 impl Message {
-    /// A row of a message that was heard on a carrier, in a subframe that began `time_ms` milliseconds after the first
-    /// sample. A pseudonym takes the place of the RNTI.
+    /// The row of a message that was decoded on `carrier`. `time_ms` is the start of its subframe, in milliseconds after
+    /// the first sample. If given, `pseudonym` replaces the RNTI.
     pub fn of(found: &Found, carrier: CarrierId, time_ms: f64, pseudonym: Option<Rnti>) -> Message {
         let blocks = blocks(found);
         let table = mcs_table(found);
@@ -33,7 +33,7 @@ impl Message {
             format: found.format(),
             format_known: found.is_format_known,
             l: found.place.cces,
-            // The RNTI decides which CCEs a user searches, so the position can give the RNTI away.
+            // The RNTI determines the search space, so the position could disclose the RNTI.
             ncce: pseudonym.is_none().then_some(found.place.cce),
             bits: found.payload.to_string(),
             alloc: found.allocation(),
@@ -55,7 +55,7 @@ impl Message {
     }
 }
 
-/// A table of these messages, in their order.
+/// An in-memory table of these messages, in their order.
 pub fn messages(rows: impl IntoIterator<Item = Message>) -> Batches {
     let mut columns = MessageRows::default();
     let mut count = 0;

@@ -1,18 +1,18 @@
-//! The rows, which callers fill in. Every field is a column of the same name; `None` becomes null.
+//! Rows of the decoded tables, which callers fill in. Every field is a column of the same name; `None` becomes null.
 
 use crate::tables::columns::row;
 
 row! {
-    /// A message of the control channel.
+    /// A message of the control channel (DCI).
     #[derive(Clone, Debug, PartialEq)]
     pub struct Message in MessageRows {
-        /// The number of the recording in which it was received, from 0.
+        /// Number of the recording in which the message was received, from 0.
         carrier: u8,
-        /// Physical identity of the cell.
+        /// Physical cell identity.
         cell: u16,
-        /// When its subframe began, in milliseconds from the recording's first sample.
+        /// Start of the subframe, in milliseconds after the recording's first sample.
         time_ms: f64,
-        /// Number of the subframe: 10 · SFN + subframe, without the wrap of frame numbers.
+        /// Absolute subframe number: 10 · SFN + subframe, without the wrap of the SFN.
         index: u64,
         /// System frame number, 0…1023.
         sfn: u16,
@@ -20,72 +20,72 @@ row! {
         subframe: u8,
         /// Control format indicator of the subframe, 1…4.
         cfi: u8,
-        /// The RNTI that it is addressed to, or the pseudonym of that RNTI.
+        /// RNTI to which the message is addressed, or the pseudonym of this RNTI.
         rnti: u16,
-        /// The kind of this RNTI: C, SI, P, RA, M or TPC.
+        /// Type of the RNTI: C, SI, P, RA, M or TPC.
         rnti_type: &'static str,
-        /// `DL`, `UL`, or `-` where nothing is granted.
+        /// `DL` or `UL`, or `-` for a message without a grant.
         dir: &'static str,
-        /// Its DCI format.
+        /// DCI format.
         format: &'static str,
         /// Whether the format is certain.
         format_known: bool,
-        /// How many CCEs it takes.
+        /// Aggregation level: number of CCEs of the message.
         l: u8,
-        /// The first of these CCEs. It is left out where RNTIs must not be guessable.
+        /// Index of the first CCE. Null if RNTIs are replaced by pseudonyms, because the CCE could disclose the RNTI.
         ncce: Option<u16>,
-        /// The payload without CRC, a `0` or `1` for each bit.
+        /// Payload without CRC, as a `0` or `1` for each bit.
         bits: String,
-        /// Its type of resource allocation.
+        /// Resource allocation type.
         alloc: Option<&'static str>,
-        /// First and last PRB of each range in the first slot, one after the other; none where none are granted.
+        /// First and last PRB of each range in the first slot, one pair after the other; null if no PRBs are granted.
         prb_slot0: Option<Vec<u16>>,
-        /// The same for the second slot.
+        /// First and last PRB of each range in the second slot, in the same format.
         prb_slot1: Option<Vec<u16>>,
-        /// How many PRB pairs are granted.
+        /// Number of granted PRB pairs.
         n_prb: Option<u16>,
-        /// MCS index of each transport block that is sent. The following lists have the same number of entries.
+        /// MCS index of each transmitted transport block. The following lists have the same length.
         mcs: Vec<u8>,
-        /// Redundancy versions.
+        /// Redundancy version of each block.
         rv: Vec<Option<u8>>,
-        /// New-data indicators, 0 or 1.
+        /// New-data indicator of each block, 0 or 1.
         ndi: Vec<Option<u8>>,
-        /// Modulations.
+        /// Modulation of each block.
         modulation: Vec<Option<&'static str>>,
-        /// Sizes in bits.
+        /// Transport block sizes, in bits.
         tbs: Vec<Option<i64>>,
-        /// The table from which sizes are read: `64qam` or `256qam`.
+        /// MCS table from which the sizes are read: `64qam` or `256qam`.
         mcs_table: Option<&'static str>,
-        /// Whether that is certain.
+        /// Whether the MCS table is certain.
         mcs_table_known: Option<bool>,
-        /// HARQ process.
+        /// HARQ process number.
         harq: Option<u8>,
-        /// Power command.
+        /// TPC command.
         tpc: Option<u8>,
-        /// Signal to noise ratio of the subframe, in dB.
+        /// SNR of the subframe, in dB.
         snr_db: f32,
-        /// The probability that these bits were sent to this RNTI on these CCEs, 0 to 1.
+        /// Probability that this payload was transmitted to this RNTI on these CCEs, 0 to 1.
         confidence: f32,
     }
 }
 
-/// What the user who is followed gets by a grant.
+/// Data that the tracked user obtains by a grant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gain {
-    /// Bits of blocks that are sent for the first time.
+    /// Bits of transport blocks that are transmitted for the first time.
     pub new_bits: u64,
-    /// For each block that is sent, whether it is a retransmission.
+    /// For each transmitted block, whether it is a retransmission.
     pub retransmission: Vec<bool>,
-    /// Number of blocks that are retransmissions.
+    /// Number of retransmitted blocks.
     pub again: u8,
-    /// Number of these whose size is not known.
+    /// Number of retransmitted blocks of unknown size.
     pub unknown: u8,
-    /// New bits per second up to this message, in its direction.
+    /// Throughput of new bits up to this message in the direction of the message, in bit/s.
     pub throughput_bps: u64,
 }
 
 row! {
-    /// A [`Gain`], or nothing.
+    /// Columns of a [`Gain`]; all null without a gain.
     pub struct GainRow in GainRows {
         /// [`Gain::new_bits`].
         own_new_bits: Option<u64>,
@@ -101,7 +101,7 @@ row! {
 }
 
 impl GainRows {
-    /// Adds a grant's gain. Adds nulls for a message that is no grant.
+    /// Adds the gain of a grant, or nulls for a message that is not a grant.
     pub(super) fn push_gain(&mut self, gain: Option<&Gain>) {
         self.push(GainRow {
             own_new_bits: gain.map(|gain| gain.new_bits),
@@ -114,77 +114,77 @@ impl GainRows {
 }
 
 row! {
-    /// An answer of the cell to an uplink block whose grant was received.
+    /// PHICH answer of the cell to an uplink transport block whose grant was received.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Answer in AnswerRows {
-        /// The number of the recording in which it was received, from 0.
+        /// Number of the recording in which the answer was received, from 0.
         carrier: u8,
-        /// Physical identity of the cell.
+        /// Physical cell identity.
         cell: u16,
-        /// When its subframe began, in milliseconds from the recording's first sample.
+        /// Start of the subframe, in milliseconds after the recording's first sample.
         time_ms: f64,
-        /// Number of the subframe: 10 · SFN + subframe, without the wrap of frame numbers.
+        /// Absolute subframe number: 10 · SFN + subframe, without the wrap of the SFN.
         index: u64,
         /// System frame number, 0…1023.
         sfn: u16,
         /// Subframe within the frame, 0…9.
         subframe: u8,
-        /// The RNTI that it is addressed to, or the pseudonym of that RNTI.
+        /// RNTI to which the answer is addressed, or the pseudonym of this RNTI.
         rnti: u16,
         /// `ACK` or `NACK`.
         phich: &'static str,
-        /// `index` of the grant.
+        /// `index` of the grant's subframe.
         granted: u64,
-        /// How many times the block had been sent by then, from 1.
+        /// Number of transmissions of the block until the answer, from 1.
         attempt: u8,
-        /// Signal to noise ratio of the subframe, in dB.
+        /// SNR of the subframe, in dB.
         snr_db: f32,
-        /// The probability that the answer is right, 0 to 1.
+        /// Probability that the decoded answer is correct, 0 to 1.
         confidence: f32,
     }
 }
 
 row! {
-    /// A subframe that has all its messages.
+    /// A completely decoded subframe, with counts of its messages.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Subframe in SubframeRows {
-        /// The number of the recording in which it was received, from 0.
+        /// Number of the recording in which the subframe was received, from 0.
         carrier: u8,
-        /// Physical identity of the cell.
+        /// Physical cell identity.
         cell: u16,
-        /// When it began, in milliseconds from the recording's first sample.
+        /// Start of the subframe, in milliseconds after the recording's first sample.
         time_ms: f64,
-        /// Its number: 10 · SFN + subframe, without the wrap of frame numbers.
+        /// Absolute subframe number: 10 · SFN + subframe, without the wrap of the SFN.
         index: u64,
         /// System frame number, 0…1023.
         sfn: u16,
-        /// Its number within the frame, 0…9.
+        /// Subframe within the frame, 0…9.
         subframe: u8,
         /// Control format indicator, 1…4.
         cfi: u8,
-        /// Number of CCEs of its control region.
+        /// Number of CCEs of the control region.
         cces: u16,
-        /// Number of CCEs that its messages take.
+        /// Number of CCEs that the decoded messages occupy.
         cces_used: u16,
-        /// Number of CCEs in which there may be messages that could not be read.
+        /// Number of CCEs that may contain messages that could not be decoded.
         cces_unread: u16,
-        /// Number of messages.
+        /// Number of decoded messages.
         messages: u16,
-        /// Number of messages that grant something in the downlink.
+        /// Number of messages with a downlink grant.
         downlink: u16,
-        /// Number of messages that grant something in the uplink.
+        /// Number of messages with an uplink grant.
         uplink: u16,
-        /// The format of every message.
+        /// DCI format of every message.
         formats: Vec<&'static str>,
-        /// Number of downlink PRB pairs of the cell.
+        /// Downlink bandwidth of the cell, in PRB pairs.
         prbs: u16,
-        /// Number of PRB pairs that its messages grant.
+        /// Number of PRB pairs that the decoded messages grant in the downlink.
         prbs_used: u16,
-        /// Number of PRB pairs that no user got; `None` where some messages may be unread.
+        /// Number of PRB pairs that no user was granted; null if messages may be undecoded.
         prbs_idle: Option<u16>,
-        /// Number of users that are granted something.
+        /// Number of users with a grant.
         users: u16,
-        /// Signal to noise ratio, in dB.
+        /// SNR, in dB.
         snr_db: f32,
     }
 }

@@ -1,4 +1,4 @@
-//! What strangers, and clients that know the key but mean harm, can do.
+//! Tests against malicious peers: without the key, and with the key but violating the protocol.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::transfer::message::{self, AHEAD, Hash, Message, Offer, Way, put, put_
 use crate::transfer::server::Notice;
 use crate::transport::{ConnectionId, Endpoint};
 
-/// A client by hand.
+/// A client whose frames the test writes itself.
 struct Stranger {
     pipes: Pipes,
     id: ConnectionId,
@@ -23,7 +23,7 @@ impl Stranger {
         Stranger { pipes, id }
     }
 
-    /// Writes, and lets the receiver have its turn.
+    /// Writes bytes to the receiver and lets virtual time pass, so that the receiver processes them.
     fn say(&mut self, world: &mut World, mut bytes: &[u8]) {
         for _ in 0..100 {
             match self.pipes.connection(self.id) {
@@ -128,7 +128,7 @@ fn nothing_is_done_for_who_does_not_prove_that_it_knows_the_key() {
     world.rest(50);
     stranger.push(&mut world, 1);
     assert!(!stranger.is_alive(), "a request before the proof");
-    // The receiver's own proof is of no use to a client.
+    // A proof for the role of the server is not accepted from a client.
     let mut stranger = Stranger::new(&mut world);
     let binding = stranger.pipes.connection(stranger.id).unwrap().binding();
     world.rest(50);
@@ -136,7 +136,7 @@ fn nothing_is_done_for_who_does_not_prove_that_it_knows_the_key() {
     put_hello(&mut out, &Role::Server.prove(&Key::new(KEY), &binding));
     stranger.say(&mut world, &out);
     assert!(!stranger.is_alive());
-    // Who says nothing is not waited for.
+    // A connection without a hello times out.
     let mut stranger = Stranger::new(&mut world);
     let until = world.now + std::time::Duration::from_secs(20);
     world.run_until(|world| world.now >= until);
@@ -170,7 +170,8 @@ fn what_is_out_of_turn_ends_the_connection() {
         }
         assert!(!stranger.is_alive(), "{messages:?}");
         assert!(world.names().iter().all(|name| name.contains("airpace-part")), "{messages:?}");
-        // Bytes that are not what was announced may come right the next time; what is out of turn may not.
+        // A transfer whose data does not match its hash is reported as lost, because it may succeed next time. A message
+        // out of order is reported as refused.
         let is_told = match world.notices.borrow().last() {
             Some(Notice::Lost { why, .. }) => why.contains("did not arrive as it was sent"),
             last => matches!(last, Some(Notice::Refused { .. })),

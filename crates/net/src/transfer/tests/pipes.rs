@@ -1,4 +1,4 @@
-//! Endpoints for tests: perfect pipes of bytes between them, that a test may cut.
+//! Test endpoints: loss-free byte pipes between clients and a server, which a test may cut.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,32 +15,32 @@ use crate::transport::{
     Closed, Connection, ConnectionId, Endpoint, Event, Figures, Ignored, Inbound, Outbound, Read,
 };
 
-/// Bytes on the way in one direction, at most.
+/// Maximum number of unread bytes per direction.
 const WINDOW: usize = 100_000;
 
-/// How long bytes take.
+/// One-way delay of the bytes.
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Events to come, by whom they are for.
+/// Pending events by owner: the number of the client, or 0 for the server.
 type Queues = BTreeMap<u64, VecDeque<(Time, ConnectionId, Event)>>;
 
-/// All connections, and what decides about them.
+/// All connections of a test, and the settings of their network.
 #[derive(Default)]
 pub struct Net {
     connections: BTreeMap<ConnectionId, Wire>,
     events: [Queues; 2],
     count: u64,
-    /// Which servers listen: connections to others are never answered.
+    /// Whether the server listens. If not, connection attempts get no answer.
     pub listening: bool,
-    /// After how many more bytes from client and from server every connection dies.
+    /// Number of further bytes, written by clients and server together, after which all connections are cut.
     pub dies_after: Option<u64>,
-    /// Whether both ends of a connection have different bindings: somebody is between them.
+    /// Whether the two endpoints of a connection have different channel bindings, as with a man in the middle.
     pub is_between: bool,
-    /// Bytes that the two sides wrote: clients first.
+    /// Bytes written by the clients and by the server.
     pub written: [u64; 2],
-    /// Names of the controllers that were put in charge: at clients, at servers.
+    /// Number of controllers installed at the clients and at the server.
     pub steered: [u32; 2],
-    /// Receiver halves that were set.
+    /// Number of scheme receivers installed at the clients and at the server.
     pub listened: [u32; 2],
 }
 
@@ -51,7 +51,7 @@ struct Wire {
     is_over: bool,
 }
 
-/// What one side wrote.
+/// Data written by one endpoint.
 #[derive(Default)]
 struct Half {
     pieces: VecDeque<(Time, Vec<u8>)>,
@@ -72,7 +72,7 @@ impl Net {
         if side == 0 { self.connections[&id].client } else { 0 }
     }
 
-    /// Cuts every connection. `deaf`: the server does not notice.
+    /// Cuts all connections. `deaf`: the server is not notified.
     pub fn cut(&mut self, now: Time, deaf: bool) {
         let ids: Vec<ConnectionId> =
             self.connections.iter().filter(|(_, wire)| !wire.is_over).map(|(id, _)| *id).collect();
@@ -88,14 +88,14 @@ impl Net {
         }
     }
 
-    /// The server's process has gone with all that it knew.
+    /// Simulates that the server's process dies: its connections and pending events are lost.
     pub fn forget_server(&mut self, now: Time) {
         self.cut(now, true);
         self.events[1].clear();
     }
 }
 
-/// One side's endpoint. All clients of a test share one network.
+/// Endpoint of a client or of the server. All clients of a test share one network.
 pub struct Pipes {
     net: Shared,
     side: usize,
@@ -113,7 +113,7 @@ impl Pipes {
         Pipes { net: Rc::clone(net), side: 1, owner: 0, now: Time::ZERO, at_hand: None }
     }
 
-    /// The next event at or before `now`, and when the next one is due otherwise.
+    /// Returns the next event that is due at `now`; otherwise the time of the next one.
     pub fn event(&mut self, now: Time) -> Result<(ConnectionId, Event), Option<Time>> {
         self.now = now;
         let mut net = self.net.borrow_mut();

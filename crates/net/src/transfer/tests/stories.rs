@@ -1,4 +1,4 @@
-//! What users see.
+//! Tests of whole transfers, as users see them.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read};
@@ -83,7 +83,7 @@ fn a_file_with_a_private_key_is_fetched_up_to_the_key_at_most() {
     world.kill();
     let folder = world.folder();
     world.start(|settings| settings.serves = Some(folder));
-    // The second try goes on where the first one was refused.
+    // The second attempt resumes at the offset where the first one was refused.
     for _ in 0..2 {
         let client = world.pull(&["film"], into.path());
         world.run();
@@ -113,7 +113,7 @@ fn a_wrong_key_ends_it_before_a_name_is_sent() {
     let one_proof = world.net.borrow().written;
     assert_eq!(one_proof, [38, 0], "the client's proof, and nothing else");
 
-    // Somebody between them has two connections with different bindings.
+    // A man in the middle has two connections with different channel bindings.
     world.net.borrow_mut().is_between = true;
     assert_eq!(push(&mut world, KEY).code, Code::Key);
     assert_eq!(world.net.borrow().written, [76, 0]);
@@ -129,7 +129,7 @@ fn who_guesses_keys_must_wait() {
         let mut files = Files::new();
         files.add(world.ours.path().join("a")).unwrap();
         world.client(Job::Push(Rc::new(RefCell::new(files))), [1; 16]);
-        // All of one address.
+        // All attempts come from one address.
         let (_, pipes) = world.clients.last_mut().unwrap();
         *pipes = super::pipes::Pipes::client(&world.net, 1);
         world.run();
@@ -259,7 +259,7 @@ fn the_same_file_is_not_sent_twice_and_another_is_not_overwritten() {
     }
 }
 
-/// A store on a disk of so many bytes.
+/// A store on a disk with this many free bytes.
 struct Small(Folder, Rc<RefCell<u64>>);
 
 struct SmallFile(Box<dyn Incoming>, u64);
@@ -325,7 +325,7 @@ fn a_full_disk_is_a_sentence_and_what_came_is_kept() {
     assert!(world.progress.borrow().last().unwrap().tally.resumed > 900_000);
 }
 
-/// A stream that gives its bytes piece by piece.
+/// A stream that returns its bytes in pieces of at most 7001.
 struct Drip(std::collections::VecDeque<u8>);
 
 impl Read for Drip {
@@ -466,7 +466,8 @@ fn a_scheme_that_only_a_simulator_can_feed_is_refused_here() {
     assert!(refused.sentence.contains("only a simulator knows"), "{refused:?}");
 }
 
-/// The disk takes long, the connection dies, and the client comes again: what is there is known when the disk is done.
+/// The disk is slow, the connection is lost, and the client reconnects: the store reports the file only after the disk is
+/// done.
 #[test]
 fn a_file_that_is_getting_its_name_is_not_looked_at_before_it_has_it() {
     let world = World::new();
@@ -496,7 +497,7 @@ fn a_file_that_is_getting_its_name_is_not_looked_at_before_it_has_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The connection dies again and again, at any byte; sometimes the receiver does not notice.
+    /// The connection is cut several times after arbitrary numbers of bytes; in some cases the receiver is not notified.
     #[test]
     fn whatever_dies_when_the_bytes_arrive(
         deaths in prop::collection::vec((0_u64..700_000, prop::bool::ANY), 1..6),

@@ -1,4 +1,4 @@
-//! A receiver, its senders, and the network between them.
+//! Test environment: a receiver, its senders, and the network between them.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub struct World {
 }
 
 impl World {
-    /// A network without a receiver.
+    /// Creates a network without a receiver.
     pub fn new() -> World {
         World {
             net: Shared::default(),
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// A receiver with its usual settings.
+    /// Creates a network with a receiver that has its default settings.
     pub fn with_receiver() -> World {
         let mut world = World::new();
         world.start(|_| {});
@@ -80,7 +80,7 @@ impl World {
         self.server = Some((server, Pipes::server(&self.net)));
     }
 
-    /// The receiver's process is killed.
+    /// Simulates that the receiver's process is killed.
     pub fn kill(&mut self) {
         let mut net: std::cell::RefMut<'_, Net> = self.net.borrow_mut();
         net.listening = false;
@@ -89,21 +89,21 @@ impl World {
         self.server = None;
     }
 
-    /// Writes a file of the sender.
+    /// Writes a file into the sender's folder.
     pub fn write(&self, name: &str, bytes: &[u8]) -> std::path::PathBuf {
         let path = self.ours.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
     }
 
-    /// Begins to send these files.
+    /// Starts to send these files. Returns the index of the client.
     pub fn send(&mut self, names: &[&str]) -> usize {
         let mut files = Files::new();
         names.iter().for_each(|name| files.add(self.ours.path().join(name)).unwrap());
         self.client(Job::Push(Rc::new(RefCell::new(files))), KEY)
     }
 
-    /// Begins to fetch these files into a folder.
+    /// Starts to fetch these files into a folder. Returns the index of the client.
     pub fn pull(&mut self, names: &[&str], into: &Path) -> usize {
         let store = Rc::new(Folder::new(Arc::new(Inside::open(into).unwrap()), false));
         let names = names.iter().map(|&name| name.to_owned()).collect();
@@ -126,12 +126,12 @@ impl World {
         self.clients.len() - 1
     }
 
-    /// One step: everything that is due now, then to the next instant at which something is.
+    /// Processes all due events and timeouts, then advances the clock to the next one, at most by one second.
     pub fn step(&mut self) {
         self.step_within(Duration::from_secs(1));
     }
 
-    /// So much time passes.
+    /// Runs for this much virtual time.
     pub fn rest(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
         while self.now < end {
@@ -158,12 +158,12 @@ impl World {
             }
             next = app.next().map_or(next, |at| next.min(at));
         }
-        // Threads of the store and of streams have their turn too: their work takes no virtual time.
+        // Give the threads of the store and of streams real time to run: their work takes no virtual time.
         std::thread::sleep(Duration::from_micros(if next > self.now { 200 } else { 0 }));
         self.now = next.min(self.now + most).max(self.now + Duration::from_micros(10));
     }
 
-    /// Until all senders are done.
+    /// Runs until all clients are done, and one more second.
     pub fn run(&mut self) {
         self.run_until(|world| world.clients.iter().all(|(client, _)| client.is_done()));
         let end = self.now + Duration::from_secs(1);
@@ -182,12 +182,12 @@ impl World {
         self.clients[client].0.outcome().cloned().expect("it is over")
     }
 
-    /// What the receiver has under a name.
+    /// Content of a file in the receiver's folder; `None` if it does not exist.
     pub fn has(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.theirs.path().join(name)).ok()
     }
 
-    /// The names in the receiver's folder.
+    /// Sorted names of the files in the receiver's folder.
     pub fn names(&self) -> Vec<String> {
         let entries = self.theirs.path().read_dir().unwrap();
         let mut names: Vec<_> =
@@ -197,7 +197,7 @@ impl World {
     }
 }
 
-/// Bytes that differ everywhere.
+/// Pseudo-random bytes.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut rng = airpace_core::Streams::new(seed).stream("bytes");
     let mut bytes = Vec::with_capacity(length + 8);
