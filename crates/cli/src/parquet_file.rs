@@ -10,7 +10,7 @@ use parquet::errors::ParquetError;
 
 use crate::cmd::outputs;
 
-/// Makes the file.
+/// Creates the file.
 ///
 /// # Errors
 /// The file cannot be created.

@@ -1,4 +1,4 @@
-//! Results for people in a terminal: one table per scenario, then the expectations.
+//! Results for the user on a terminal: one table per scenario, then the expectations.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -20,7 +20,7 @@ const UTILIZATION: &str = "utilization";
 /// Heading of the throughput relative to the Oracle.
 const OF_ORACLE: &str = "oracle %";
 
-/// The columns of numbers: heading, metric, and whether the deviation over seeds is shown beside the mean.
+/// Columns of numbers: heading, metric, and whether the standard deviation over seeds is shown next to the mean.
 const COLUMNS: [(&str, &str, bool); 7] = [
     ("Mbit/s", "throughput_mbps", true),
     ("used %", UTILIZATION, false),
@@ -31,7 +31,7 @@ const COLUMNS: [(&str, &str, bool); 7] = [
     ("Jain", "jain", false),
 ];
 
-/// Writes a table per scenario: a row per scheme and flow, means over seeds.
+/// Writes one table per scenario: one row per scheme and flow, with means over seeds.
 pub fn write_tables(
     choices: &[Choice],
     outcome: &Outcome,
@@ -96,7 +96,7 @@ fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
     ))
 }
 
-/// Note on the meaning of numbers over seeds, and on values that are the same for every seed.
+/// Note on the meaning of numbers over seeds, and on the schemes whose numbers are the same for every seed.
 fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> String {
     let schemes = by_scheme(runs);
     let same: Vec<&str> =
@@ -164,7 +164,7 @@ pub fn write_verdicts(
     Ok(())
 }
 
-/// A row per scheme and flow. The flows that ran the schemes under test come first, their rivals after them.
+/// One row per scheme and flow. The flows of the schemes under test come first, then their rivals.
 fn table(runs: &[&RunSummary]) -> Table {
     let has_oracle = runs.iter().any(|run| comparison::is_oracle(&run.scheme));
     let columns =
@@ -194,7 +194,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     table
 }
 
-/// The mean, and the deviation if it is wanted, exists and is not zero in the digits that are shown.
+/// The mean, and the deviation if it is requested, exists and is not zero in the displayed digits.
 fn over_seeds_text(spread: Option<Spread>, shown: &Shown, has_deviation: bool) -> String {
     let mean = shown.text(spread.map(|spread| spread.mean));
     let deviation = spread.and_then(|spread| spread.deviation).map(|deviation| shown.text(Some(deviation)));

@@ -9,11 +9,11 @@ use airpace_core::plain::plain;
 use super::wrap::{Breaks, columns_of, widest_piece, wrap};
 use super::{Paint, columns};
 
-/// Rows of aligned cells: the first columns to the left, numbers to the right.
+/// Rows of aligned cells: the first columns are aligned to the left, numbers to the right.
 pub struct Table {
     head: Vec<&'static str>,
     left: usize,
-    /// The first columns whose cells are not broken between the parts of a name.
+    /// Number of first columns whose cells are not broken between the parts of a name.
     whole: usize,
     rows: Vec<Vec<String>>,
 }
@@ -21,23 +21,24 @@ pub struct Table {
 /// A line of a table.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
-    /// Whether it names what follows.
+    /// Whether the line is a heading.
     is_head: bool,
     text: String,
 }
 
 impl Table {
-    /// A table with these headings. Its first `left` columns hold words.
+    /// Creates a table with these headings. Its first `left` columns contain words.
     pub fn new(head: &[&'static str], left: usize) -> Table {
         Table { head: head.to_vec(), left, whole: 0, rows: Vec::new() }
     }
 
-    /// With cells in the first columns that are never broken within a name: they are to be copied, or found by a program.
+    /// Sets the number of first columns whose names are never broken, because users copy them or programs search for
+    /// them.
     pub fn with_whole(self, whole: usize) -> Table {
         Table { whole, ..self }
     }
 
-    /// Adds a row. More cells than headings are a mistake. Control characters are removed from others' text.
+    /// Adds a row with one cell per heading. Unsafe characters are escaped.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len());
         self.rows.push(cells.into_iter().map(|cell| plain(&cell).into_owned()).collect());
@@ -76,7 +77,8 @@ impl Table {
         }
     }
 
-    /// The width of each column, so that all together take at most `room`; `None` if something does not fit.
+    /// The width of each column, so that all columns together take at most `room`; `None` if the pieces that cannot be
+    /// broken need more.
     ///
     /// Narrows columns by one space at a time. Each step takes the column that adds the fewest lines, and of equal
     /// columns the widest.
@@ -134,7 +136,7 @@ impl Table {
         lines
     }
 
-    /// A block per row: its words, then a line per number.
+    /// One block per row: its words, then one line per number.
     fn blocks(&self, columns: usize) -> Vec<Line> {
         let names = self.head[self.left..].iter().map(|name| columns_of(name)).max().unwrap_or(0);
         let numbers = (self.left..self.head.len()).flat_map(|at| self.column(at).skip(1));
@@ -154,26 +156,26 @@ impl Table {
         lines
     }
 
-    /// A column's heading and cells.
+    /// Heading and cells of a column.
     fn column(&self, at: usize) -> impl Iterator<Item = &str> {
         std::iter::once(self.head[at]).chain(self.rows.iter().map(move |row| row[at].as_str()))
     }
 
-    /// Names may be broken between their parts, numbers may not.
+    /// Names may be broken between their parts, numbers must not.
     fn breaks(&self, column: usize) -> Breaks {
         if (self.whole..self.left).contains(&column) { Breaks::Joints } else { Breaks::Spaces }
     }
 }
 
-/// A cache of how many lines each cell takes at each width.
+/// Cache of the number of lines of each cell at each width.
 struct Heights<'a> {
     table: &'a Table,
-    /// By column and width.
+    /// Number of lines of each cell of a column, by column and width.
     known: HashMap<(usize, usize), Vec<usize>>,
 }
 
 impl Heights<'_> {
-    /// The lines of the whole table.
+    /// Number of lines of the whole table.
     fn sum(&mut self, widths: &[usize]) -> usize {
         let mut rows = vec![0; self.table.rows.len() + 1];
         for (column, width) in widths.iter().enumerate() {

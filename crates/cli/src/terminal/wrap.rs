@@ -15,12 +15,12 @@ pub enum Breaks {
 /// The characters that separate the parts of a name.
 const JOINTS: &str = ":@,/=_-.";
 
-/// The number of columns that a text takes on a terminal.
+/// Width of a text on a terminal (columns).
 pub fn columns_of(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in lines of at most `columns`. A piece that cannot be broken stays whole, even if it is wider than that.
+/// Breaks `text` into lines of at most `columns`. A piece that cannot be broken stays whole, even if it is wider.
 pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     wrap_after(0, text, columns, breaks)
 }
@@ -38,7 +38,7 @@ pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// The same if `used` columns of the first line are taken.
+/// Like [`wrap`], if `used` columns of the first line are already taken.
 fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut taken = used;
@@ -57,7 +57,7 @@ fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<St
     lines
 }
 
-/// The widest piece of `text` that cannot be broken.
+/// Width of the widest piece of `text` that cannot be broken.
 pub fn widest_piece(text: &str, breaks: Breaks) -> usize {
     pieces(text, breaks).map(|(piece, _)| columns_of(piece)).max().unwrap_or(0)
 }

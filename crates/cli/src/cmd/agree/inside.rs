@@ -52,7 +52,7 @@ pub fn print(looks: &[Look], out: &mut dyn Write) -> anyhow::Result<()> {
 /// Parses the output of an endpoint.
 ///
 /// # Errors
-/// A line is not a state.
+/// A line that starts with `{` is not a state.
 pub fn read(said: &str) -> anyhow::Result<Vec<Look>> {
     let lines = said.lines().filter(|line| line.starts_with('{'));
     lines

@@ -87,14 +87,15 @@ pub fn fed_by(scheme: &SchemeSpec) -> Option<&'static str> {
     }
 }
 
-/// The kernel's congestion control that sends by this scheme.
+/// Name of the kernel's congestion control at the sender for this scheme.
 pub fn sender(scheme: &SchemeSpec) -> &str {
     if is_relay(scheme) { scheme.options().text("sender") } else { scheme.scheme().name }
 }
 
 use super::over::{Over, is_ours};
 
-/// Our schemes that a run needs in the kernel, and the device whose radio feeds each.
+/// Airpace's schemes that a run needs in the kernel, each with the index of the device whose radio reports feed the
+/// scheme.
 ///
 /// # Errors
 /// The kernel's schemes cannot run the scenario: a flow has a direction that its scheme does not control, or flows need

@@ -34,7 +34,7 @@ const FIRST_PORT: u16 = 7_001;
 /// Chosen: even a busy machine closes all connections within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// A run over a transport.
+/// Parameters of a run over a transport.
 pub struct Play<'a> {
     pub scenario: &'a Scenario,
     pub prepared: &'a Prepared,
@@ -42,7 +42,7 @@ pub struct Play<'a> {
     pub scheme: &'a SchemeSpec,
     pub over: Over,
     pub seed: u64,
-    /// The run folder.
+    /// Run folder.
     pub folder: &'a Path,
     /// Receives messages for the user during the run.
     pub tell: &'a (dyn Fn(&str) + Sync),
@@ -94,7 +94,7 @@ impl Play<'_> {
         Ok(audit.unfit_because)
     }
 
-    /// The scheme under test, without its label.
+    /// The scheme under test, without the label of its transport.
     fn bare_scheme(&self) -> anyhow::Result<SchemeSpec> {
         let label = self.scheme.text();
         Ok(SchemeSpec::parse(wire::parts(label).map_or(label, |(scheme, _)| scheme))?)
@@ -109,7 +109,7 @@ impl Play<'_> {
     ) -> anyhow::Result<(Played, Insides)> {
         let has_radio =
             self.scenario.cell.is_some() || self.scenario.trace.as_ref().is_some_and(|trace| trace.telemetry);
-        // The paths of sockets are limited in length; that of a run folder may be too long.
+        // Paths of Unix sockets have a maximum length; the path of a run folder may be longer.
         let sockets = tempfile::tempdir().context("cannot make a folder for the radio's sockets")?;
         let telemetry = Telemetry::open(has_radio.then(|| sockets.path()), None, world.devices)?;
         let radio = |device: usize| telemetry.environment(device).to_vec();

@@ -1,4 +1,4 @@
-//! Search for a sample format or rate that gives a cell, for a recording without a detected cell.
+//! Search for a sample format or rate with which a cell is detected, for a recording in which no cell was detected.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ const RATES_HZ: [f64; 12] =
 /// Chosen: a cell at an SNR of 20 dB is found within 0.02 s.
 const SPAN_S: f64 = 0.04;
 
-/// Tries other formats and other rates, one change at a time, for a file in which `rate_hz` and `format` give no cell.
-/// Returns a hint for the user; `None` if nothing helps, or it is not a file.
+/// Tries other formats and other rates, one change at a time, for a file in which no cell is detected with `rate_hz`
+/// and `format`. Returns a hint for the user; `None` if no other format or rate helps, or if the input is not a regular
+/// file.
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<String> {
     let reader = Reader::open(path, (rate_hz, format)).ok()?;
     // The bytes of a pipe cannot be read again.

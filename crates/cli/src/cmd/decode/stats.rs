@@ -22,7 +22,7 @@ type Sort = (&'static str, &'static str, &'static str);
 /// Maximum number of users that are listed if the requested user did not appear.
 const MOST_NAMED: usize = 8;
 
-/// Counts of one recording.
+/// Counters of one recording.
 #[derive(Debug, Default)]
 pub struct Stats {
     sorts: BTreeMap<Sort, Sum>,
@@ -32,7 +32,7 @@ pub struct Stats {
     cfis: BTreeMap<u8, u64>,
     prbs: u64,
     prbs_used: u64,
-    /// Number of subframes in which messages may be unread, and of their CCEs.
+    /// Number of subframes that may contain unread messages, and number of CCEs of these messages.
     unread: (u64, u64),
     snr_db: f64,
     gaps: u64,
@@ -89,7 +89,7 @@ impl Stats {
         self.unread.1 += unread;
     }
 
-    /// The users that appeared, the most frequent first.
+    /// Lists the users that appeared, the most frequent first.
     pub fn who(&self) -> String {
         let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
         users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
@@ -104,13 +104,13 @@ impl Stats {
         }
     }
 
-    /// The number of users that appeared, for use where RNTIs must not be shown.
+    /// Reports the number of users that appeared, for use where RNTIs must not be shown.
     pub fn how_many(&self) -> String {
         let users = count(self.users.len() as u64, "other user");
         format!("{users} heard; beside --anonymize too, --rnti wants the number that the cell uses")
     }
 
-    /// Number of subframes that were read, if any.
+    /// Number of decoded subframes; `None` if there are none.
     pub fn subframes(&self) -> Option<u64> {
         (self.subframes > 0).then_some(self.subframes)
     }
@@ -138,10 +138,10 @@ impl Stats {
         self.cost.spent(us);
     }
 
-    /// Writes all statistics for people.
+    /// Writes all statistics as text.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The output cannot be written.
     pub fn write(
         &self,
         ladder: &Ladder,
@@ -185,7 +185,7 @@ impl Stats {
         Ok(())
     }
 
-    /// The messages, by kind.
+    /// Writes the counters, and a table of messages by kind of RNTI, direction and format.
     fn write_counts(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
         let per = |sum: u64| sum as f64 / self.subframes.max(1) as f64;
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
@@ -233,10 +233,10 @@ impl Stats {
     }
 }
 
-/// Processor time of subframes. For percentiles, times above a hundred milliseconds count as a hundred.
+/// Processor time per subframe. For percentiles, times above 100 ms count as 100 ms.
 #[derive(Debug, Default)]
 struct Cost {
-    /// Number of subframes by whole microseconds.
+    /// Number of subframes by processor time in whole microseconds.
     by_us: BTreeMap<u32, u64>,
     since_us: f64,
     subframes: u32,
@@ -268,7 +268,7 @@ impl Cost {
         }
     }
 
-    /// Median, 99th percentile and mean.
+    /// Median, 99th percentile and mean of the processor time per subframe (µs).
     fn summary(&self) -> Option<[f64; 3]> {
         let count: u64 = self.by_us.values().sum();
         let at = |share: f64| {
@@ -288,7 +288,7 @@ impl Cost {
 /// Writes the decoding stages one by one, and the reason why decoding stopped at the last one.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The output cannot be written.
 pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
     let broken = ladder.broken();
     for rung in Rung::ALL {
@@ -343,7 +343,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
     }
 }
 
-/// A cell in one line of text.
+/// Describes a cell in one line of text.
 pub fn describe(cell: &Cell) -> String {
     let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
     let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };

@@ -28,19 +28,19 @@ fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
 /// Load of a subframe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Number of CCEs that its messages take.
+    /// Number of CCEs that the subframe's messages occupy.
     pub cces_used: u16,
-    /// Number of CCEs in which there may be messages that could not be read.
+    /// Number of CCEs that may contain unread messages.
     pub cces_unread: u16,
-    /// Number of messages that grant something in the downlink.
+    /// Number of downlink grants.
     pub downlink: u16,
-    /// Number of messages that grant something in the uplink.
+    /// Number of uplink grants.
     pub uplink: u16,
-    /// Number of downlink PRB pairs that they grant.
+    /// Number of granted downlink PRB pairs.
     pub prbs_used: u16,
-    /// Number of downlink PRB pairs that no user got; `None` if messages may be unread.
+    /// Number of downlink PRB pairs that are not granted; `None` if messages may be unread.
     pub prbs_idle: Option<u16>,
-    /// Number of users that are granted something.
+    /// Number of users with a grant.
     pub users: u16,
 }
 
@@ -90,7 +90,7 @@ pub fn json(reading: &Reading) -> Value {
 /// The heading above [`line()`]s.
 pub const HEAD: &str = "cell sfn.sf cfi messages DL UL users PRBs idle CCEs  of unread snr  format:messages";
 
-/// One line for people.
+/// The subframe as one line of text.
 pub fn line(reading: &Reading) -> String {
     let account = Account::of(reading);
     let formats = formats(reading);

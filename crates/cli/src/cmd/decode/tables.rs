@@ -47,7 +47,7 @@ impl Tables {
     /// Adds a message, and the gain of the followed user from it.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// A file cannot be written.
     pub fn message(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) -> anyhow::Result<()> {
         let pseudonym = name.is_pseudonym.then_some(name.rnti);
         said(self.0.message(|| Message::of(found, at.carrier, at.time_ms, pseudonym), gain))
@@ -64,7 +64,7 @@ impl Tables {
         said(self.0.answer(|| answer(at, reading, answered, rnti)))
     }
 
-    /// Adds a whole subframe.
+    /// Adds a completed subframe.
     pub fn subframe(&mut self, at: At, reading: &Reading) -> anyhow::Result<()> {
         said(self.0.subframe(|| subframe(at, reading)))
     }

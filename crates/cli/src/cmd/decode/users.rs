@@ -31,7 +31,8 @@ struct User {
     ways: [Sums; 2],
 }
 
-/// The users of a recording. An RNTI that the cell gives to a second phone later counts as one user.
+/// Sums of the users of a recording. If the cell assigns an RNTI to a second phone later, both phones count as one
+/// user.
 #[derive(Debug, Default)]
 pub struct Users(BTreeMap<Rnti, User>);
 
@@ -50,7 +51,7 @@ impl Users {
         sums.new_bits += dci.new_bits().0;
     }
 
-    /// The users, those with most bits first.
+    /// The users, sorted by the number of new bits, the largest first.
     fn sorted(&self) -> Vec<(Rnti, &User)> {
         let mut users: Vec<_> = self.0.iter().map(|(rnti, user)| (*rnti, user)).collect();
         let bits = |user: &User| user.ways.iter().map(|sums| sums.new_bits).sum::<u64>();
@@ -107,12 +108,12 @@ fn object(called: Rnti, user: &User, subframes: u64) -> Value {
     })
 }
 
-/// An object as [`Users::objects`] makes them, of a user that got nothing. It has the names of all fields.
+/// An object in the form of [`Users::objects`], for a user without grants. It contains the names of all fields.
 pub fn nobody() -> Value {
     object(Rnti(0), &User::default(), 0)
 }
 
-/// An object of [`Users::objects`] without objects in it, for a row of a table: `down.mbps` becomes `down_mbps`.
+/// Flattens an object of [`Users::objects`] for a row of a table: `down.mbps` becomes `down_mbps`.
 pub fn flat(object: Value) -> Value {
     let Value::Object(fields) = object else { return object };
     let flat = fields.into_iter().flat_map(|(name, value)| match value {

@@ -27,15 +27,15 @@ pub trait Sink {
     }
 }
 
-/// A file that was read.
+/// An input file.
 pub struct Source {
     /// Name of the file, as given by the user.
     pub name: String,
     /// Number of bytes after decompression.
     pub bytes: u64,
-    /// Its compression.
+    /// Compression of the file.
     pub compression: Option<&'static str>,
-    /// Its form.
+    /// Log format of the file.
     pub form: Format,
     has_found: bool,
     /// Reason why the file could not be read to its end.
@@ -175,8 +175,8 @@ impl<S: Sink> Feed<'_, S> {
 
     /// Whether the file contains messages.
     ///
-    /// Chosen: one of 65,536 stretches of random bytes has a good checksum. Without any log packet, one in a hundred
-    /// counts as more than chance.
+    /// Chosen: one in 65,536 ranges of random bytes has a valid checksum. In a file without log packets, one message
+    /// per 100 faults or more counts as more than chance.
     fn has_found(&self) -> bool {
         const FAULTS_PER_MESSAGE: u64 = 100;
         self.packets > 0 || (self.others > 0 && self.faults <= FAULTS_PER_MESSAGE * self.others)
@@ -187,7 +187,7 @@ impl<S: Sink> Feed<'_, S> {
     }
 }
 
-/// A progress bar over the bytes of all files, if the size of all is known.
+/// Progress bar over the bytes of all files, if all sizes are known; otherwise hidden.
 fn progress(paths: &[PathBuf]) -> ProgressBar {
     let size =
         |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
@@ -201,7 +201,7 @@ fn progress(paths: &[PathBuf]) -> ProgressBar {
     }
 }
 
-/// A file's bytes, expanded, and its compression.
+/// Opens a file. Returns its compression and a reader of its decompressed bytes.
 fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
     let file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())

@@ -18,7 +18,7 @@ use crate::terminal::{self, Paint, Table};
 /// Duration of the timer measurements, with and without real-time priority.
 const TIMERS_FOR: Duration = Duration::from_secs(2);
 
-/// The line of the plain doctor: whether `airpace emu` runs here.
+/// Finding of `airpace doctor` without `--emu`: whether `airpace emu` can run on this machine.
 pub fn line() -> Finding {
     let lack = match machine::is_privileged() {
         true => machine::tun().err(),
@@ -97,7 +97,7 @@ fn findings() -> Vec<Finding> {
     all
 }
 
-/// A sentence without the clause that leads to this command.
+/// Removes the reference to `airpace doctor` from a sentence.
 fn without_this(sentence: &str) -> &str {
     sentence.split("; `airpace doctor").next().unwrap_or(sentence)
 }
@@ -194,8 +194,9 @@ fn limit(what: &str) -> String {
     format!("a line `{user} - {what}` in /etc/security/limits.conf and a new login")
 }
 
-/// A command that gives the program both rights, whoever starts it. A program with rights of its own keeps no others but
-/// those that its file names, and needs these on a device of another emulator.
+/// Command that gives the program both capabilities (real-time priority, memory lock) for all users. A program with
+/// file capabilities keeps only capabilities that its file names. The program needs the inheritable capabilities on a
+/// device of another emulator.
 ///
 /// Source: man-pages capabilities(7) ("Transformation of capabilities during execve()")
 fn capabilities() -> String {
@@ -222,7 +223,7 @@ fn pasta(is_privileged: bool) -> Finding {
     }
 }
 
-/// The kernel's congestion controls.
+/// Finding about the kernel's congestion controls.
 fn controls() -> Finding {
     let read = |what: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/tcp_{what}_congestion_control"));
@@ -241,7 +242,7 @@ fn controls() -> Finding {
 }
 
 impl Examined {
-    /// As members of the object that `--json` prints.
+    /// The results as members of the object that `--json` prints.
     pub fn json(&self) -> Value {
         let timers: Vec<Value> = [true, false]
             .into_iter()
@@ -305,7 +306,7 @@ impl Examined {
         table.write(out, paint)?;
         let mut told: Vec<&str> = vec![];
         for reason in carried.iter().flat_map(|it| &it.audit.unfit_because) {
-            // One sentence of a kind is enough.
+            // Print one sentence per kind of reason.
             let kind = |text: &str| text.chars().filter(|it| !it.is_ascii_digit()).collect::<String>();
             let reason = without_this(reason);
             if !told.iter().any(|it| kind(it) == kind(reason)) {

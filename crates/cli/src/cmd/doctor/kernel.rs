@@ -1,4 +1,4 @@
-//! The line of `airpace doctor` about schemes in the Linux kernel.
+//! Finding of `airpace doctor` about schemes in the Linux kernel.
 
 use super::Finding;
 

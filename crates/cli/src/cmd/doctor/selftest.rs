@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 
 use super::super::emu::stage::{Played, Player, Stage};
 
-/// A test.
+/// A throughput test.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
-    /// The link's rate in both directions.
+    /// Rate of the link in both directions.
     pub rate_mbps: u32,
     direction: Direction,
 }
 
-/// The tests, in their order.
+/// The tests in the order of their execution.
 pub const TESTS: [Test; 8] = {
     use Direction::{Downlink, Uplink};
     [
@@ -57,7 +57,7 @@ impl Test {
         }
     }
 
-    /// The network, as a scenario.
+    /// The network in the form of a scenario.
     fn scenario(&self) -> String {
         let Test { rate_mbps, .. } = self;
         let way = self.way();
@@ -72,21 +72,21 @@ impl Test {
 
 /// Result of a test.
 pub struct Carried {
-    /// The test.
+    /// Parameters of the test.
     pub test: Test,
     /// Goodput of the connection.
     pub goodput_mbps: f64,
-    /// Checks of the emulator's timing.
+    /// Checks of the emulator during the test.
     pub audit: Audit,
 }
 
 impl Carried {
-    /// Packets that were carried, of both directions.
+    /// Packets per second that the emulator delivered in both directions.
     pub fn packets_per_s(&self) -> f64 {
         self.audit.counts.packets_out as f64 / self.audit.seconds.max(1e-9)
     }
 
-    /// As `--json` prints it.
+    /// The result in the form that `--json` prints.
     pub fn json(&self) -> Value {
         json!({
             "link_mbps": self.test.rate_mbps,
@@ -106,7 +106,7 @@ impl Carried {
 /// Performs a test.
 ///
 /// # Errors
-/// A sentence that names the missing capability of the machine.
+/// A sentence that names the missing capability of the machine, or the failure of the test connection.
 pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
     let world = World { plan: scenario.prepare_endless()?.devices_network()?, devices: 1, seed: 1 };

@@ -29,7 +29,7 @@ use anyhow::Context;
 
 /// Maximum number of batches of reports that wait for their distribution.
 ///
-/// Chosen: one second.
+/// Chosen: the batches of one second.
 const MOST_BATCHES: usize = 1_000;
 
 /// Time from 1970-01-01 to 1980-01-06, the epoch of modem clocks.

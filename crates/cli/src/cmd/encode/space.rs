@@ -15,7 +15,7 @@ use crate::terminal;
 pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> anyhow::Result<()> {
     let bytes_per_second = sample_rate_hz * format.size() as f64;
     let size = DecimalBytes((bytes_per_second * seconds) as u64);
-    // If the free space is not known, this check passes. Making the file may still fail.
+    // If the free space is unknown, the check passes. Creating the file may still fail.
     if let Some(free) = free_bytes(out)
         && size.0 > free
     {

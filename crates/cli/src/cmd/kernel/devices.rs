@@ -10,7 +10,7 @@ use crate::terminal::say;
 /// Interval between searches for new devices.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Network devices of the namespace that the feeder is in.
+/// File that lists the network devices of the feeder's network namespace.
 const DEVICES: &str = "/proc/self/net/dev";
 
 /// The devices to which the program is attached.
@@ -58,7 +58,7 @@ pub fn forget(room: &Room) {
     }
 }
 
-/// The devices by their numbers, without the loopback.
+/// Names of the network devices by index, without the loopback device.
 fn present() -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string(DEVICES).unwrap_or_default();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));

@@ -19,7 +19,7 @@ use super::netns::{self, Place};
 use super::run::{self, Groups};
 use crate::cmd::Verdict;
 
-/// Loads a scheme, or makes one that is loaded the default somewhere.
+/// Loads a scheme, or makes a loaded scheme the default of new sockets in a network namespace.
 pub(super) fn load(
     scheme: &SchemeSpec,
     default_in: Option<Place>,
@@ -116,7 +116,7 @@ fn tell_loaded(name: &str, doubt: Option<&anyhow::Error>, out: &mut dyn Write) -
 /// scheme's name, and the reason if the machine's other flows should be counted but cannot be.
 ///
 /// # Errors
-/// A machine that takes no programs; a scheme that is loaded already.
+/// The kernel accepts no programs, or the scheme is already loaded.
 pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Option<anyhow::Error>)> {
     let part = part(scheme)?;
     let name = part.name();
@@ -138,18 +138,18 @@ pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Op
     Ok((kernel, name, doubt))
 }
 
-/// Counts the flows of the whole machine, or of the container that this runs in.
+/// Starts the count of flows of the whole machine, or of the container in which this process runs.
 fn count(kernel: &mut Kernel) -> anyhow::Result<()> {
     let groups = Groups::see()?;
     Ok(kernel.count_flows(root(&groups)?.as_fd())?)
 }
 
-/// The group that all others are in.
+/// Opens the root control group, which contains all other groups.
 fn root(groups: &Groups) -> anyhow::Result<File> {
     File::open(groups.root()).with_context(|| groups.root().display().to_string())
 }
 
-/// The kernel's part of a scheme.
+/// The kernel implementation of a scheme, with the scheme's options.
 fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     let (name, options) = (scheme.scheme().name, scheme.options());
     let part = match name {
@@ -169,7 +169,7 @@ fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     })
 }
 
-/// Removes a scheme, or all.
+/// Unloads a scheme, or all schemes.
 pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let _turn = turn();
     let mut removed = vec![];
@@ -216,7 +216,7 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
     Ok(Verdict::Fine)
 }
 
-/// A scheme that was to be removed and that the kernel still offers. It removes one soon after its last file.
+/// A scheme that should be gone but that the kernel still offers. The kernel removes a scheme soon after its last file.
 fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Option<String> {
     let until = Instant::now() + STILL_THERE;
     loop {
@@ -238,7 +238,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Maximum time for the kernel to remove a scheme.
 ///
-/// Chosen: its grace periods take some ten milliseconds.
+/// Chosen: the kernel's grace periods take about 10 ms.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
 /// Error text if a required scheme is not loaded, or is not visible.
@@ -246,8 +246,8 @@ pub(super) fn not_loaded(name: &str) -> String {
     nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
 }
 
-/// Prints that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not visible from
-/// here. Called if none of the requested schemes is pinned.
+/// Returns the sentence that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not
+/// visible from here. Called if none of the requested schemes is pinned.
 pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     let here = std::fs::read_to_string(AVAILABLE);
     match (unseen(&here.unwrap_or_default(), asked), asked) {
@@ -259,7 +259,7 @@ pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     }
 }
 
-/// The first scheme of ours, or the one that is asked for, among the kernel's congestion controls.
+/// The first of Airpace's schemes, or the requested scheme, among the kernel's congestion controls.
 fn unseen<'a>(available: &'a str, asked: Option<&str>) -> Option<&'a str> {
     let is_asked = |name: &&str| asked.is_none_or(|asked| asked == *name);
     available.split_whitespace().filter(is_asked).find(|name| LOADABLE.contains(name))

@@ -1,6 +1,6 @@
 //! `airpace kernel run`: runs a program whose TCP connections use a scheme without any change to the program.
 //!
-//! The program runs in a control group of its own, in which a small program in the kernel chooses the scheme for each
+//! The program runs in a separate control group, in which a small program in the kernel selects the scheme for each
 //! connection.
 
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ use super::loaded::not_loaded;
 use crate::cmd::{Verdict, thread};
 use crate::terminal::say;
 
-/// Runs the command, and ends with its status.
+/// Runs the command, and returns its exit status.
 pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     let Some(scheme) = SCHEMES.into_iter().find(|name| *name == scheme) else {
         bail!("`{scheme}` is not of the kernel's: `{}`", SCHEMES.join("`, `"));
@@ -44,10 +44,10 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
 
-/// Forwards signals that ask the program to stop, and stops after the program. A terminal's Ctrl-C reaches both
-/// processes anyway.
+/// Forwards SIGTERM and SIGHUP to the program, so that this process stops after the program. A terminal's Ctrl-C
+/// reaches both processes anyway.
 fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
-    // It names this process and no later one of the same number.
+    // A pidfd refers to this process, and not to a later process with the same ID.
     let process =
         pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("cannot watch the program")?;
     let pass = move || {
@@ -57,14 +57,14 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
                 SIGHUP => Signal::HUP,
                 _ => continue,
             };
-            // It may have ended by itself.
+            // The program may already have ended.
             let _ = pidfd_send_signal(&process, passed);
         }
     };
     thread("signals", pass).map(drop)
 }
 
-/// The names of the programs' groups: a process's number follows.
+/// Prefix of the names of the programs' control groups; the ID of this process follows.
 const PREFIX: &str = "airpace-run-";
 
 /// A mount of this system's control groups; dropping the value unmounts it.
@@ -81,7 +81,7 @@ impl Groups {
         Ok(Groups { mounted })
     }
 
-    /// The group that all others are in: that of the whole system, or of a container that sees only its own.
+    /// The root group: that of the whole system, or that of a container that sees only its own groups.
     pub fn root(&self) -> &Path {
         self.mounted.path()
     }
@@ -94,14 +94,14 @@ impl Groups {
             let name = entry.file_name();
             let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
             if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                // The kernel keeps a group that has processes.
+                // The kernel does not remove a group that contains processes.
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
 }
 
-/// Removes the control groups that earlier runs have left and that are empty, if this user may.
+/// Removes the empty control groups of earlier runs, if this user may.
 pub fn sweep() {
     if let Ok(groups) = Groups::see() {
         groups.sweep();
@@ -117,7 +117,7 @@ impl Drop for Groups {
 
 /// A control group that contains this process. Dropping the value moves the process back and removes the group.
 struct Group {
-    /// `path` lies there.
+    /// Keeps the mount that contains `path`.
     _groups: Groups,
     path: PathBuf,
     /// Control group of this process before.
@@ -137,7 +137,7 @@ impl Group {
     }
 }
 
-/// The group of this process.
+/// The control group of this process.
 fn before(mounted: &Path) -> io::Result<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
@@ -150,7 +150,7 @@ fn join(group: &Path) -> io::Result<()> {
 }
 
 impl Drop for Group {
-    /// The kernel keeps a group that has processes.
+    /// The kernel does not remove a group that contains processes.
     fn drop(&mut self) {
         if join(&self.before).and_then(|()| fs::remove_dir(&self.path)).is_err() {
             say("airpace: what the program started goes on, and its new connections use the default again");

@@ -51,7 +51,7 @@ fn consequence(name: &str, age_ms: f64) -> &'static str {
     }
 }
 
-/// A loaded scheme.
+/// State of a loaded scheme.
 struct Status {
     name: &'static str,
     totals: Totals,
@@ -223,7 +223,7 @@ fn flow_as_json(flow: &Shown) -> Value {
     })
 }
 
-/// Runs the command.
+/// Prints the state of all loaded schemes.
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let loaded = LOADABLE.into_iter().filter_map(|name| Status::of(name).transpose());
     let loaded = loaded.collect::<anyhow::Result<Vec<_>>>()?;

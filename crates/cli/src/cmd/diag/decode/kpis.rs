@@ -15,9 +15,9 @@ use crate::terminal::count;
 
 /// Output format of samples.
 enum Form<'o> {
-    /// To a stream, line by line.
+    /// Lines on a stream.
     Lines(fn(&Sample, &Wanted, &mut Vec<u8>), &'o mut dyn Write),
-    /// Into a Parquet file.
+    /// Parquet file.
     Parquet(Box<Samples>),
 }
 

@@ -14,10 +14,10 @@ use crate::cmd::NothingFound;
 pub enum Form {
     /// One object per line.
     Json {
-        /// With the bytes of every packet.
+        /// Whether to include the payload bytes of every packet.
         with_payload: bool,
     },
-    /// Lines for people.
+    /// Lines of text for the user.
     Text,
 }
 

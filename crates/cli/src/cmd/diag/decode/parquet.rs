@@ -41,20 +41,20 @@ fn word_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A file of KPI samples: a row for each.
+/// File of KPI samples, one row per sample.
 pub struct Samples {
     /// `None` once the file is complete.
     file: Option<ParquetFile>,
     rows: kpis::Rows,
-    /// A buffer for a name while it is written.
+    /// Buffer for the name of a KPI.
     name: Vec<u8>,
 }
 
 impl Samples {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// The file or folder cannot be created.
+    /// The file cannot be created.
     pub fn create(path: &Path) -> anyhow::Result<Samples> {
         let file = Some(parquet_file::create(path, kpis::Rows::fields())?);
         Ok(Samples { file, rows: kpis::Rows::default(), name: vec![] })
@@ -63,7 +63,7 @@ impl Samples {
     /// Adds a sample.
     ///
     /// # Errors
-    /// If a row group cannot be written.
+    /// A row group cannot be written.
     pub fn add(&mut self, sample: &Sample, wanted: &Wanted) -> anyhow::Result<()> {
         self.name.clear();
         sample::name(wanted, &mut self.name);
@@ -107,7 +107,7 @@ impl Codes {
     /// Writes the contents of these logs into a folder.
     ///
     /// # Errors
-    /// The file or folder cannot be created.
+    /// The folder cannot be created.
     pub fn create(folder: &Path, inputs: Vec<Named>) -> anyhow::Result<Codes> {
         outputs::folder("--parquet", folder)?;
         Ok(Codes { folder: folder.to_owned(), inputs, codes: BTreeMap::new(), packets: 0 })

@@ -1,4 +1,4 @@
-//! What could not be read: counted, kept if wanted, and reported once.
+//! Packets that could not be parsed: counts, copies if requested, and one report at the end.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,11 +14,11 @@ use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
 use crate::terminal::{count, thousands};
 
-/// Counts what could not be read.
+/// Counters of packets that could not be parsed and of bytes that are not messages.
 pub struct Unread {
-    /// The folder where such packets are kept.
+    /// Folder for copies of unparsed packets, if requested.
     folder: Option<PathBuf>,
-    /// The logs that are read. None of them is overwritten.
+    /// Input logs. None of them is overwritten.
     inputs: Vec<Named>,
     is_followed: bool,
     files: BTreeMap<Kind, OutFile>,
@@ -32,13 +32,13 @@ pub struct Unread {
 /// Reason why a packet could not be parsed completely. Packets are grouped by this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The layout of the code is not known.
+    /// The layout of the code is unknown.
     Code(LogCode),
-    /// The layout of the version is not known.
+    /// The layout of the version is unknown.
     Version(LogCode, Version),
-    /// The layout of a subpacket of this id and version is not known.
+    /// The layout of a subpacket with this id and version is unknown.
     Subpacket(LogCode, u64, u64),
-    /// The layout does not fit.
+    /// The packet does not match its layout, or is empty.
     Misfit(LogCode),
 }
 
@@ -82,7 +82,7 @@ impl Unread {
     /// read them, or appear when they are complete.
     ///
     /// # Errors
-    /// The folder or a file in it cannot be created.
+    /// The folder cannot be created.
     pub fn new(folder: Option<PathBuf>, inputs: Vec<Named>, is_followed: bool) -> anyhow::Result<Unread> {
         if let Some(folder) = &folder {
             outputs::folder("--unknown", folder)?;
@@ -98,7 +98,7 @@ impl Unread {
         })
     }
 
-    /// Counts and keeps a packet that could not be read.
+    /// Counts a packet that could not be parsed, and stores it if a folder was given.
     ///
     /// # Errors
     /// The packet cannot be stored.
@@ -125,10 +125,10 @@ impl Unread {
         self.faults.entry(place.file).or_insert((0, place.offset)).0 += 1;
     }
 
-    /// Reports everything on standard error.
+    /// Completes the files of stored packets, and prints all counters on standard error.
     ///
     /// # Errors
-    /// If the kept packets cannot be written.
+    /// The stored packets cannot be written.
     pub fn report(self, sources: &[Source]) -> anyhow::Result<()> {
         const MANY: usize = 12;
         for file in self.files.into_values() {

@@ -1,4 +1,4 @@
-//! The page with the results as figures. It only draws what [`super::measure`] computed.
+//! HTML page with the results as figures. It only draws the values that [`super::measure`] computed.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ const BOTTOM: f64 = 46.0;
 const TOP: f64 = 14.0;
 const RIGHT: f64 = 28.0;
 
-/// The page.
+/// Renders the page.
 pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     let mut html = String::from(HEAD);
     let _ = write!(html, "<h1>How often KPIs come, how late, and what that costs</h1>");

@@ -1,4 +1,5 @@
-//! One run of the kernel: a bulk flow over a recorded link, emulated and turned again.
+//! One run of the kernel's TCP: a bulk flow over a trace-driven link, emulated in real time and replayed in virtual
+//! time.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -28,10 +29,11 @@ const SPARE: Duration = Duration::from_secs(30);
 
 /// Limits of the lateness of a valid run in ms: 99.9th percentile and maximum.
 ///
-/// Chosen: a scheduler's tick, and the empty path's round trip, within which a window cannot react.
+/// Chosen: one scheduler tick, and the round-trip time of the empty path, within which a congestion window cannot
+/// react.
 const LATE_MS: (f64, f64) = (1.0, 40.0);
 
-/// The data of a run, as far as it arrived in time.
+/// Downlink packets of a run, until the end of its duration.
 struct Data {
     seconds: f64,
     bytes: u64,
@@ -61,7 +63,7 @@ impl Reader for Data {
 /// Performs a run; `seed` is that of the path's random numbers. Returns the reason if the run is invalid.
 ///
 /// # Errors
-/// A machine that cannot emulate; a congestion control that this kernel does not have; an interruption.
+/// The machine cannot emulate, the kernel lacks the congestion control, or the run was interrupted.
 pub fn run(
     traces: &Path,
     condition: &Condition,
