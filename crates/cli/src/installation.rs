@@ -7,7 +7,7 @@
 //! ├── share/bash-completion/completions/airpace, share/zsh/site-functions/_airpace,
 //! │   share/fish/vendor_completions.d/airpace.fish
 //! ├── share/doc/airpace/                         licences and the guide
-//! └── share/airpace/installed.json               what `airpace uninstall` removes; not in packages
+//! └── share/airpace/installed.json               list of files for `airpace uninstall`; not in packages
 //! ```
 
 mod record;
@@ -95,7 +95,7 @@ fn with_whole_links(page: &str) -> String {
 /// Writes one file below `root` atomically. Replaces an existing file, even a running program.
 ///
 /// # Errors
-/// The system call that failed, and its path.
+/// The file cannot be written; the message contains its path.
 pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     let path = root.join(&item.place);
     let folder = path.parent().unwrap_or(root);

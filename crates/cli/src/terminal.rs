@@ -111,8 +111,8 @@ pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result
     }
 }
 
-/// A progress bar with an estimate of the remaining time, on standard error. It is hidden if standard error is not a
-/// terminal.
+/// A progress bar with an estimate of the remaining time, on standard error. It is hidden if `is_quiet` or if standard
+/// error is not a terminal.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
 }

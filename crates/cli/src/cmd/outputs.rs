@@ -135,7 +135,7 @@ impl OutFile {
     /// Completes the file.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// The file cannot be written.
     pub fn finish(self) -> Result<()> {
         match self {
             OutFile::Whole(file) => file.finish(),

@@ -62,7 +62,7 @@ impl Record {
     /// Writes the record, and creates its folders.
     ///
     /// # Errors
-    /// The system call that failed, and its path.
+    /// The record cannot be written; the message contains its path.
     pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
         let path = prefix.join(RECORD);
         let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
@@ -146,7 +146,7 @@ impl Record {
     /// last, so that an interrupted removal can be repeated. A missing file is not an error.
     ///
     /// # Errors
-    /// The system call that failed, and its path.
+    /// A file or folder cannot be removed, with its path in the message; or a folder has become a link.
     pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
         let files = || self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]);
         files().try_for_each(|file| self.check_links(prefix, file))?;

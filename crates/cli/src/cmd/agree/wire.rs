@@ -49,8 +49,8 @@ pub struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// Runs the scenario. Repeats a run that the machine did not process in time, at most `again` times. Its packets go
-    /// to the recorder. Returns the reasons why the results must not be used.
+    /// Runs the scenario. Repeats an unfit run, in which the machine did not keep up, at most `again` times. Passes the
+    /// packets of the last run to the recorder. Returns the reasons why the results must not be used.
     ///
     /// # Errors
     /// The machine cannot emulate the network, a program failed, or the run was interrupted.

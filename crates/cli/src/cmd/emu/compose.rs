@@ -1,5 +1,5 @@
-//! Composition of several forms of `airpace emu` on one command line. Options belong to the form before them; options
-//! before the name of the first form belong to the first form.
+//! Composition of several forms (`delay`, `loss`, `link`, …) of `airpace emu` on one command line. Options belong to
+//! the form before them; options before the name of the first form belong to the first form.
 //!
 //! The program of an outer form is the emulator of the inner form. This module finds the start of the inner form.
 

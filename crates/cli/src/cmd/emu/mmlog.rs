@@ -92,7 +92,7 @@ impl Logs {
     /// Completes the logs. Each file gets its name only now.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// A log cannot be written; the message contains the option and the file.
     pub fn finish(self) -> anyhow::Result<()> {
         for Log { option, path, mut writer, mut file, failure, .. } in self.logs {
             let written = match failure {

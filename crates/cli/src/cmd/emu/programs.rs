@@ -39,7 +39,7 @@ struct Planned {
 /// Role of a program in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// Server: the run starts once it listens, and stops it at the end.
+    /// A server: the run waits until the server listens, and stops the server at the end.
     Server,
     /// The run lasts until this program ends; the program does not get the terminal.
     Beside,

@@ -160,7 +160,7 @@ fn attend(
     }
 }
 
-/// The run folder, claimed by this run.
+/// The run folder, locked by this run.
 pub struct Folder {
     /// Path of the folder.
     pub path: PathBuf,

@@ -201,7 +201,7 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     run(from, Need::Everyone, meaning, None, tell, out)
 }
 
-/// Reads reports and writes the meaning of each with `tell`, which also takes its age.
+/// Reads reports, converts each with `meaning`, and passes the result and its age to `tell`, which feeds the scheme.
 fn run<N: Send + 'static>(
     from: &str,
     need: Need,

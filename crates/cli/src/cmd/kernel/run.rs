@@ -44,8 +44,8 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
 
-/// Forwards SIGTERM and SIGHUP to the program, so that this process stops after the program. A terminal's Ctrl-C
-/// reaches both processes anyway.
+/// Forwards SIGTERM and SIGHUP to the program, so that this process stops after the program. SIGINT and SIGQUIT are not
+/// forwarded, because a terminal sends them to both processes.
 fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
     // A pidfd refers to this process, and not to a later process with the same ID.
     let process =

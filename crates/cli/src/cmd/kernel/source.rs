@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Function that replays an ACK trace and sends the radio values that it contains.
 pub type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
 
-/// Reads reports and sends the meaning of each, until the reports end or `stop` is set.
+/// Reads reports, converts each with `meaning` and sends the results, until the reports end or `stop` is set.
 pub fn read<N>(
     from: &str,
     need: Need,
@@ -84,8 +84,8 @@ fn hint(from: &str) -> &'static str {
     }
 }
 
-/// Sends the meaning of reports from a modem, from libOD, from a decoder or from another machine. Waits for a lost
-/// source to return.
+/// Converts reports of a modem, libOD, a decoder or another machine with `meaning`, and sends the results. Waits for a
+/// lost source to return.
 fn listen<N>(
     mut radio: Box<dyn Radio>,
     need: Need,
@@ -144,7 +144,7 @@ impl Pace {
     }
 }
 
-/// Sends the meaning of reports from a stream of lines.
+/// Converts reports of a stream of lines with `meaning`, and sends the results.
 fn reports<N>(
     mut lines: impl BufRead,
     mut pace: Option<Pace>,

@@ -1,4 +1,4 @@
-//! Runs a sender or a receiver on a real socket.
+//! Runs a sender or a receiver on a real socket until it has finished.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub enum Role {
 /// Opens a socket that accepts connections.
 ///
 /// # Errors
-/// The system call that failed, and a remedy.
+/// The socket cannot be opened; the message contains a remedy.
 pub fn listen(at: SocketAddr) -> Result<Socket, BindError> {
     Socket::bind(at, Buffers::default()).or_else(|error| {
         // On a machine without IPv6, listen on IPv4.
@@ -65,7 +65,7 @@ pub fn listen(at: SocketAddr) -> Result<Socket, BindError> {
 /// Opens a socket from which `peer` can be reached.
 ///
 /// # Errors
-/// The system call that failed, and a remedy.
+/// The socket cannot be opened; the message contains a remedy.
 pub fn call(peer: SocketAddr) -> Result<Socket, BindError> {
     Socket::toward(peer, Buffers::default())
 }

@@ -1,4 +1,4 @@
-//! RRC and NAS messages in a capture file (pcap).
+//! RRC and NAS messages in a capture file for Wireshark.
 
 use std::io::Write;
 use std::path::Path;

@@ -145,7 +145,7 @@ impl Writer for Codes {
     }
 }
 
-/// One code's file.
+/// Parquet file of one log code.
 struct CodeFile {
     file: ParquetFile,
     table: Table,
