@@ -1,7 +1,7 @@
-//! How the program was called, so that commands in its hints can be pasted.
+//! How the program was called, so that the user can paste the commands in its hints.
 //!
-//! Every text in the source says `airpace`. From a checkout the program is called `./airpace`: the launcher sets
-//! `AIRPACE_COMMAND` for that. A binary that was started by its path uses that path.
+//! All texts in the source contain `airpace`. From a checkout, the program's name is `./airpace`: the launcher sets
+//! `AIRPACE_COMMAND` for this purpose. A binary that was started by its path uses this path.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -32,22 +32,22 @@ pub fn checkout() -> Option<std::path::PathBuf> {
 
 fn named(told: Option<OsString>, argument: Option<OsString>) -> String {
     let told = told.filter(|name| !name.is_empty());
-    // A program that was found on PATH has a name without a slash, even if it is a link.
+    // A program found in PATH has a name without a slash, even if the name is a link.
     let named = told.or(argument.filter(|name| Path::new(name).components().count() > 1));
     named.map_or_else(|| PLAIN.to_owned(), |name| airpace_eval::shell::quote(&name.to_string_lossy()))
 }
 
-/// `text` with every airpace command as the user must type it.
+/// Returns `text` with every airpace command in the form in which the user must type it.
 pub fn as_called(text: &str) -> Cow<'_, str> {
     if name() == PLAIN { Cow::Borrowed(text) } else { Cow::Owned(renamed(text, name())) }
 }
 
-/// The command line, with every airpace command in its help as the user must type it.
+/// The command line, with every airpace command in its help in the form in which the user must type it.
 pub fn in_help(command: clap::Command) -> clap::Command {
     if name() == PLAIN { command } else { rename_help(command, name()).bin_name(name()) }
 }
 
-/// `text` with `name` in place of `airpace` wherever one of airpace's commands follows.
+/// Replaces `airpace` by `name` in `text` wherever the name of an airpace command follows.
 fn renamed(text: &str, name: &str) -> String {
     let commands = commands();
     let mut parts = text.split("airpace ");

@@ -1,4 +1,4 @@
-//! The commands, one file each. `Args` declares the arguments; `run` carries the command out and writes results to
+//! The commands, one file each. `Args` declares a command's arguments; `run` runs the command and writes results to
 //! `out`.
 
 pub mod agree;
@@ -36,18 +36,18 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 
-/// The outcome of a command that could be carried out.
+/// Outcome of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is well.
+    /// The command succeeded, and no expectation failed.
     Fine,
     /// An expectation failed.
     Failed,
-    /// The program that was run ended with this status.
+    /// The program that the command started ended with this status.
     Status(u8),
 }
 
-/// The inputs were read, but hold nothing of what was asked for. The exit code is 1, as for an expectation that failed.
+/// The inputs were read, but contain none of the requested data. The exit code is 1, as for a failed expectation.
 #[derive(Debug)]
 pub struct NothingFound(pub String);
 
@@ -59,7 +59,7 @@ impl std::fmt::Display for NothingFound {
 
 impl std::error::Error for NothingFound {}
 
-/// Reads a number above zero.
+/// Parses a finite number above zero.
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
@@ -67,7 +67,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a number from `LEAST` to `MOST`.
+/// Parses a number from `LEAST` to `MOST`.
 fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) => Ok(number),
@@ -75,14 +75,14 @@ fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> 
     }
 }
 
-/// What a command says if the system refuses a thread.
+/// Error text if the system cannot start a thread.
 const NO_THREAD: &str =
     "the system gives no further thread; end other programs, or raise the limit (`ulimit -u`)";
 
 /// Runs `work` on a thread of this name.
 ///
 /// # Errors
-/// The system gives no further thread.
+/// The system cannot start another thread.
 fn thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -90,7 +90,8 @@ fn thread<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(work).context(NO_THREAD)
 }
 
-/// The flag that Ctrl-C sets, so that everything ends in good order. A second Ctrl-C ends the program at once.
+/// Returns the flag that Ctrl-C sets, so that the command stops cleanly. A second Ctrl-C exits immediately with status
+/// 130.
 fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -1,4 +1,4 @@
-//! The files of an installation and their places: the same layout for `airpace install` and for packages.
+//! Files of an installation and their paths; the layout is the same for `airpace install` and for packages.
 //!
 //! ```text
 //! PREFIX/
@@ -7,7 +7,7 @@
 //! ├── share/bash-completion/completions/airpace, share/zsh/site-functions/_airpace,
 //! │   share/fish/vendor_completions.d/airpace.fish
 //! ├── share/doc/airpace/                         licences and the guide
-//! └── share/airpace/installed.json               what `airpace uninstall` removes; not in packages
+//! └── share/airpace/installed.json               list of files for `airpace uninstall`; not in packages
 //! ```
 
 mod record;
@@ -23,7 +23,7 @@ pub use record::{RECORD, Record};
 use crate::cmd::completions::Shell;
 use crate::cmd::man;
 
-/// Texts of the repository that are installed, by their place below `share/doc/airpace`.
+/// Documents of the repository that are installed, with their paths below `share/doc/airpace`.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
     ("LICENSE-MIT", include_str!("../../../LICENSE-MIT")),
@@ -50,19 +50,18 @@ const DOCUMENTS: &[(&str, &str)] = &[
 
 /// One file of an installation.
 pub struct Item {
-    /// Its path, below the prefix.
+    /// Path of the file below the prefix.
     pub place: PathBuf,
-    /// Its contents.
+    /// Contents of the file.
     pub contents: Vec<u8>,
-    /// Whether it is a program.
+    /// Whether the file is executable.
     pub is_program: bool,
 }
 
-/// Every file of an installation of `binary`, sorted by place. The result is the same for the same binary on any
-/// machine.
+/// All files of an installation of `binary`, sorted by path. The result is the same for the same binary on any machine.
 ///
 /// # Errors
-/// A binary that cannot be read.
+/// The binary cannot be read.
 pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
     let program = std::fs::read(binary)
         .with_context(|| format!("cannot read `{}`, which is to be installed", binary.display()))?;
@@ -85,17 +84,18 @@ pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// A page of the guide. Its links to files that are not installed lead to the repository, at the commit of this binary.
+/// A page of the guide, in which links to files that are not installed lead to the repository, at the commit of this
+/// binary.
 fn with_whole_links(page: &str) -> String {
     let tree = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/", env!("AIRPACE_COMMIT"));
     // Links in pages are relative to `docs/guide`.
     page.replace("](../../", &format!("]({tree}/")).replace("](../", &format!("]({tree}/docs/"))
 }
 
-/// Writes one file below `root`, the whole file or nothing. It replaces what is there, even a program that is running.
+/// Writes one file below `root` atomically. Replaces an existing file, even a running program.
 ///
 /// # Errors
-/// What the system refuses, and at which path.
+/// The file cannot be written; the message contains its path.
 pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     let path = root.join(&item.place);
     let folder = path.parent().unwrap_or(root);
@@ -110,13 +110,13 @@ pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
     written().map_err(cannot_write(&path))
 }
 
-/// The kind of package that this binary was built for, in words (`the Debian package`, `the static tarball`). The
+/// Name of the kind of package for which this binary was built (`the Debian package`, `the static tarball`). The
 /// scripts that build packages set `AIRPACE_PACKAGE` at compile time. `None` for builds from a checkout.
 pub fn package() -> Option<&'static str> {
     option_env!("AIRPACE_PACKAGE").filter(|package| !package.is_empty())
 }
 
-/// Why an installation cannot go where the user wants it.
+/// The error for a path to which the installation cannot write.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let or_root = if error.kind() == ErrorKind::PermissionDenied { ", or start as root" } else { "" };

@@ -10,10 +10,10 @@ use parquet::errors::ParquetError;
 
 use crate::cmd::outputs;
 
-/// Makes the file.
+/// Creates the file.
 ///
 /// # Errors
-/// If it cannot be made.
+/// The file cannot be created.
 pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
     ParquetFile::new(outputs::whole("--parquet", path)?, columns).map_err(refused)
 }

@@ -1,4 +1,4 @@
-//! Results for people in a terminal: one table per scenario, then the expectations.
+//! Results for the user on a terminal: one table per scenario, then the expectations.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -13,13 +13,14 @@ use airpace_sim::Scenario;
 
 use crate::terminal::{Paint, Table, columns, count, fit, hang};
 
-/// The share of the path's capacity. Where the Oracle ran, its column has the share of what the Oracle carried instead.
+/// Metric: utilization of the path's capacity. In scenarios that also ran the Oracle, the column shows the throughput
+/// relative to the Oracle instead.
 const UTILIZATION: &str = "utilization";
 
-/// The heading of the share of what the Oracle carried.
+/// Heading of the throughput relative to the Oracle.
 const OF_ORACLE: &str = "oracle %";
 
-/// The columns of numbers: heading, metric, and whether the deviation over seeds is shown beside the mean.
+/// Columns of numbers: heading, metric, and whether the standard deviation over seeds is shown next to the mean.
 const COLUMNS: [(&str, &str, bool); 7] = [
     ("Mbit/s", "throughput_mbps", true),
     ("used %", UTILIZATION, false),
@@ -30,7 +31,7 @@ const COLUMNS: [(&str, &str, bool); 7] = [
     ("Jain", "jain", false),
 ];
 
-/// Writes a table per scenario: a row per scheme and flow, means over seeds.
+/// Writes one table per scenario: one row per scheme and flow, with means over seeds.
 pub fn write_tables(
     choices: &[Choice],
     outcome: &Outcome,
@@ -83,7 +84,8 @@ fn seeds_matter(of_scheme: &[&RunSummary]) -> bool {
     })
 }
 
-/// When flows shared the path: Jain's index is of these seconds, throughput is of each flow's own. `None` if no flows did.
+/// Note on the period in which flows shared the path: Jain's index refers to this period, a flow's throughput to its
+/// own duration. `None` if no flows shared the path.
 fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
     let seconds: BTreeSet<u64> = runs.first()?.jain.iter().map(|window| window.time_s as u64).collect();
     let (first, last) = (seconds.first()?, seconds.last()?);
@@ -94,7 +96,7 @@ fn note_on_sharing(runs: &[&RunSummary]) -> Option<String> {
     ))
 }
 
-/// What the numbers over seeds are, and whose are the same for every seed.
+/// Note on the meaning of numbers over seeds, and on the schemes whose numbers are the same for every seed.
 fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> String {
     let schemes = by_scheme(runs);
     let same: Vec<&str> =
@@ -115,7 +117,7 @@ fn note_on_seeds(runs: &[&RunSummary], seeds: usize, scenario: &Scenario) -> Str
     note
 }
 
-/// The table of transfers; `None` where no flow has any.
+/// The table of transfers; `None` if no flow has transfers.
 fn transfer_table(runs: &[&RunSummary]) -> Option<Table> {
     let heads: Vec<&str> = ["scheme", "flow", "arrived"]
         .into_iter()
@@ -131,7 +133,7 @@ fn transfer_table(runs: &[&RunSummary]) -> Option<Table> {
     (!rows.is_empty()).then_some(table)
 }
 
-/// Writes the expectations that were not met and, unless `is_quiet`, the number of those that were.
+/// Writes the failed expectations and, unless `is_quiet`, the number of met expectations.
 pub fn write_verdicts(
     summary: &Summary,
     is_quiet: bool,
@@ -162,7 +164,7 @@ pub fn write_verdicts(
     Ok(())
 }
 
-/// A row per scheme and flow. The flows that ran the schemes under test come first, their rivals after them.
+/// One row per scheme and flow. The flows of the schemes under test come first, then their rivals.
 fn table(runs: &[&RunSummary]) -> Table {
     let has_oracle = runs.iter().any(|run| comparison::is_oracle(&run.scheme));
     let columns =
@@ -176,7 +178,7 @@ fn table(runs: &[&RunSummary]) -> Table {
             let own = if is_under_test { String::new() } else { format!(" ({})", flow.scheme) };
             let numbers = COLUMNS.map(|(_, path, has_deviation)| {
                 if path == UTILIZATION && has_oracle {
-                    // What the Oracle left to a rival is no measure of the rival.
+                    // The throughput that the Oracle left to a rival is no reference for the rival.
                     let share = is_under_test.then(|| comparison::share_of_oracle(&of_scheme, runs, index));
                     return over_seeds_text(share.flatten(), shown(SHARE_OF_ORACLE), false);
                 }
@@ -192,7 +194,7 @@ fn table(runs: &[&RunSummary]) -> Table {
     table
 }
 
-/// The mean, and the deviation if it is wanted, exists and is not zero in the digits that are shown.
+/// The mean, and the deviation if it is requested, exists and is not zero in the displayed digits.
 fn over_seeds_text(spread: Option<Spread>, shown: &Shown, has_deviation: bool) -> String {
     let mean = shown.text(spread.map(|spread| spread.mean));
     let deviation = spread.and_then(|spread| spread.deviation).map(|deviation| shown.text(Some(deviation)));

@@ -1,4 +1,5 @@
-//! Output for people: tables and text as wide as the terminal, colour if it is wanted, progress if someone watches.
+//! Output for people: tables and text at the terminal's width, colours if wanted, progress if standard error is a
+//! terminal.
 
 mod table;
 mod wrap;
@@ -17,20 +18,21 @@ pub use table::Table;
 pub use wrap::columns_of;
 pub use wrap::hang;
 
-/// The number of columns for a terminal that does not give it, and for a file or a pipe.
+/// Default number of columns: for a terminal without a reported width, for a file and for a pipe.
 const USUAL_COLUMNS: usize = 80;
 
-/// The number of columns of standard output.
+/// Width of standard output (columns).
 pub fn columns() -> usize {
     columns_of_stream(&std::io::stdout())
 }
 
-/// A heading of twelve columns and a text, for standard error: in lines as wide as the terminal, below each other.
+/// A heading of twelve columns and a text for standard error, in lines as wide as the terminal. The lines of the text
+/// are aligned.
 pub fn noted(heading: &str, text: &str) -> String {
     hang(&format!("{heading:<12}"), text, 12, columns_of_stream(&std::io::stderr()))
 }
 
-/// Text in lines as wide as the terminal. Text that cannot be broken, such as a path, stays whole.
+/// Breaks text into lines as wide as the terminal. Text that cannot be broken, such as a path, stays whole.
 pub fn fit(text: &str) -> String {
     hang("", text, 0, columns())
 }
@@ -65,12 +67,12 @@ impl Paint {
         self.wrap("1", text)
     }
 
-    /// The colour of good results.
+    /// Text in the colour of good results.
     pub fn good(self, text: &str) -> String {
         self.wrap("32", text)
     }
 
-    /// The colour of bad results.
+    /// Text in the colour of bad results.
     pub fn bad(self, text: &str) -> String {
         self.wrap("31", text)
     }
@@ -80,27 +82,27 @@ impl Paint {
     }
 }
 
-/// Conventions of terminals: `NO_COLOR` with any text except the empty one, and a dumb `TERM`, turn colours off.
+/// Whether the environment allows colours. By convention, a non-empty `NO_COLOR` and `TERM=dumb` turn colours off.
 fn is_colour_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Prints a line on standard error; control characters from others' text are removed. A failure is ignored: a full disk
-/// below a log is no reason to stop working.
+/// Prints a line on standard error; unsafe characters are escaped. A failure is ignored: a full disk below a log is no
+/// reason to stop.
 pub fn say(line: impl std::fmt::Display) {
     say_painted(plain(&line.to_string()));
 }
 
-/// Prints a line that was coloured by this program. Others' text in it must have been made plain before.
+/// Prints a line that this program has coloured. The caller must have escaped untrusted text.
 pub fn say_painted(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Prints a line of a log on standard output, at once. If the disk is full, the line is lost.
+/// Prints a line of a log on standard output, and flushes it. If the disk is full, the line is lost.
 ///
 /// # Errors
-/// Nobody reads the output any more.
+/// The reader of the output is gone.
 pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result<()> {
     let written = writeln!(out, "{line}").and_then(|()| out.flush());
     match written {
@@ -109,23 +111,24 @@ pub fn log(out: &mut dyn Write, line: impl std::fmt::Display) -> std::io::Result
     }
 }
 
-/// A progress bar with an estimate of the time left, on standard error. It is hidden if nobody watches.
+/// A progress bar with an estimate of the remaining time, on standard error. It is hidden if `is_quiet` or if standard
+/// error is not a terminal.
 pub fn progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, progress_template(columns_of_stream(&std::io::stderr())))
 }
 
-/// The same with a message that is cut where the line ends.
+/// Like [`progress`], with a message that is cut at the end of the line.
 pub fn wordy_progress(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, wordy_template(columns_of_stream(&std::io::stderr())))
 }
 
-/// The same for work without a known end: a message on the progress, and the time passed.
+/// Like [`progress`], for work of unknown length: shows a message and the elapsed time.
 pub fn activity(is_quiet: bool) -> ProgressBar {
     bar(is_quiet, "{spinner} {msg}, {elapsed} so far")
 }
 
-/// The line of a bar on a terminal of so many columns. Words and numbers come first; the bar gets the remaining
-/// columns.
+/// Template of a progress line for a terminal of this many columns. Words and numbers come first; the bar gets the
+/// remaining columns.
 fn progress_template(columns: usize) -> &'static str {
     match columns {
         0..50 => "{percent:>3} %  {msg}{left}",
@@ -134,7 +137,7 @@ fn progress_template(columns: usize) -> &'static str {
     }
 }
 
-/// The same where words are worth more than the bar.
+/// Like [`progress_template`], for messages that are more important than the bar.
 fn wordy_template(columns: usize) -> &'static str {
     match columns {
         0..120 => "{percent:>3} %  {wide_msg}{left}",
@@ -155,9 +158,9 @@ fn bar(is_quiet: bool, template: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target).with_style(style)
 }
 
-/// How long the rest takes at the speed so far; `None` until enough is done to estimate it.
+/// Remaining time at the present average speed; `None` until enough is done for an estimate.
 ///
-/// Chosen: a hundredth of the work and a second. Before that, the estimate jumps.
+/// Chosen: 1 % of the work and 1 s. Before that, the estimate fluctuates.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<Duration> {
     let is_told = fraction >= 0.01 && elapsed >= Duration::from_secs(1);
     is_told.then(|| elapsed.mul_f64((1.0 - fraction).max(0.0) / fraction))

@@ -1,15 +1,16 @@
-//! What key commands cost, counted in instructions: a count does not depend on how busy the machine is, as a time does.
+//! Instruction counts of key commands. Unlike a time, a count does not depend on the machine's load.
 //!
-//! Valgrind counts the instructions of the program that the other tests start. `instructions.toml` has the last counts. A
-//! count that is off by more than [`TOLERANCE`] fails, whether it is higher or lower. If the change is meant, write the new
-//! counts and give the reason in the commit:
+//! Valgrind counts the instructions of the program that the other tests start. `instructions.toml` contains the last
+//! counts. The test fails if a count differs by more than [`TOLERANCE`], whether it is higher or lower. If the change
+//! is intended, write the new counts and give the reason in the commit:
 //!
 //! `CARGO_INCREMENTAL=0 AIRPACE_INSTRUCTIONS=update cargo test -p airpace-cli --test instructions`
 //!
-//! Counts depend on the compiler, on how it splits crates, on the C library, and on the processor, for which libraries choose
-//! their instructions. So they are compared only of builds with `CARGO_INCREMENTAL=0`, which `./test` makes under `CI`, where
-//! Valgrind and rustc have the versions of the file and the processor is its model; elsewhere the test is counted as skipped.
-//! They are those of the profile `dev`, and follow the release's only roughly.
+//! Counts depend on the compiler, on its codegen units, on the C library, and on the processor, for which libraries
+//! select their instructions. They are therefore compared only for builds with `CARGO_INCREMENTAL=0`, which `./test`
+//! makes under `CI`, and only if Valgrind and rustc have the versions in the file and the processor is the model in the
+//! file; elsewhere the test counts as skipped. Counts are those of the profile `dev`, and correspond to those of the
+//! release only roughly.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,10 +20,10 @@ use std::process::Command;
 use airpace_testing::{has_program, skipped};
 use serde::{Deserialize, Serialize};
 
-/// Largest change of a count that passes, as a share.
+/// Maximum relative change of a count.
 const TOLERANCE: f64 = 0.03;
 
-/// What is counted, by name. Each runs in one folder, in this order.
+/// Counted commands, by name. They run in this order in one folder.
 const COUNTED: [(&str, &str); 7] = [
     (
         "run-fixed-cost",
@@ -39,29 +40,30 @@ const COUNTED: [(&str, &str); 7] = [
     ("diag-decode-json", "diag decode phone.qmdl --json"),
 ];
 
-/// The cost of starting the program, which is taken off each count: it depends on the features of the build.
+/// Arguments that only start the program. This cost depends on the features of the build, and is subtracted from each
+/// count.
 const START: &str = "--version";
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions.toml");
 
-/// `instructions.toml`.
+/// Contents of `instructions.toml`.
 #[derive(Default, Deserialize, Serialize)]
 struct Figures {
     valgrind: String,
     rustc: String,
     processor: String,
-    /// By what is counted.
+    /// Millions of instructions, by name of the command.
     millions: BTreeMap<String, f64>,
 }
 
-/// The first line that a program prints for `--version`.
+/// First line of a program's output for `--version`.
 fn version(program: &str) -> String {
     let output =
         Command::new(program).arg("--version").output().unwrap_or_else(|error| panic!("{program}: {error}"));
     String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
 }
 
-/// This machine's first processor: its name, family, model and stepping, as far as the system names them.
+/// The first processor of this machine: name, family, model and stepping, as far as the system reports them.
 fn processor() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |wanted: &str| {
@@ -71,7 +73,7 @@ fn processor() -> String {
     ["model name", "cpu family", "model", "stepping"].map(|name| value(name).unwrap_or_default()).join(" ")
 }
 
-/// Runs airpace with these arguments under Valgrind. Returns millions of instructions.
+/// Runs airpace with these arguments under Valgrind. Returns the number of instructions in millions.
 fn count(folder: &Path, arguments: &str) -> f64 {
     let log = folder.join("valgrind.log");
     let output = Command::new("valgrind")
@@ -80,11 +82,11 @@ fn count(folder: &Path, arguments: &str) -> f64 {
         .arg(env!("CARGO_BIN_EXE_airpace"))
         .args(arguments.split(' '))
         .current_dir(folder)
-        // The same words in messages wherever the program lies.
+        // Messages must have the same text for any path of the program.
         .env("AIRPACE_COMMAND", "airpace")
         .output()
         .expect("valgrind");
-    // 1: an expectation of the scenario is not met in such a short run.
+    // Status 1: an expectation of the scenario failed in such a short run.
     let is_done = matches!(output.status.code(), Some(0 | 1));
     assert!(is_done, "airpace {arguments}: {}", String::from_utf8_lossy(&output.stderr));
     let log = fs::read_to_string(&log).expect("Valgrind's log");

@@ -1,6 +1,6 @@
-//! `./airpace` builds only when it must, works from any folder, and installs what a fresh machine lacks.
+//! `./airpace` builds only if necessary, works from any folder, and installs missing tools on a new machine.
 //!
-//! The script is real. Cargo and the installers are stand-ins that record how they were called.
+//! The script is real. Cargo and the installers are stand-ins that record their command lines.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A repository in a folder with spaces in its name, and the only programs that its launcher can find.
+/// A repository in a folder with spaces in its name, and all programs that its launcher can find.
 struct Machine {
     folder: TempDir,
 }
@@ -28,7 +28,7 @@ esac
 "#;
 
 impl Machine {
-    /// A fresh Debian, for a user who cannot become root.
+    /// A new Debian machine, for a user who cannot become root.
     fn without_root() -> Machine {
         let machine = Machine::fresh();
         machine.program("id", "#!/bin/sh\necho 1000\n");
@@ -36,7 +36,7 @@ impl Machine {
         machine
     }
 
-    /// `df` reports so many MB free everywhere, except below folders named `large`, where there is plenty.
+    /// `df` reports this many MB free everywhere, except below folders named `large`, which have 200 GB free.
     fn with_room(self, megabytes: u32) -> Machine {
         let head = "Filesystem 1024-blocks Used Available Capacity Mounted on";
         self.program(
@@ -49,7 +49,7 @@ impl Machine {
         self
     }
 
-    /// With a compiler and Rust.
+    /// A machine with a compiler and Rust.
     fn ready() -> Machine {
         let machine = Machine::fresh();
         machine.program("cc", "#!/bin/sh\nexit 0\n");
@@ -57,7 +57,7 @@ impl Machine {
         machine
     }
 
-    /// A fresh Debian with git and a network.
+    /// A new Debian machine with git and a network.
     fn fresh() -> Machine {
         let machine = Machine { folder: tempfile::tempdir().expect("a temporary folder") };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -97,7 +97,7 @@ impl Machine {
         machine
     }
 
-    /// Puts a program of this machine on its PATH.
+    /// Adds a program of the test machine to the PATH.
     fn link(&self, tool: &str) {
         let real = std::env::split_paths(&std::env::var_os("PATH").expect("PATH"))
             .map(|folder| folder.join(tool))
@@ -123,7 +123,8 @@ impl Machine {
         self.folder.path().join("broken")
     }
 
-    /// A stand-in for a program. It replaces a link to this machine's own program, which must never be written through.
+    /// Creates a stand-in for a program. It replaces a link to the test machine's own program, because writing through
+    /// the link would destroy this program.
     fn program(&self, name: &str, text: &str) {
         fs::create_dir_all(self.tools()).expect("a folder");
         let path = self.tools().join(name);
@@ -134,13 +135,13 @@ impl Machine {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
     }
 
-    /// Every download gets the checksum of the expected installer.
+    /// Makes `sha256sum` return the checksum of the expected installer for every download.
     fn trust_what_is_downloaded(&self) {
         let known = "sed -n \"s/^rustup_sha256_$(uname -m)=//p\" .ci/toolchain";
         self.program("sha256sum", &format!("#!/bin/sh\n{known}\n"));
     }
 
-    /// A script that sources what `./airpace` and `./test` share, and then runs this.
+    /// Creates a script that sources the common part of `./airpace` and `./test`, and then runs `commands`.
     fn asks(&self, commands: &str) -> PathBuf {
         let script = self.root().join("asks");
         fs::write(&script, format!("#!/bin/sh\nset -eu\n. ./.ci/toolchain\n{commands}\n")).expect("a script");
@@ -148,7 +149,7 @@ impl Machine {
         script
     }
 
-    /// Starts `script`, without a terminal.
+    /// Runs `script` without a terminal.
     fn start(&self, script: &Path, from: &Path, arguments: &[&str]) -> Output {
         self.command(script, from, arguments).output().expect("the script starts")
     }
@@ -168,12 +169,12 @@ impl Machine {
         command
     }
 
-    /// Starts the launcher in the usual way: `./airpace ARGS`.
+    /// Runs the launcher in the usual way: `./airpace ARGS`.
     fn airpace(&self, arguments: &[&str]) -> Output {
         self.start(&self.root().join("airpace"), &self.root(), arguments)
     }
 
-    /// How often cargo has built so far.
+    /// Number of cargo builds so far.
     fn builds(&self) -> usize {
         self.calls().lines().filter(|call| call.starts_with("cargo build")).count()
     }
@@ -183,7 +184,7 @@ impl Machine {
     }
 }
 
-/// Waits until the file system's clock moves on, so that the next file is newer.
+/// Waits until the file system's clock has advanced, so that the next file is newer.
 fn tick() {
     std::thread::sleep(Duration::from_millis(20));
 }
@@ -294,7 +295,7 @@ fn a_fresh_machine_gets_what_it_lacks_and_is_told() {
             tools.display()
         ),
     );
-    // An installer that installs the stand-in for cargo above.
+    // An installer that installs the above stand-in for cargo.
     machine.program("cargo-to-be", CARGO);
     machine.program(
         "curl-to-be",
@@ -382,7 +383,7 @@ fn without_apt_it_says_what_to_install() {
     );
 }
 
-/// The message for a user without root: one line that installs everything.
+/// Part of the message for a user without root: one command line that installs all missing packages.
 const ALL: &str =
     "apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev curl ca-certificates";
 
@@ -404,7 +405,7 @@ fn without_root_it_prints_the_one_line_that_installs_what_is_missing() {
         assert!(told.contains("C compiler") && told.contains("curl downloads Rust"), "and why: {told}");
         assert_eq!(machine.calls(), "", "nothing is tried that cannot be done");
 
-        // Root ran that line: now there is a compiler and curl, and the rest works without root.
+        // After root has run this line, a compiler and curl exist, and the remaining steps work without root.
         machine.program("cc", "#!/bin/sh\nexit 0\n");
         machine.program("curl", "#!/bin/sh\necho 'curl was started' >&2\nexit 6\n");
         let told = text(&machine.airpace(&["demo"]).stderr);
@@ -548,7 +549,7 @@ fn too_little_room_for_the_tests_is_told_before_they_are_built() {
     assert!(told.contains("only 9.5 GB are free on /, and 11.1 GB are needed there"), "{told}");
 }
 
-/// Stand-in for cargo under `./test`: the tests fail as soon as the lints run, which would take ten minutes.
+/// Stand-in for cargo under `./test`: the tests fail as soon as the lints, which would take ten minutes, have started.
 const FAILING: &str = r#"#!/bin/sh
 case $* in
 --version) echo "cargo 1.95.0 (0000000 2026-01-01)" ;;
@@ -578,7 +579,7 @@ fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
     assert_eq!(failed.status.code(), Some(101), "{said}");
     let lints = fs::read_to_string(machine.folder.path().join("calls")).expect("the lints began");
     let lints = Path::new("/proc").join(lints.trim());
-    // `./test` sent them SIGTERM before it ended. The process ends when the kernel delivers the signal.
+    // `./test` has sent SIGTERM to the lints before it exits. The process ends when the kernel delivers the signal.
     let began = std::time::Instant::now();
     while lints.exists() && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(10));

@@ -1,7 +1,7 @@
-//! `./package` reports what is missing, names what it makes, and makes the same bytes in any folder. Both architectures
-//! compute the same.
+//! `./package` reports missing tools, names its outputs, and produces the same bytes in any folder. Both architectures
+//! compute the same results.
 //!
-//! The scripts are real. Cargo and what it builds are stand-ins, except in the last test.
+//! The scripts are real. Cargo and its outputs are stand-ins, except in the last test.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
-/// The stand-in for cargo. The program that it builds is a script that installs what it was built from.
+/// Stand-in for cargo. The program that it builds is a script that installs copies of its sources.
 const CARGO: &str = r#"#!/bin/sh
 case "$1 ${2-}" in
 --version*) echo "cargo 1.95.0 (0000000 2026-01-01)" ;;
@@ -35,7 +35,7 @@ cyclonedx*) printf '{ "component": "%s/crates/cli" }\n' "$PWD" > crates/cli/airp
 esac
 "#;
 
-/// A checkout in a folder of its own, and the only programs that its scripts can find.
+/// A checkout in a separate folder, and all programs that its scripts can find.
 struct Machine {
     folder: TempDir,
     checkout: PathBuf,
@@ -71,7 +71,7 @@ impl Machine {
         machine
     }
 
-    /// A machine with everything that packages of its own architecture need.
+    /// A machine with all tools that packages of its own architecture need.
     fn ready(checkout: &str) -> Machine {
         let machine = Machine::new(checkout);
         fs::write(machine.tools().join("plugins"), "").expect("a file");
@@ -100,7 +100,7 @@ impl Machine {
         assert!(copied.success(), "{part} is copied");
     }
 
-    /// Git with a fixed author and time, so that two machines have the same commit.
+    /// Runs git with a fixed author and time, so that two machines have the same commit.
     fn git(&self, words: &[&str]) {
         let done = Command::new("git")
             .args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"])
@@ -125,7 +125,7 @@ impl Machine {
             .expect("the script starts")
     }
 
-    /// The files that were made: names and contents, sorted.
+    /// Names and contents of the created packages, sorted.
     fn made(&self) -> Vec<(String, Vec<u8>)> {
         let mut made = vec![];
         for version in fs::read_dir(self.checkout.join("target/package")).expect("packages") {
@@ -162,7 +162,7 @@ fn all_that_is_missing_is_said_at_once_with_the_line_that_installs_it() {
     for package in ["-linux-gnu libc6-dev-", "qemu-user-static", "buildah", " clang ", " autoconf "] {
         assert!(parts[0].contains(package), "{package}: {said}");
     }
-    // Where the user's own shell does not find it, it has its folder.
+    // The command line contains the full path of rustup, because the user's shell may not find it.
     let targets = "/bin/rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl";
     assert!(parts[1].ends_with(targets), "{said}");
     assert!(parts[2].starts_with("cargo install --locked cargo-cyclonedx@"), "{said}");
@@ -264,7 +264,7 @@ fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
     assert!(asked.contains("airpace-cli/bpf") && asked.contains("airpace-bpf/packaged"), "{asked}");
     let assets = manifest("cli")["package"]["metadata"]["deb"]["assets"].to_string();
     assert!(assets.contains("packaging/systemd/*.service"), "{assets}");
-    // The file names the licences of the dual-licensed schemes and of the libraries that are linked with the program.
+    // The file names the licences of the dual-licensed schemes and of the linked libraries.
     let copyright = fs::read_to_string(root().join("packaging/copyright")).expect("the copyright");
     for file in fs::read_dir(root().join("crates/bpf/src/bpf")).expect("the programs") {
         let path = file.expect("a file").path();
@@ -279,7 +279,7 @@ fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
     }
 }
 
-/// A stand-in for airpace whose tables hold `WORD`.
+/// A stand-in for airpace whose tables contain `WORD`.
 const PROGRAM: &str = r#"#!/bin/sh
 command=$1
 for word; do
@@ -323,7 +323,8 @@ fn a_byte_that_differs_is_found_and_its_file_named() {
     assert_eq!(broken.status.code(), Some(2), "{}", words(&broken));
 }
 
-/// The binary that `./package` built for the other architecture, if it exists, is of this tree, and can be run here.
+/// The binary that `./package` has built for the other architecture, if it exists, was built from this tree, and can
+/// run here.
 fn foreign_binary() -> Result<PathBuf, String> {
     let foreign = if cfg!(target_arch = "aarch64") { "x86_64" } else { "aarch64" };
     let target = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().and_then(Path::parent).expect("target/");
@@ -380,7 +381,7 @@ fn services_run_commands_that_exist_and_name_manual_pages_that_exist() {
             let line = value.replace("%i", "morc").replace("%f", "/reports").replace("%I", "tty0");
             let all: Vec<&str> = line.split_whitespace().collect();
             assert_eq!(all[0], "/usr/bin/airpace", "{}", unit.display());
-            // With `--help`, arguments are read and nothing is done.
+            // With `--help`, the program parses its arguments and does nothing else.
             let read = airpace(&[&all[1..], &["--help"]].concat());
             assert!(read.status.success(), "{}: {value}: {}", unit.display(), words(&read));
             commands += 1;
@@ -397,7 +398,7 @@ fn systemd_takes_the_services_as_they_are_written() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let units = fs::read_dir(root().join("packaging/systemd")).expect("units");
-    // It asks whether the programs are there, and what else a unit requires.
+    // systemd checks whether the programs and the other requirements of a unit exist.
     let copies: Vec<PathBuf> = units
         .map(|unit| {
             let unit = unit.expect("a unit");

@@ -1,4 +1,4 @@
-//! `airpace agree`: schemes in the simulator and over real transports, side by side.
+//! `airpace agree`: compares schemes in the simulator with the same schemes over real transports.
 
 pub mod flow;
 mod inside;
@@ -31,14 +31,14 @@ use super::{Verdict, complete, matrix, on_interrupt, scenario};
 use crate::called;
 use crate::terminal::{self, Paint};
 
-/// When the flows of the scenario begin later than it says: by then the real ones have made their connections.
+/// Delay of all flows compared with the scenario (s). Real flows open their connections within this time.
 ///
-/// Chosen: a busy machine has started all programs by then.
+/// Chosen: even a busy machine has started all programs by then.
 const LEAD_S: f64 = 1.5;
 
-/// Within what time flows begin in the further runs of the simulator.
+/// Range of additional random start times in the further runs of the simulator (s).
 ///
-/// Chosen: a subframe, which a packet of a real program may miss by chance.
+/// Chosen: one subframe, because a packet of a real program may by chance miss a subframe.
 const SPREAD_S: f64 = 0.001;
 
 /// Runs schemes in the simulator and over real transports, and compares them.
@@ -104,7 +104,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// A scenario that real programs cannot play; what the machine lacks; a program that failed.
+/// The scenario cannot be run with real programs, the machine lacks a capability, or a program failed.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_silent = args.quiet || args.json;
     let choice = shifted(args, None, &mut || 0.0)?;
@@ -115,7 +115,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             kernel::needed(&choice.scenario, scheme)?;
         }
     }
-    // What the machine does not allow is reported before the simulator computes.
+    // Check the machine's capabilities before the simulator runs.
     drop(Stage::make(choice.scenario.device.len(), Far::Own)?);
     let folder = match &args.out {
         Some(folder) => {
@@ -133,7 +133,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         scenarios: vec![choice],
         schemes: labelled.collect(),
         seeds: vec![args.seed],
-        // Real time has the machine for itself.
+        // Real-time runs need the whole machine.
         jobs: 1,
         out: Some(folder.clone()),
         program: called::lasting_name().to_owned(),
@@ -147,7 +147,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let claim = Claim::of(&folder)?;
     let prepared = matrix.prepare()?;
     let more = spread(args, schemes, &is_interrupted)?;
-    // By label: why the figures of a run must not be used.
+    // Per label: reasons why the results of a run must not be used.
     let unfit: Mutex<Vec<(String, Vec<String>)>> = Mutex::new(vec![]);
     let bar = terminal::progress(is_silent);
     bar.set_length(1_000 * matrix.schemes.len() as u64);
@@ -214,8 +214,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     })
 }
 
-/// The further runs of the simulator. Each has a seed of its own, and its flows begin later by fractions of [`SPREAD_S`]:
-/// where a scenario draws nothing, no seed changes anything.
+/// Runs the further runs of the simulator. Each run has its own seed, and its flows start later by random fractions of
+/// [`SPREAD_S`]: in a scenario without random numbers, the seed has no effect.
 fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) -> anyhow::Result<Summary> {
     let mut chance = Streams::new(args.seed).stream("agree: when flows begin");
     let mut all = Summary { runs: vec![], expectations: vec![], not_judged: vec![] };
@@ -252,8 +252,8 @@ fn spread(args: &Args, schemes: Vec<SchemeSpec>, is_interrupted: &AtomicBool) ->
     Ok(all)
 }
 
-/// The scenario as both play it: flows begin [`LEAD_S`] and what `more_s` says for each later, and ACKs cross the cell, as
-/// packets of programs do. It may have another name.
+/// Loads the scenario for simulator and real transports: each flow starts later by [`LEAD_S`] plus the result of
+/// `more_s`, and ACKs cross the cell, as the packets of real programs do. `name` may replace the scenario's name.
 fn shifted(args: &Args, name: Option<String>, more_s: &mut dyn FnMut() -> f64) -> anyhow::Result<Choice> {
     let scenario = scenario::load(&args.scenario, &args.set)?;
     let mut set = args.set.clone();
@@ -261,7 +261,7 @@ fn shifted(args: &Args, name: Option<String>, more_s: &mut dyn FnMut() -> f64) -
     if let Some(name) = name {
         add("name".to_owned(), format!("{name:?}"));
     }
-    // What the scenario expects is about other times.
+    // The scenario's expectations refer to the original times.
     add("expect".to_owned(), "[]".to_owned());
     add("duration_s".to_owned(), (scenario.duration_s + LEAD_S).to_string());
     for (index, flow) in scenario.flow.iter().enumerate() {
@@ -277,7 +277,7 @@ fn shifted(args: &Args, name: Option<String>, more_s: &mut dyn FnMut() -> f64) -
     Ok(Choice { argument: args.scenario.clone(), scenario, set })
 }
 
-/// Refuses what the two programs of a flow do not do.
+/// Rejects scenarios with features that the real programs do not support.
 fn can_be_played(scenario: &Scenario) -> anyhow::Result<()> {
     scenario::asks_for_no_reports(scenario)?;
     ensure!(!scenario.flow.is_empty(), "the scenario has no flow; add a `[[flow]]`");
@@ -307,7 +307,7 @@ fn can_be_played(scenario: &Scenario) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The schemes that are compared.
+/// The schemes to compare.
 fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> {
     let sees_truth = |scheme: &SchemeSpec| -> anyhow::Result<bool> {
         let ends = scheme.build(&Setup { mss: Bytes(1_500), rng: Streams::new(0).stream("agree") })?;

@@ -1,4 +1,4 @@
-//! `airpace complete`: what may follow on a command line. The shells' scripts call it when Tab is pressed.
+//! `airpace complete`: completion of command lines. The shells' scripts run it when Tab is pressed.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -44,7 +44,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Completes the names of what the kernel can load.
+/// Completes the names of schemes that the kernel can load.
 pub fn in_the_kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy();
@@ -64,7 +64,7 @@ pub fn scheme() -> ArgValueCompleter {
     scheme_or(Vec::new)
 }
 
-/// Completes one word of a list of schemes. Words that stand for several schemes are offered too.
+/// Completes one word of a list of schemes. Words for groups of schemes are also offered.
 pub fn schemes() -> ArgValueCompleter {
     scheme_or(|| {
         vec![
@@ -78,7 +78,7 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
         let mut candidates: Vec<CompletionCandidate> = match current.rsplit_once(':') {
-            // The options are known only if the text so far names a scheme.
+            // Offer options only if the text before them names a scheme.
             Some((begun, _)) => match SchemeSpec::parse(begun) {
                 Ok(spec) => options(spec.scheme(), begun),
                 Err(_) => Vec::new(),
@@ -90,8 +90,8 @@ fn scheme_or(others: fn() -> Vec<CompletionCandidate>) -> ArgValueCompleter {
     })
 }
 
-/// A scheme alone, with `+ran` if it can be, and with each of its presets; a preset behind `+ran` where that is
-/// possible.
+/// All spellings of a scheme: alone, with `+ran` if the scheme supports it, and with each of its presets, also after
+/// `+ran` if supported.
 fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     let mut spellings = vec![];
     let with_ran = scheme.takes_ran.then_some((ran::SUFFIX, ran::SUMMARY));
@@ -104,7 +104,7 @@ fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     spellings
 }
 
-/// The options of the scheme that `begun` names.
+/// Completes the options of the scheme named in `begun`.
 fn options(scheme: &Scheme, begun: &str) -> Vec<CompletionCandidate> {
     let options = scheme.options.iter();
     options.map(|option| candidate(format!("{begun}:{}=", option.name), option.summary)).collect()
@@ -147,7 +147,7 @@ pub fn key() -> ArgValueCompleter {
     })
 }
 
-/// The dotted paths of all that can be set below `value`. Only lists of tables have keys.
+/// Collects the dotted paths of all keys below `value`. Of lists, only lists of tables have keys.
 fn collect_keys(path: &str, value: &toml::Value, keys: &mut Vec<String>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
@@ -180,7 +180,7 @@ fn candidate(value: impl Into<OsString>, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help(help)
 }
 
-/// Keeps the candidates that begin with what was typed.
+/// Keeps the candidates that start with the typed text.
 fn keep(candidates: &mut Vec<CompletionCandidate>, typed: &str) {
     candidates.retain(|candidate| candidate.get_value().as_encoded_bytes().starts_with(typed.as_bytes()));
 }

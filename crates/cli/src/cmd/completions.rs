@@ -42,7 +42,7 @@ impl Shell {
         }
     }
 
-    /// Where this shell looks for the script, below a prefix such as `/usr/local`.
+    /// Path at which this shell searches for the script, relative to a prefix such as `/usr/local`.
     pub fn file(self) -> &'static str {
         match self {
             Shell::Bash => "share/bash-completion/completions/airpace",

@@ -131,7 +131,7 @@ pub struct Args {
     radio: RadioArgs,
 }
 
-/// Which cell to listen to.
+/// Selection of the cell to decode.
 #[derive(Clone, Copy, Debug)]
 pub enum Which {
     /// The strongest.
@@ -141,7 +141,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// The identity of the only cell that is wanted.
+    /// Physical cell identity, if only one cell is wanted.
     pub fn pci(self) -> Option<u16> {
         match self {
             Which::Strongest => None,
@@ -150,10 +150,10 @@ impl Which {
     }
 }
 
-/// Reads which cell to listen to.
+/// Parses the selection of a cell.
 ///
 /// # Errors
-/// No cell has such an identity.
+/// No cell has this identity.
 pub fn which_cell(text: &str) -> Result<Which, String> {
     match text.parse() {
         Ok(pci) if pci < Cell::IDENTITIES => Ok(Which::Only(pci)),
@@ -162,19 +162,19 @@ pub fn which_cell(text: &str) -> Result<Which, String> {
     }
 }
 
-/// Reads how many subframes a message may wait for evidence.
+/// Parses the maximum number of subframes for which a message waits for confirmation.
 ///
 /// # Errors
-/// It is no such number.
+/// The text is not a valid number.
 pub fn patience(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|ms| *ms <= 10_000);
     number.ok_or_else(|| "give a whole number of milliseconds from 0 to 10000".to_owned())
 }
 
-/// Reads an RNTI.
+/// Parses an RNTI.
 ///
 /// # Errors
-/// It is none, or nobody's.
+/// The text is not an RNTI, or the RNTI is reserved.
 pub fn rnti(text: &str) -> Result<Rnti, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u16::from_str_radix(digits, 16),
@@ -202,7 +202,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut sink = Sink::new(args, &sources, (caution.patience, stall), out)?;
     let mut decoding = Decoding::start(sources, Options { pci, caution, align: args.align.into(), stall })?;
     loop {
-        // Before waiting for more, everything so far is written out.
+        // Flush all output before waiting for more samples.
         let ready = decoding.ready();
         if ready.is_none() {
             sink.flush()?;

@@ -29,12 +29,12 @@ pub struct Args {
 
 /// The three systems (PBE-CC also as its paper describes it), and the schemes with which they are compared.
 const SCHEMES: [&str; 8] = ["pbe", "pbe@paper", "biscay", "morc", "bbr", "cubic", "copa", "oracle"];
-/// The recording that is used if it is there: a saturated LTE downlink with strong swings of the rate.
+/// Name of the preferred recording, used if it exists: a saturated LTE downlink with strong rate variation.
 const FAVOURITE: &str = "TMobile-LTE-short.down";
 /// Another phone's traffic comes and goes. That shows the differences between schemes.
 const CELL: &str = "competitor";
 
-/// The mean rate of a made trace, in Mbit/s.
+/// Mean rate of a synthetic trace, in Mbit/s.
 const MADE_MEAN_MBPS: &str = "12";
 
 /// Runs it.
@@ -106,7 +106,7 @@ fn why_left_out<'a>(fitted: &'a Fitted, set: &(String, String)) -> Option<&'a st
     fitted.left_out.iter().find(|(group, _)| group.contains(set)).map(|(_, why)| why.as_str())
 }
 
-/// A recorded trace, if there is one.
+/// Path of a recorded trace, if one exists.
 fn recording() -> Option<PathBuf> {
     let folder = data_folder()?.join("traces");
     let favourite = folder.join(FAVOURITE);

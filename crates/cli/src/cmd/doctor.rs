@@ -33,7 +33,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Something that may be there or not.
+/// A feature or program that may be missing.
 struct Finding {
     name: &'static str,
     is_there: bool,
@@ -42,9 +42,9 @@ struct Finding {
     remedy: String,
 }
 
-/// The column where details begin.
+/// Column in which details start.
 const INDENT: usize = 20;
-/// The same on a terminal that is narrower than [`NARROW`]: details stand below their name.
+/// Indentation of details on a terminal that is narrower than [`NARROW`]: details are below their name.
 const NARROW_INDENT: usize = 5;
 const NARROW: usize = 60;
 
@@ -106,7 +106,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             false => paint.bad(mark),
         };
         writeln!(out, "{mark}{rest}")?;
-        // Not wrapped, so that it can be pasted.
+        // Do not wrap commands, so that they can be pasted.
         if has_remedy {
             writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
         }
@@ -117,7 +117,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// How this binary was made.
+/// Build options of this binary.
 fn build() -> String {
     let speed =
         if cfg!(debug_assertions) { "debug: slow; `./airpace` builds the fast one" } else { "release" };
@@ -150,7 +150,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     findings
 }
 
-/// What every build has.
+/// A finding about a feature that every build has.
 fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
@@ -332,7 +332,7 @@ pub fn data_folder() -> Option<PathBuf> {
     folder.join("traces").is_dir().then(|| folder.canonicalize().unwrap_or(folder))
 }
 
-/// How many threads can run at once.
+/// Number of threads that can run at the same time.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

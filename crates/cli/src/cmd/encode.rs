@@ -1,4 +1,4 @@
-//! `airpace encode`: turns what a simulated cell grants into radio samples.
+//! `airpace encode`: converts the grants of a simulated cell to radio samples.
 
 mod space;
 mod truth;
@@ -126,7 +126,7 @@ impl Args {
         }
     }
 
-    /// That of all antennas together, once they are combined; not a number without noise.
+    /// Signal-to-noise ratio after combining all antennas, in dB; NaN without noise.
     fn combined_snr_db(&self) -> f32 {
         if let ([snr_db], 1) = (&self.snr[..], self.antennas) {
             return *snr_db as f32;
@@ -182,7 +182,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             size as usize
         }
     };
-    // The root mean square of a full carrier is a fifth of full scale, which leaves room for its peaks.
+    // The RMS of a fully loaded carrier is a fifth of full scale, which leaves headroom for its peaks.
     let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
     let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
     let snr_db = args.snr_db()?;
@@ -271,7 +271,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     match whole {
         Ok(()) => sender.finish(args, out),
-        // Files that are not completed leave nothing behind.
+        // Files that are not completed are removed.
         Err(trouble) => Err(trouble),
     }
 }
@@ -364,7 +364,7 @@ fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// Counts of what was sent.
+/// Counts of transmitted subframes and messages.
 #[derive(Debug, Default)]
 struct Sent {
     subframes: u64,
@@ -374,7 +374,7 @@ struct Sent {
     first_unsayable: Option<String>,
 }
 
-/// Takes the cell's subframes of one carrier and writes samples.
+/// Encodes the subframes of one carrier and writes samples.
 struct Sender {
     station: Station,
     carrier: u8,

@@ -98,7 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs = args.ca.iter().map(|path| Named::by("--ca", path)).collect::<Vec<_>>();
     let named = places.iter().map(|path| Named::by("--out", path)).collect::<Vec<_>>();
     outputs::check(&inputs, &named)?;
-    // Links are refused when the file is made.
+    // Links are rejected when the file is created.
     let is_file = |place: &&PathBuf| place.symlink_metadata().is_ok_and(|about| about.is_file());
     if let Some(there) = places.iter().filter(|_| !args.overwrite).find(is_file) {
         bail!(
@@ -146,7 +146,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     report(args, out, &places, &results, took)
 }
 
-/// Says what came, and fails if something did not.
+/// Prints the downloaded files, and fails if a file is missing.
 fn report(
     args: &Args,
     out: &mut dyn Write,
@@ -191,7 +191,7 @@ fn report(
     }
 }
 
-/// One server, and how it is asked.
+/// One server, and its connection parameters.
 struct Server<'a> {
     url: &'a Url,
     trust: &'a Trust,
@@ -238,7 +238,7 @@ impl Server<'_> {
         })?;
         let mut watch = Watch::new(self.is_quiet);
         while !turning.is_finished() {
-            // People look ten times a second, and nobody waits for this to end a fetch.
+            // The display is updated ten times per second; the end of a fetch does not wait for an update.
             std::thread::park_timeout(Duration::from_millis(20));
             watch.show(&shared);
             if stop.load(Ordering::Relaxed) {
@@ -250,7 +250,7 @@ impl Server<'_> {
     }
 }
 
-/// Shows how far it is, where somebody watches.
+/// Shows the progress if standard error is a terminal.
 struct Watch {
     bar: indicatif::ProgressBar,
     speed: wire::Speed,

@@ -167,14 +167,14 @@ fn installed(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Record)> {
     )
 }
 
-/// The prefix that this program lies in, if it lies in a folder `bin`.
+/// Installation prefix of this program, if the program is in a folder `bin`.
 pub fn own_prefix() -> Option<PathBuf> {
     let binary = std::env::current_exe().ok()?;
     let folder = binary.parent()?;
     folder.ends_with("bin").then(|| folder.parent().map(Path::to_owned))?
 }
 
-/// The prefix, unless the user gives another.
+/// Default prefix.
 fn usual_prefix() -> anyhow::Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/usr/local"));
@@ -183,7 +183,7 @@ fn usual_prefix() -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(home.context("HOME is not set; say where with --prefix DIR")?).join(".local"))
 }
 
-/// The full path, without links as far as it exists, so that it is the same for every spelling.
+/// The absolute path with resolved links (as far as the path exists), so that all spellings of a path are equal.
 fn settled(prefix: &Path) -> anyhow::Result<PathBuf> {
     let path = std::path::absolute(prefix).with_context(|| format!("`{}` is no folder", prefix.display()))?;
     let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
@@ -217,7 +217,7 @@ fn said(
     Ok(Verdict::Fine)
 }
 
-/// What the user has to do so that shells find what lies below `prefix`.
+/// Instructions for the user, so that shells find the files below `prefix`.
 fn advice(prefix: &Path) -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     let shell = Path::new(&shell).file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();

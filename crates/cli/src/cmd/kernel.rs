@@ -110,7 +110,7 @@ struct Source {
     mbps: Option<f64>,
 }
 
-/// What the programs count with at most: 2³⁴ bit/s.
+/// Maximum rate that the kernel programs can represent: 2³⁴ bit/s, in Mbit/s.
 const MOST_MBPS: f64 = 17_179.0;
 
 fn bandwidth(text: &str) -> Result<f64, String> {
@@ -146,7 +146,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Says what is missing.
+/// Returns an error that names the missing feature.
 #[cfg(not(feature = "bpf"))]
 pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {

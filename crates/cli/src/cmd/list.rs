@@ -44,7 +44,7 @@ enum What {
     Kpis,
 }
 
-/// How far the description below a name is indented.
+/// Indentation of the description below a name (columns).
 fn indent(columns: usize) -> usize {
     if columns < 60 { 4 } else { 10 }
 }
@@ -116,7 +116,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let (paint, columns) = (Paint::stdout(), columns());
     let indent = indent(columns);
     for (name, text) in builtin() {
-        // The text is not loaded as a scenario, because some need a key that the user gives.
+        // The text is not loaded as a scenario, because some scenarios need a key from the user.
         let scenario: toml::Table = text.parse().with_context(|| format!("built-in scenario {name}"))?;
         let word = |key: &str| scenario.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
         let seconds = scenario.get("duration_s").map(toml::Value::to_string).unwrap_or_default();

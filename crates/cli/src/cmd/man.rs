@@ -60,7 +60,7 @@ fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyho
     Ok(())
 }
 
-/// One page, with the example at the beginning of `--help`.
+/// One manual page, with the example from the start of `--help`.
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let manual = clap_mangen::Man::new(command.clone()).manual("airpace");
     let mut page = Vec::new();

@@ -111,8 +111,7 @@ pub fn run(
     let claim = Claim::of(&folder)?;
     let is_numbered = args.out.is_none();
     let outcome = match matrix.prepare() {
-        // Ctrl-C is handled only from here on. While the files are read, one of which may never end, it ends the
-        // program at once.
+        // Handle Ctrl-C only from here on. Until now, it stops the program at once, even if reading a file never ends.
         Ok(prepared) => run_with_progress(&matrix, &prepared, args.quiet, &*super::on_interrupt()?),
         Err(error) => Err(error),
     };
@@ -154,8 +153,8 @@ pub fn run(
     Ok(if summary.all_expectations_met() { Verdict::Fine } else { Verdict::Failed })
 }
 
-/// Returns an error if the run would overwrite a file that it reads, or write one where it cannot stay. `out` is the run
-/// folder that the user names.
+/// Returns an error if the run would overwrite a file that it reads, or write a file to a place where it cannot stay.
+/// `out` is the run folder that the user names.
 fn check_files(choice: &Choice, out: Option<&Path>) -> anyhow::Result<()> {
     let named = |file: &Path| Named::new(file.display().to_string(), file);
     let inputs: Vec<_> = choice.scenario.files().chain([Path::new(&choice.argument)]).map(named).collect();
@@ -178,7 +177,7 @@ fn check_files(choice: &Choice, out: Option<&Path>) -> anyhow::Result<()> {
     outputs::check(&inputs, &reports)
 }
 
-/// The message about a matrix that was stopped: the folder with the runs that had ended, and how to look at them.
+/// The message about an interrupted matrix: the folder with the completed runs, and the command that shows them.
 fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyhow::Error {
     let mut named = folder.to_owned();
     if is_numbered && point_latest_to(folder) {
@@ -248,7 +247,7 @@ pub fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
     unreachable!("four thousand million runs of one name")
 }
 
-/// The command line, as a shell would read it again.
+/// The command line, quoted for a shell.
 pub fn command_as_typed() -> String {
     let words = std::env::args_os().skip(1).map(|word| shell::quote(&word.to_string_lossy()));
     std::iter::once(called::name().to_owned()).chain(words).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The files that a command writes. None replaces a file that it reads, no two are the same file, and none is written
+//! Output files of a command. No output replaces an input, no two outputs are the same file, and no output is written
 //! through a link.
 
 use std::io::{Error, Result, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use airpace_files::{Growing, Place, Whole, remedy};
 use anyhow::{anyhow, bail};
 
-/// A file, and what the user calls it: the option that names it, or the recording that it is part of.
+/// A file, and its name for the user: the option that names it, or the recording to which it belongs.
 #[derive(Clone)]
 pub struct Named {
     what: String,
@@ -25,7 +25,7 @@ impl Named {
         Named::new(format!("{option} {}", path.display()), path)
     }
 
-    /// Files that are read. `-` is standard input, which may be redirected from a file; that file is included.
+    /// Input files. `-` is standard input; if it is redirected from a file, this file counts as an input.
     pub fn inputs(paths: &[PathBuf]) -> Vec<Named> {
         let named = paths.iter().map(|path| match path.as_os_str() == "-" {
             true => Named::new("standard input", Path::new("/dev/stdin")),
@@ -35,10 +35,10 @@ impl Named {
     }
 }
 
-/// Checks `outputs` before any of them is made.
+/// Checks `outputs` before any of them is created.
 ///
 /// # Errors
-/// If one would replace an input or another output.
+/// An output would replace an input or another output.
 pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     for (at, output) in outputs.iter().enumerate() {
         let is_there = |other: &&Named| other.place.is_some() && other.place == output.place;
@@ -56,34 +56,34 @@ pub fn check(inputs: &[Named], outputs: &[Named]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Begins the file that an option names. It gets its name when it is complete.
+/// Creates the file that an option names. The file gets its name when it is complete.
 ///
 /// # Errors
-/// Names file and option.
+/// The file cannot be created; the message contains the file and the option.
 pub fn whole(option: &str, path: &Path) -> anyhow::Result<Whole> {
     Whole::create(path).map_err(refused(option, path))
 }
 
-/// Opens the file that an option names. Others may follow it while it grows.
+/// Opens the file that an option names. Other programs may read it while it grows.
 ///
 /// # Errors
-/// Names file and option.
+/// The file cannot be opened; the message contains the file and the option.
 pub fn growing(option: &str, path: &Path) -> anyhow::Result<Growing> {
     Growing::open(path).map_err(refused(option, path))
 }
 
-/// Writes the file that an option names: the whole file, or nothing.
+/// Writes the file that an option names, atomically.
 ///
 /// # Errors
-/// Names file and option.
+/// The file cannot be written; the message contains the file and the option.
 pub fn write(option: &str, path: &Path, contents: impl AsRef<[u8]>) -> anyhow::Result<()> {
     airpace_files::write(path, contents).map_err(refused(option, path))
 }
 
-/// Makes the folder that an option names, and those above it.
+/// Creates the folder that an option names, and its parent folders.
 ///
 /// # Errors
-/// Names folder and option.
+/// A folder cannot be created; the message contains the folder and the option.
 pub fn folder(option: &str, path: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(path).map_err(|error| {
         let words = cannot("make the folder", path, option, &error);
@@ -91,7 +91,7 @@ pub fn folder(option: &str, path: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// The error if the system does not write the file that an option names.
+/// The error if the file that an option names cannot be written.
 pub fn refused(option: &str, path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let words = cannot("write", path, option, &error);
@@ -103,20 +103,20 @@ fn cannot(what: &str, path: &Path, option: &str, error: &Error) -> String {
     format!("cannot {what} `{}`; {}", path.display(), remedy(error, option))
 }
 
-/// A file of either kind.
+/// An output file of either kind.
 pub enum OutFile {
-    /// It gets its name when it is complete.
+    /// A file that gets its name when it is complete.
     Whole(Whole),
-    /// Others follow it while it grows.
+    /// A file that other programs read while it grows.
     Growing(Growing),
 }
 
 impl OutFile {
-    /// Begins the file that an option names: one that others follow while it grows, or one that appears when it is
-    /// complete.
+    /// Creates the file that an option names. With `is_followed`, other programs can read the file while it grows;
+    /// otherwise it gets its name when it is complete.
     ///
     /// # Errors
-    /// Names file and option.
+    /// The file cannot be created; the message contains the file and the option.
     pub fn create(option: &str, path: &Path, is_followed: bool) -> anyhow::Result<OutFile> {
         Ok(match is_followed {
             true => OutFile::Growing(growing(option, path)?),
@@ -124,7 +124,7 @@ impl OutFile {
         })
     }
 
-    /// Its name.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         match self {
             OutFile::Whole(file) => file.path(),
@@ -135,7 +135,7 @@ impl OutFile {
     /// Completes the file.
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The file cannot be written.
     pub fn finish(self) -> Result<()> {
         match self {
             OutFile::Whole(file) => file.finish(),

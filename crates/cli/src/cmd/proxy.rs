@@ -21,7 +21,7 @@ use crate::terminal;
 /// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
 const MOST_NEWS: usize = 1_024;
 
-/// The port if the user gives none.
+/// Default port.
 ///
 /// Source: RFC 1928 §3
 const PORT: u16 = 1_080;
@@ -29,12 +29,12 @@ const PORT: u16 = 1_080;
 /// Files that are open besides connections.
 const OTHER_FILES: u64 = 64;
 
-/// How long a connection may carry nothing, in seconds.
+/// Idle timeout of a connection (s).
 ///
 /// Source: RFC 5382 REQ-5 (routers keep established connections for at least 2 h 4 min)
 const IDLE_S: f64 = 7_440.0;
 
-/// How often the numbers on the terminal are new.
+/// Update interval of the numbers on the terminal.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Splits TCP: servers send to the proxy, and a congestion control of the kernel's carries it on to phones.
@@ -211,7 +211,7 @@ fn possible(files: u64, connections: u32) -> usize {
     (files.saturating_sub(OTHER_FILES) / 2).clamp(1, u64::from(connections)) as usize
 }
 
-/// How fast the proxy carries, for people.
+/// Formatter of the proxy's rate.
 struct Speed {
     at: Instant,
     up: u64,
@@ -261,7 +261,7 @@ fn object(told: &Told) -> Value {
     }
 }
 
-/// What people want to know of it: a connection that ended well is counted, and not reported.
+/// Message for the user about an event; a connection that ended normally is only counted.
 fn sentence(news: &News) -> Option<String> {
     Some(match news {
         News::Closed(Closed { problem: None, .. }) => return None,

@@ -160,15 +160,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What is to be told of the radio when a transfer ends.
+/// Selects the radio summary for the end of a transfer.
 struct RadioEnds {
     ear: wire::radio::Ear,
-    /// What the schemes of transfers that are under way need of reports.
+    /// Scope of reports that the schemes of present transfers need.
     needs: BTreeMap<SocketAddr, Need>,
 }
 
 impl RadioEnds {
-    /// Takes a notice. Returns what is to be told with it.
+    /// Processes a notice. When a transfer ends, returns the radio's state and the scope that the transfer needed.
     fn take(&mut self, notice: &Notice) -> Option<(Arc<Heard>, Need)> {
         let heard = self.ear.as_ref()?;
         match notice {

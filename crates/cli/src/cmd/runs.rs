@@ -191,7 +191,7 @@ impl Run {
         })
     }
 
-    /// When the run was begun.
+    /// Start time of the run.
     fn started(&self) -> String {
         let seconds = i64::try_from(self.manifest.host.started_unix_s).unwrap_or(i64::MAX);
         let started = DateTime::from_timestamp(seconds, 0);
@@ -273,8 +273,8 @@ impl Claim {
     }
 }
 
-/// Makes the link `latest` beside `folder` lead to it. Returns whether it does now. The link is only a convenience, so
-/// a failure is no error.
+/// Points the link `latest` next to `folder` to it. Returns whether the link now points to `folder`. The link is only a
+/// convenience, so a failure is not an error.
 pub fn point_latest_to(folder: &Path) -> bool {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
     let latest = parent.join("latest");

@@ -3,10 +3,10 @@
 use airpace_sim::{Scenario, ScenarioError};
 use anyhow::bail;
 
-/// Returns an error if the scenario asks for files of reports, which only `sim` writes.
+/// Returns an error if the scenario requests files of reports, which only `airpace sim` writes.
 ///
 /// # Errors
-/// Names the key.
+/// The message contains the key.
 pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
     match scenario.device.iter().position(|device| device.reports.is_some()) {
         Some(device) => bail!("--set device.{device}.reports: only `airpace sim` writes that file"),
@@ -14,40 +14,41 @@ pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
     }
 }
 
-/// The scenario that `argument` names, a built-in one or a file, with these keys set.
+/// Loads the scenario that `argument` names (a built-in one or a file), with these keys set.
 ///
 /// # Errors
-/// The message says what is wrong, where, and what to do.
+/// The message contains the defect, its place, and a remedy.
 pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenario> {
     Ok(Scenario::named(argument, sets)?)
 }
 
-/// The variants of the scenario that `argument` names, with these keys set; itself if it has none.
+/// Loads the variants of the scenario that `argument` names, with these keys set. A scenario without variants is
+/// returned as the only one.
 ///
 /// # Errors
-/// As [`load`].
+/// Those of [`load`].
 pub fn load_variants(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Vec<Scenario>> {
     Ok(Scenario::named_variants(argument, sets)?)
 }
 
-/// A scenario with the `--set`s that fit it.
+/// A scenario with the `--set` options that are valid for it.
 pub struct Fitted {
-    /// The scenario, with these `--set`s applied.
+    /// The scenario, with these options applied.
     pub scenario: Scenario,
-    /// The `--set`s that were applied.
+    /// The options that were applied.
     pub set: Sets,
-    /// The `--set`s that were not, each group with the reason.
+    /// The options that were not applied, each group with the reason.
     pub left_out: Vec<(Sets, String)>,
 }
 
 /// Keys and their values.
 pub type Sets = Vec<(String, String)>;
 
-/// The scenario that `argument` names with `own` keys set, and with those of `wanted` that fit it. Keys of one table,
-/// such as `flow.0.on_s` and `flow.0.off_s`, belong together.
+/// Loads the scenario that `argument` names with the keys of `own` set, and with the valid keys of `wanted`. Keys of
+/// one table, such as `flow.0.on_s` and `flow.0.off_s`, are applied together.
 ///
 /// # Errors
-/// A scenario that cannot be loaded without any of `wanted`.
+/// The scenario cannot be loaded even without the keys of `wanted`.
 pub fn load_fitting(argument: &str, own: &Sets, wanted: &Sets) -> anyhow::Result<Fitted> {
     let mut fitted = Fitted { scenario: load(argument, own)?, set: own.clone(), left_out: Vec::new() };
     for group in by_table(wanted) {
@@ -60,7 +61,7 @@ pub fn load_fitting(argument: &str, own: &Sets, wanted: &Sets) -> anyhow::Result
     Ok(fitted)
 }
 
-/// The reason, without the name of the --set that causes it: the caller prints that.
+/// The reason, without the name of the `--set` option that causes it, which the caller prints.
 fn reason(error: &anyhow::Error) -> String {
     match error.downcast_ref::<ScenarioError>() {
         Some(ScenarioError { key, reason, .. }) => format!("`{key}` {reason}"),
@@ -68,7 +69,7 @@ fn reason(error: &anyhow::Error) -> String {
     }
 }
 
-/// The keys grouped by the scenario's tables. Groups are in the order of their first key.
+/// The keys grouped by the scenario's tables, in the order of the first key of each group.
 fn by_table(sets: &Sets) -> Vec<Sets> {
     let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
     let mut groups: Vec<Sets> = Vec::new();
@@ -81,10 +82,10 @@ fn by_table(sets: &Sets) -> Vec<Sets> {
     groups
 }
 
-/// One `--set`: a key's dotted path and its value.
+/// Parses one `--set`: the dotted path of a key, and its value.
 ///
 /// # Errors
-/// Text without an equals sign.
+/// The text has no equals sign, or no key before it.
 pub fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),

@@ -149,7 +149,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => bail!("it was stopped; type the same command again to go on"),
     }
     let progress = client.progress();
-    // What came of the radio until the transfer ended: a modem that is given back takes some time.
+    // Take the radio's state before it closes: restoring a modem takes some time, which must not count.
     let (now, need) = (states.borrow().looked(), wire::radio::need(&progress.inspect));
     if args.json {
         let mut object = object(progress, args);
@@ -216,7 +216,7 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
     Ok(Job::Pull { names, store, has_radio: args.radio.is_some() })
 }
 
-/// What came of it, as an object.
+/// The result of the transfer as a JSON object.
 fn object(progress: &Progress, args: &Args) -> Value {
     let tally = &progress.tally;
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
@@ -235,7 +235,7 @@ fn object(progress: &Progress, args: &Args) -> Value {
     })
 }
 
-/// What came of it, in words.
+/// The result of the transfer as text.
 fn sentence(progress: &Progress) -> String {
     let tally = &progress.tally;
     let resumed = match tally.resumed {

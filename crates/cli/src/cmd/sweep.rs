@@ -147,7 +147,7 @@ fn counted(outcome: SweepOutcome) -> String {
     format!("{}: {} made now{earlier}.", count(cells, "run"), thousands(now))
 }
 
-/// The least and the most of a scheme's numbers.
+/// Minimum and maximum of a scheme's values.
 struct Span {
     scheme: String,
     runs: u64,
@@ -163,7 +163,7 @@ impl Span {
         Span { scheme: scheme.to_owned(), runs: 0, ends: vec![None; COLUMNS.len()] }
     }
 
-    /// Takes a run, by its first flow under the scheme.
+    /// Adds a run, by its first flow under the scheme.
     fn add(&mut self, flow: Option<&FlowRow>) {
         self.runs += 1;
         let Some(flow) = flow else { return };
@@ -201,7 +201,7 @@ fn table(spans: &[Span]) -> Table {
     table
 }
 
-/// A flow of a run as `--json` prints it: what was set, which run and flow it is, and every metric by its name.
+/// A flow of a run for `--json`: the swept values, run and flow, and every metric by its name.
 fn object(plan: &Plan, cell: Cell, flow: &FlowRow) -> Value {
     let set = plan.sets(cell.point).into_iter().map(|(key, value)| (key, value_of(&value)));
     let mut object = json!({
@@ -226,7 +226,7 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// Runs what is to do until its end or Ctrl-C. On a terminal, a bar shows the progress.
+/// Runs the sweep until its end or Ctrl-C. Shows a progress bar on a terminal.
 fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), EvalError> {
     let interrupted = super::on_interrupt().map_err(|error| EvalError::Sweep(format!("{error:#}")))?;
     let bar = terminal::progress(is_quiet);
@@ -274,12 +274,12 @@ fn stopped(sweep: &Sweep, args: &Args) -> String {
     text
 }
 
-/// How long an estimate may take before no further run is begun for it.
+/// Maximum duration of an estimate; after it, no further run is started.
 ///
-/// Chosen: as long as people wait for an answer.
+/// Chosen: the time for which users wait for an answer.
 const MOST_SECONDS: Duration = Duration::from_secs(10);
 
-/// How many runs are made for an estimate at most.
+/// Maximum number of runs for an estimate.
 const SAMPLES: usize = 16;
 
 /// Bytes of the dataset for each flow of a run.
@@ -287,7 +287,7 @@ const SAMPLES: usize = 16;
 /// Chosen: 82 were measured over 20,000 short runs of five schemes; numbers of longer runs have more digits.
 const DATASET_BYTES: u64 = 120;
 
-/// Says what the sweep would be, and writes nothing.
+/// Prints the estimated cost of the sweep, and writes no files.
 fn estimate(
     args: &Args,
     plan: &Plan,
@@ -370,7 +370,7 @@ fn estimate(
     Ok(Verdict::Fine)
 }
 
-/// Returns an error if something that is read lies where the sweep writes.
+/// Returns an error if the sweep would write to a file that it reads.
 fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     let Ok(folder) = folder.canonicalize() else { return Ok(()) };
     let base = Scenario::load(&spec.text, &spec.scenario, &[])?;

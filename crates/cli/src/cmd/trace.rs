@@ -46,7 +46,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// The trace in a file, in either form. Standard error gets what was read from a table of rates.
+/// Reads a trace in either format. Prints a note to standard error about values read from a table of rates.
 fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     let (trace, table) =
         Trace::read(&read_bytes(path)?, column).with_context(|| path.display().to_string())?;
@@ -56,7 +56,7 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
     Ok(trace)
 }
 
-/// Maximum length of a trace in bytes, as it is and expanded.
+/// Maximum size of a trace before and after decompression (bytes).
 const MAX_BYTES: u64 = airpace_sim::scenario::MAX_RECORDING_BYTES;
 
 /// A file's bytes, or those of standard input for `-`. Gzip is expanded. A file to which standard output is appended is refused.
@@ -69,7 +69,7 @@ fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Refuses to write over a file that is read.
+/// Returns an error if the output would replace an input.
 fn check_out(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     let outputs = if path == Path::new("-") { vec![] } else { vec![Named::by("--out", path)] };
     outputs::check(&Named::inputs(inputs), &outputs)

@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use crate::terminal;
 pub use net::{Role, Wire, call, listen, turn};
 
-/// The UDP port if the user gives none.
+/// Default UDP port.
 ///
-/// Chosen: not one that is registered for another service, and above those that need a privilege.
+/// Chosen: not registered for another service, and above the privileged ports.
 pub const PORT: u16 = 47_474;
 
 /// The variable that may hold a key.
@@ -117,7 +117,7 @@ pub fn key_to_send(file: Option<&Path>, out: &mut dyn Write) -> anyhow::Result<K
     }
 }
 
-/// A line that is typed without being shown.
+/// Reads a line from the terminal without echo.
 fn typed_unseen(prompt: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let before = tcgetattr(&stdin).context("the terminal cannot be asked")?;
@@ -135,7 +135,7 @@ fn typed_unseen(prompt: &str) -> anyhow::Result<String> {
     Ok(line)
 }
 
-/// The key of a receiver, and the file that holds it, unless it came from the environment.
+/// The key of a receiver, and the path of its file unless the key came from the environment.
 pub fn key_to_receive(file: Option<&Path>) -> anyhow::Result<(Key, Option<PathBuf>)> {
     if file.is_none()
         && let Some(text) = std::env::var_os(KEY_VARIABLE)
@@ -151,14 +151,15 @@ pub fn key_to_receive(file: Option<&Path>) -> anyhow::Result<(Key, Option<PathBu
     Ok((key, Some(path)))
 }
 
-/// How fast something has been in the last seconds.
+/// Rate over the last seconds.
 #[derive(Debug, Default)]
 pub struct Speed {
     seen: VecDeque<(Duration, u64)>,
 }
 
 impl Speed {
-    /// So many bytes were done after so long. A smaller number than before begins anew.
+    /// Records that `done` bytes were transferred after `elapsed`. A smaller number than before restarts the
+    /// measurement.
     pub fn at(&mut self, elapsed: Duration, done: u64) -> Option<Rate> {
         if self.seen.back().is_some_and(|(_, before)| *before > done) {
             self.seen.clear();
@@ -184,7 +185,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing is shown if `is_quiet`, or if standard error is no terminal. `ear` is what was heard of the radio.
+    /// Shows nothing if `is_quiet` is set or if standard error is not a terminal. `ear` is the state of the radio.
     pub fn new(is_quiet: bool, ear: radio::Ear) -> Watch {
         let bar = terminal::wordy_progress(is_quiet);
         let changes = radio::Changes::default();
@@ -209,7 +210,7 @@ impl Watch {
         let tally = &progress.tally;
         let moved = tally.done.saturating_sub(tally.resumed);
         if let Some(bytes) = tally.bytes {
-            // What was there already took no time, which the estimate of the rest must not believe.
+            // Bytes that existed before took no time. Exclude them from the estimate of the remaining time.
             self.bar.set_length(bytes.saturating_sub(tally.resumed).max(1));
         }
         self.bar.set_position(moved);
@@ -236,11 +237,11 @@ pub struct States {
 
 /// Changes of state that are kept.
 ///
-/// Chosen: minutes of a scheme that changes at every look.
+/// Chosen: minutes of a scheme whose state changes at every sample.
 const MOST_STATES: usize = 1_000;
 
 impl States {
-    /// Takes a look.
+    /// Samples the state of the transfer.
     pub fn note(&mut self, progress: &Progress) {
         self.looked = clock::now();
         let state = progress.inspect.state;
@@ -250,19 +251,19 @@ impl States {
         }
     }
 
-    /// When the last look was: the last one is at the transfer's end.
+    /// Time of the last sample. The final sample is taken at the transfer's end.
     pub fn looked(&self) -> Time {
         self.looked
     }
 
-    /// For programs: each state, and after how many seconds it was first seen.
+    /// JSON for programs: each state, and the seconds until its first occurrence.
     pub fn json(&self) -> Value {
         let state = |(at, state): &(Duration, &str)| json!({"seconds": at.as_secs_f64(), "state": state});
         self.seen.iter().map(state).collect()
     }
 }
 
-/// How far a transfer is, in words.
+/// Progress of a transfer, as text.
 pub fn line(progress: &Progress, speed: Option<Rate>) -> String {
     let stage = match &progress.stage {
         Stage::Connecting => "connecting".to_owned(),
@@ -290,7 +291,7 @@ pub fn capacity(progress: &Progress) -> Option<Rate> {
     known.filter(|mbps| mbps.is_finite() && *mbps > 0.0).map(Rate::from_mbps).next()
 }
 
-/// What programs want to know of a transfer that is under way.
+/// JSON for programs about a transfer in progress.
 pub fn moving(progress: &Progress, ear: &radio::Ear) -> Value {
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
     json!({

@@ -1,4 +1,4 @@
-//! The record of an installation: what `airpace uninstall` removes, and nothing else.
+//! Record of an installation: the only files and folders that `airpace uninstall` removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 
 use super::cannot_write;
 
-/// The path of the record below the prefix.
+/// Path of the record below the prefix.
 pub const RECORD: &str = "share/airpace/installed.json";
 
-/// The files and folders that an installation put below a prefix.
+/// Files and folders that an installation created below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Its version.
+    /// Version of the installed airpace.
     pub version: String,
-    /// Files, below the prefix.
+    /// Installed files, as paths below the prefix.
     pub files: BTreeSet<PathBuf>,
-    /// Full paths of folders that were not there before. The prefix and folders above it may be among them.
+    /// Full paths of folders that the installation created. The prefix and its parent folders may be among them.
     pub folders: BTreeSet<PathBuf>,
-    /// Links to folders below the prefix, through which files were installed, and where they led.
+    /// Links to folders below the prefix through which files were installed, and the targets of these links.
     pub links: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Maximum length of a record in bytes.
 ///
-/// Chosen: some fifty names of files have 3 kB.
+/// Chosen: the names of about fifty files take 3 kB.
 const MAX_BYTES: u64 = 1 << 20;
 
 impl Record {
     /// Reads the record of `prefix`; `None` if nothing was installed.
     ///
     /// # Errors
-    /// The record cannot be read, or names something outside the prefix.
+    /// The file cannot be read, is not a record, or contains a path outside the prefix.
     pub fn read(prefix: &Path) -> anyhow::Result<Option<Record>> {
         let path = prefix.join(RECORD);
         let text = match airpace_files::read_to_string(&path, MAX_BYTES) {
@@ -59,10 +59,10 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Writes the record, and makes its folders.
+    /// Writes the record, and creates its folders.
     ///
     /// # Errors
-    /// What the system refuses, and at which path.
+    /// The record cannot be written; the message contains its path.
     pub fn write(&self, prefix: &Path) -> anyhow::Result<()> {
         let path = prefix.join(RECORD);
         let paths = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| json!(path)).collect::<Value>();
@@ -84,19 +84,19 @@ impl Record {
             version: value["version"].as_str()?.to_owned(),
             files: paths("files")?,
             folders: paths("folders")?,
-            // Records of older versions have none.
+            // Records of older versions contain no links.
             links: serde_json::from_value(value.get("links").cloned().unwrap_or_else(|| json!({}))).ok()?,
         })
     }
 
-    /// Notes the folders above `file` that do not exist yet, because they will be made.
+    /// Records the folders above `file` that do not exist yet: the installation will create them.
     pub fn note_folders(&mut self, prefix: &Path, file: &Path) {
         let path = prefix.join(file);
         let missing = path.ancestors().skip(1).take_while(|folder| !folder.exists());
         self.folders.extend(missing.map(Path::to_owned));
     }
 
-    /// Notes the links among the folders above `file`: the user's own, through which it is installed.
+    /// Records the links among the folders above `file`: the user's own links, through which the file is installed.
     pub fn note_links(&mut self, prefix: &Path, file: &Path) {
         for folder in file.ancestors().skip(1) {
             if let Some(target) = target_of(&prefix.join(folder)) {
@@ -105,7 +105,8 @@ impl Record {
         }
     }
 
-    /// Fails if one of the folders above `file` has become a link since: what lies behind it was not installed.
+    /// Fails if one of the folders above `file` has become a link since the installation: files behind such a link were
+    /// not installed.
     fn check_links(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
         for folder in file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
             let path = prefix.join(folder);
@@ -125,14 +126,14 @@ impl Record {
     /// Removes an installed file that may already be gone.
     ///
     /// # Errors
-    /// A folder above it has become a link; or what the system refuses.
+    /// A folder above the file has become a link, or a system call failed.
     pub fn remove_file(&self, prefix: &Path, file: &Path) -> anyhow::Result<()> {
         self.check_links(prefix, file)?;
         remove_file(&prefix.join(file))
     }
 
-    /// Of the folders that were made, the innermost that still exist. After a removal, these are the folders that hold
-    /// others' files.
+    /// The innermost folders that the installation created and that still exist. After a removal, these folders contain
+    /// files of others.
     pub fn folders_left(&self) -> Vec<&Path> {
         let there: Vec<&Path> =
             self.folders.iter().map(PathBuf::as_path).filter(|folder| folder.exists()).collect();
@@ -141,18 +142,18 @@ impl Record {
         there.iter().copied().filter(|folder| !holds_another(folder)).collect()
     }
 
-    /// Removes the files, then the folders that were made for them and hold nothing else. The record is removed last,
-    /// so that the removal can be started again if it is interrupted. A file that is already gone is no error.
+    /// Removes the files, then the folders that were created for them and contain nothing else. The record is removed
+    /// last, so that an interrupted removal can be repeated. A missing file is not an error.
     ///
     /// # Errors
-    /// What the system refuses, and at which path.
+    /// A file or folder cannot be removed, with its path in the message; or a folder has become a link.
     pub fn remove(&self, prefix: &Path) -> anyhow::Result<()> {
         let files = || self.files.iter().map(PathBuf::as_path).chain([Path::new(RECORD)]);
         files().try_for_each(|file| self.check_links(prefix, file))?;
         for file in files() {
             self.remove_file(prefix, file)?;
         }
-        // The longest paths first, so that inner folders are removed before outer ones.
+        // The longest paths come first, so that inner folders are removed before outer folders.
         for folder in self.folders.iter().rev() {
             if let Ok(below) = folder.strip_prefix(prefix) {
                 self.check_links(prefix, below)?;
@@ -166,7 +167,7 @@ impl Record {
     }
 }
 
-/// Where a link leads; `None` if it is none, or leads nowhere.
+/// Target of a link; `None` if the path is not a link or the target does not exist.
 fn target_of(path: &Path) -> Option<PathBuf> {
     let is_link = path.symlink_metadata().is_ok_and(|about| about.is_symlink());
     is_link.then(|| path.canonicalize().ok()).flatten()
@@ -180,7 +181,7 @@ fn remove_file(path: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The folder is already gone, or holds others' files.
+/// Whether the error means that the path is already gone, or that the folder contains files of others.
 fn is_no_matter(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::DirectoryNotEmpty)
 }

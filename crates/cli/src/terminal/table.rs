@@ -9,11 +9,11 @@ use airpace_core::plain::plain;
 use super::wrap::{Breaks, columns_of, widest_piece, wrap};
 use super::{Paint, columns};
 
-/// Rows of aligned cells: the first columns to the left, numbers to the right.
+/// Rows of aligned cells: the first columns are aligned to the left, numbers to the right.
 pub struct Table {
     head: Vec<&'static str>,
     left: usize,
-    /// The first columns whose cells are not broken between the parts of a name.
+    /// Number of first columns whose cells are not broken between the parts of a name.
     whole: usize,
     rows: Vec<Vec<String>>,
 }
@@ -21,29 +21,30 @@ pub struct Table {
 /// A line of a table.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
-    /// Whether it names what follows.
+    /// Whether the line is a heading.
     is_head: bool,
     text: String,
 }
 
 impl Table {
-    /// A table with these headings. Its first `left` columns hold words.
+    /// Creates a table with these headings. Its first `left` columns contain words.
     pub fn new(head: &[&'static str], left: usize) -> Table {
         Table { head: head.to_vec(), left, whole: 0, rows: Vec::new() }
     }
 
-    /// With cells in the first columns that are never broken within a name: they are to be copied, or found by a program.
+    /// Sets the number of first columns whose names are never broken, because users copy them or programs search for
+    /// them.
     pub fn with_whole(self, whole: usize) -> Table {
         Table { whole, ..self }
     }
 
-    /// Adds a row. More cells than headings are a mistake. Control characters are removed from others' text.
+    /// Adds a row with one cell per heading. Unsafe characters are escaped.
     pub fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.head.len());
         self.rows.push(cells.into_iter().map(|cell| plain(&cell).into_owned()).collect());
     }
 
-    /// Writes it in the width of standard output, with bold headings if colours are wanted.
+    /// Writes the table at the width of standard output, with bold headings if colours are wanted.
     pub fn write(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
         for Line { is_head, text } in self.lines(columns()) {
             writeln!(out, "{}", if is_head { paint.bold(&text) } else { text })?;
@@ -51,7 +52,7 @@ impl Table {
         Ok(())
     }
 
-    /// The same, but with one line per row where standard output is no terminal, however long it gets.
+    /// Like [`Table::write`], but with one line per row of any length if standard output is not a terminal.
     pub fn write_for_programs(&self, out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
         if std::io::stdout().is_terminal() {
             return self.write(out, paint);
@@ -59,14 +60,14 @@ impl Table {
         self.lines(usize::MAX).iter().try_for_each(|line| writeln!(out, "{}", line.text))
     }
 
-    /// Its text on a terminal of so many columns.
+    /// The table's text for a terminal of this many columns.
     #[cfg(test)]
     pub fn text(&self, columns: usize) -> String {
         let lines: Vec<String> = self.lines(columns).into_iter().map(|line| line.text).collect();
         lines.join("\n")
     }
 
-    /// Its lines on a terminal of so many columns.
+    /// The table's lines for a terminal of this many columns.
     fn lines(&self, columns: usize) -> Vec<Line> {
         let room = |gap: usize| columns.checked_sub(gap * self.head.len().saturating_sub(1));
         let fitting = [2, 1].into_iter().find_map(|gap| Some((gap, self.widths(room(gap)?)?)));
@@ -76,10 +77,11 @@ impl Table {
         }
     }
 
-    /// The width of each column, so that all together take at most `room`; `None` if something does not fit.
+    /// The width of each column, so that all columns together take at most `room`; `None` if the pieces that cannot be
+    /// broken need more.
     ///
-    /// Columns are narrowed one space at a time. Each time it is the column that adds the fewest lines, and of equal
-    /// ones the widest.
+    /// Narrows columns by one space at a time. Each step takes the column that adds the fewest lines, and of equal
+    /// columns the widest.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let all = 0..self.head.len();
         let mut widths: Vec<usize> =
@@ -114,8 +116,8 @@ impl Table {
             let line = move |line: usize| {
                 let mut text = String::new();
                 for (at, cell) in cells.iter().enumerate() {
-                    // A heading of several lines ends just above its numbers; a cell of several lines begins beside its
-                    // row's name.
+                    // A heading of several lines ends just above its numbers; a cell of several lines starts in the
+                    // line of its row's name.
                     let from_top = if is_head { (line + cell.len()).checked_sub(height) } else { Some(line) };
                     let part = from_top.and_then(|line| cell.get(line)).map_or("", String::as_str);
                     let pad = " ".repeat(widths[at].saturating_sub(columns_of(part)));
@@ -134,7 +136,7 @@ impl Table {
         lines
     }
 
-    /// A block per row: its words, then a line per number.
+    /// One block per row: its words, then one line per number.
     fn blocks(&self, columns: usize) -> Vec<Line> {
         let names = self.head[self.left..].iter().map(|name| columns_of(name)).max().unwrap_or(0);
         let numbers = (self.left..self.head.len()).flat_map(|at| self.column(at).skip(1));
@@ -154,26 +156,26 @@ impl Table {
         lines
     }
 
-    /// A column's heading and cells.
+    /// Heading and cells of a column.
     fn column(&self, at: usize) -> impl Iterator<Item = &str> {
         std::iter::once(self.head[at]).chain(self.rows.iter().map(move |row| row[at].as_str()))
     }
 
-    /// Names may be broken between their parts, numbers may not.
+    /// Names may be broken between their parts, numbers must not.
     fn breaks(&self, column: usize) -> Breaks {
         if (self.whole..self.left).contains(&column) { Breaks::Joints } else { Breaks::Spaces }
     }
 }
 
-/// A cache of how many lines each cell takes at each width.
+/// Cache of the number of lines of each cell at each width.
 struct Heights<'a> {
     table: &'a Table,
-    /// By column and width.
+    /// Number of lines of each cell of a column, by column and width.
     known: HashMap<(usize, usize), Vec<usize>>,
 }
 
 impl Heights<'_> {
-    /// The lines of the whole table.
+    /// Number of lines of the whole table.
     fn sum(&mut self, widths: &[usize]) -> usize {
         let mut rows = vec![0; self.table.rows.len() + 1];
         for (column, width) in widths.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Breaks text into lines of so many columns.
+//! Breaks text into lines of a maximum width.
 
 use airpace_core::plain::plain;
 use unicode_width::UnicodeWidthStr;
 
-/// Where a text may be broken.
+/// Positions at which a text may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
     /// At spaces.
@@ -15,20 +15,20 @@ pub enum Breaks {
 /// The characters that separate the parts of a name.
 const JOINTS: &str = ":@,/=_-.";
 
-/// The number of columns that a text takes on a terminal.
+/// Width of a text on a terminal (columns).
 pub fn columns_of(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in lines of at most `columns`. A piece that cannot be broken stays whole, even if it is wider than that.
+/// Breaks `text` into lines of at most `columns`. A piece that cannot be broken stays whole, even if it is wider.
 pub fn wrap(text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     wrap_after(0, text, columns, breaks)
 }
 
-/// `lead`, then `text` in lines that begin below each other in column `indent`. The first line begins after the lead if
-/// that is longer.
+/// Returns `lead`, then `text` in lines that start at column `indent`. The first line starts after the lead if the lead
+/// is longer.
 ///
-/// Others' text is made plain: nothing in it can move, hide or colour the text beside it.
+/// Untrusted text is escaped: it cannot move, hide or colour the text next to it.
 pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     let (lead, text) = (&*plain(lead), &*plain(text));
     let used = columns_of(lead).saturating_sub(indent);
@@ -38,7 +38,7 @@ pub fn hang(lead: &str, text: &str, indent: usize, columns: usize) -> String {
     text.trim_end().to_owned()
 }
 
-/// The same if `used` columns of the first line are taken.
+/// Like [`wrap`], if `used` columns of the first line are already taken.
 fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut taken = used;
@@ -57,12 +57,12 @@ fn wrap_after(used: usize, text: &str, columns: usize, breaks: Breaks) -> Vec<St
     lines
 }
 
-/// The widest piece of `text` that cannot be broken.
+/// Width of the widest piece of `text` that cannot be broken.
 pub fn widest_piece(text: &str, breaks: Breaks) -> usize {
     pieces(text, breaks).map(|(piece, _)| columns_of(piece)).max().unwrap_or(0)
 }
 
-/// The pieces of `text` between the places where it may be broken, each with whether a word begins with it.
+/// The pieces of `text` between possible line breaks, each with whether a word starts with it.
 fn pieces(text: &str, breaks: Breaks) -> impl Iterator<Item = (&str, bool)> {
     text.split(' ').filter(|word| !word.is_empty()).flat_map(move |word| {
         let parts: Vec<&str> = match breaks {

@@ -1,4 +1,4 @@
-//! `airpace agree`: a scheme in the simulator and over real sockets. How late this machine is decides on no test.
+//! `airpace agree`: a scheme in the simulator and over real sockets. No test depends on the machine's timing.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn schemes_are_compared_over_both_transports_beside_the_simulators_own_spread() 
         let table =
             std::fs::File::open(shell.path(&table)).unwrap_or_else(|error| panic!("{table}: {error}"));
         let rows = SerializedFileReader::new(table).unwrap().metadata().file_metadata().num_rows();
-        // A late connection looks less often.
+        // A connection that is established late has fewer samples.
         assert!((1..=101).contains(&rows), "{transport}: looked at {rows} times in a second");
     }
 }
@@ -58,7 +58,7 @@ fn the_kernel_s_tcp_is_compared_and_its_run_opens() {
         return;
     }
     shell.write("link.toml", LINK);
-    // Linux's own, and one that is loaded for the run.
+    // One scheme of Linux, and one that is loaded for the run.
     for scheme in ["cubic", "morc"] {
         let words = ["agree", "link.toml", "--transport", "kernel", "--scheme", scheme, "--again", "0"];
         let done = shell.run(&[&words[..], &["--spread", "0", "--out", scheme, "--json"]].concat());
@@ -92,7 +92,7 @@ fn the_kernel_s_tcp_is_compared_and_its_run_opens() {
         let opened = shell.run(&["report", scheme]);
         assert_eq!(opened.code, Some(0), "{}", opened.err);
         assert!(shell.read(&format!("{scheme}/report.html")).contains(&format!("{scheme} over kernel")));
-        // It is gone from the kernel with the run.
+        // The scheme is unloaded at the end of the run.
         let left = shell.run(&["kernel", "status"]);
         assert!(!left.out.contains("morc"), "{}", left.out);
     }

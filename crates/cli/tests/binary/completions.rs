@@ -1,4 +1,4 @@
-//! Tests completion: in real shells on a real terminal, and by the answers that the program gives to shells.
+//! Completion: in real shells on a real terminal, and the candidates that the program returns to shells.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{Done, Shell};
 
-/// The program's answers to what may follow, without the explanations.
+/// The completion candidates that the program returns, without the explanations.
 fn answers(words: &[&str]) -> Vec<String> {
     let shell = Shell::new();
     for file in ["mine.toml", "other.txt"] {
@@ -52,8 +52,8 @@ fn schemes_presets_options_scenarios_keys_and_kpis_are_known() {
     );
 }
 
-/// Starts a shell on a terminal that `script` makes, runs `setup` in it, types `keys`, and returns the resulting
-/// command line. The last keys make the shell print that line into the file `line`.
+/// Starts a shell on a terminal that `script` creates, runs `setup` in it, types `keys`, and returns the resulting
+/// command line. The last keys make the shell print this line into the file `line`.
 fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<String> {
     if !airpace_testing::has_program("script", "bsdutils") || !airpace_testing::has_program(program, program)
     {
@@ -62,7 +62,7 @@ fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<Stri
     let shell = Shell::new();
     let binary = Path::new(env!("CARGO_BIN_EXE_airpace")).parent().expect("a folder");
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").expect("PATH"));
-    // Without a limit, the test would wait for ever if a shell never answers. The slowest machine takes seconds.
+    // Without a limit, the test would wait forever if a shell did not respond. The slowest machine takes seconds.
     let mut child = Command::new("timeout")
         .args(["--foreground", "300", "script", "-qec", &format!("{program} {arguments}"), "/dev/null"])
         .current_dir(shell.folder.path())
@@ -77,17 +77,16 @@ fn typed(program: &str, arguments: &str, setup: &str, keys: &str) -> Option<Stri
         .expect("script starts");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut stdout = child.stdout.take().expect("a pipe");
-    // The shell puts the word together from parts. A terminal also shows what is typed, which must not be mistaken for
-    // it.
+    // The shell assembles the word from parts, because the terminal also echoes the input, which must not match.
     stdin.write_all(format!("{setup}; printf 'RE%s' ADY\r").as_bytes()).expect("keys");
     let mut seen = Vec::new();
     let mut byte = [0];
     while !seen.ends_with(b"READY") && matches!(stdout.read(&mut byte), Ok(1)) {
         seen.push(byte[0]);
     }
-    // These keys go to the beginning and to the end of the line in every shell.
+    // These keys move to the start and to the end of the line in every shell.
     stdin.write_all(format!("{keys}\x01printf '<%s>' \x05 > line\rexit\r").as_bytes()).expect("keys");
-    // Reading to the end of a terminal whose shell is gone gives an error on some systems.
+    // On some systems, reading to the end of a terminal fails after its shell has exited.
     let _ = stdout.read_to_end(&mut seen);
     child.wait().expect("the shell ends");
     let line = std::fs::read_to_string(shell.path("line"))

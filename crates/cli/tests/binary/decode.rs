@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Done, Shell, recordings};
 
-/// Makes a recording of a small cell, `NAME.sigmf-meta`, and a file of what was sent in it, `NAME.truth`.
+/// Creates a recording of a small cell, `NAME.sigmf-meta`, and a file of the messages transmitted in it, `NAME.truth`.
 pub fn record(shell: &Shell, name: &str, more: &[&str]) {
     let truth = format!("{name}.truth");
     let words = ["encode", "competitor", "--out", name, "--truth", &truth, "--seconds", "0.2"];
@@ -23,7 +23,7 @@ pub fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Messages by position and content, without the fields that only a receiver has.
+/// Messages by position and content, without the fields that only a receiver knows.
 pub fn by_place(messages: Vec<Value>) -> BTreeMap<String, Value> {
     let strip = |mut message: Value| {
         let object = message.as_object_mut().expect("an object");
@@ -47,7 +47,7 @@ fn what_encode_sends_decode_reads_field_by_field() {
     assert_eq!(by_place(found), by_place(sent), "what is read is what was sent");
 }
 
-/// A table of users says what a program that adds up the messages finds.
+/// A table of users contains the sums that a program computes from the messages.
 #[test]
 fn users_have_the_sums_of_their_messages() {
     let shell = Shell::new();
@@ -90,7 +90,7 @@ fn users_have_the_sums_of_their_messages() {
     assert!(several.lines().next().unwrap().ends_with(",carrier"), "{several:.200}");
 }
 
-/// The antennas of a recording, or of several, are combined: what one of them cannot read comes out.
+/// Antennas of one recording, or of several, are combined. Two antennas decode messages that one antenna cannot decode.
 #[test]
 fn antennas_are_combined() {
     let shell = Shell::new();
@@ -104,15 +104,16 @@ fn antennas_are_combined() {
     };
     let (one, two) = (right(&["one.sigmf-meta"]), right(&["two.sigmf-meta"]));
     assert!(one < two && two > sent.len() * 9 / 10, "{one} by one, {two} by two, {} sent", sent.len());
-    // The same antenna twice is worth as much as once, or nearly: its noise is the same too, as no two antennas' is, and bits
-    // seem twice as sure as they are.
+    // The same antenna twice decodes about as many messages as once: unlike that of two antennas, its noise is the same
+    // in both copies, and soft bits appear twice as reliable as they are.
     let twice = right(&["one.sigmf-meta", "one.sigmf-meta", "--join"]);
     assert!(twice.abs_diff(one) * 15 <= one, "{twice} by the same antenna twice, {one} by it once");
     let words = ["encode", "competitor", "--out", "x", "--antennas", "3", "--snr", "1,2"];
     shell.run(&words).refused(&["--snr has 2 values for 3 antennas"]);
 }
 
-/// Samples whose signs are read in the wrong way are reported with the format that they look like, also from a pipe.
+/// Samples that are read with the wrong signedness are reported with the format that they appear to have, also from a
+/// pipe.
 #[test]
 fn a_wrong_sign_is_reported_with_its_remedy() {
     let shell = Shell::new();
@@ -132,7 +133,7 @@ fn a_wrong_sign_is_reported_with_its_remedy() {
     }
 }
 
-/// Checks that every uplink block whose answer lies in the recording has one, eight subframes after its grant.
+/// Every uplink block whose PHICH answer lies within the recording has an answer, eight subframes after the grant.
 #[test]
 fn uplink_blocks_are_answered() {
     let shell = Shell::new();
@@ -278,7 +279,7 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
         assert_eq!((&subframe["prbs_used"], &subframe["prbs_idle"]), (&used.into(), &(25 - used).into()));
     }
 
-    // The text for people has the same content, below a heading. With several recordings it has their numbers.
+    // The text has the same content, below a heading. With several recordings, the text also contains their numbers.
     let text = shell.run(&["decode", "a.sigmf-meta", "--subframes"]).fine();
     let mut read = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let head = read.next().unwrap();
@@ -300,7 +301,7 @@ fn subframes_say_what_was_granted_and_what_is_idle() {
     );
 }
 
-/// With noise, some messages cannot be read, but it is still visible that something was sent.
+/// With noise, some messages cannot be decoded, but the output shows that something was transmitted.
 #[test]
 fn what_could_not_be_read_is_not_told_to_be_idle() {
     let shell = Shell::new();
@@ -318,7 +319,7 @@ fn what_could_not_be_read_is_not_told_to_be_idle() {
     let all = |subframe: &Value| sent.get(&index(subframe)).copied().unwrap_or(0) as u64;
     let (known, unknown): (Vec<&Value>, Vec<&Value>) =
         subframes.iter().partition(|subframe| subframe["prbs_idle"].is_u64());
-    // Over eight seeds, one of 1,777 subframes hid a message so well that not even its energy was seen.
+    // Over eight seeds, one of 1,777 subframes contained a message whose energy was not detected either.
     let wrong: Vec<_> = known.iter().filter(|subframe| subframe["messages"] != all(subframe)).collect();
     assert!(wrong.len() <= 2, "idle PRBs are given although not all messages were read: {wrong:?}");
     assert!(known.len() > 150, "idle PRBs are given for {} subframes", known.len());
@@ -379,7 +380,7 @@ fn the_table_and_the_counts_are_written_beside_the_messages() {
 #[test]
 fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     let shell = Shell::new();
-    // Random numbers: there is no cell.
+    // Random samples without a cell.
     let mut state = 1_u32;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -447,7 +448,7 @@ fn a_recording_that_breaks_still_gives_its_counts() {
     let shell = Shell::new();
     record(&shell, "a", &[]);
     let data = std::fs::read(shell.path("a.sigmf-data")).unwrap();
-    // Two frames; the second is invalid.
+    // Two zstd frames; the second is invalid.
     let mut packed = zstd::encode_all(&data[..data.len() / 2], 1).unwrap();
     packed.extend(b"no samples at all");
     std::fs::remove_file(shell.path("a.sigmf-data")).unwrap();
@@ -471,7 +472,7 @@ fn who_is_asked_for_and_never_heard_is_told_who_is_there() {
     assert_eq!(done.fine(), "");
 }
 
-/// How many messages of a recording's table of truth are found, and how many others: (sent, found, others).
+/// Compares the decoded messages of a recording with its table of transmitted messages: (transmitted, found, others).
 fn score(shell: &Shell, folder: &Path, name: &str) -> (usize, usize, usize) {
     let text = std::fs::read_to_string(folder.join(format!("{name}.truth.csv"))).unwrap();
     let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());

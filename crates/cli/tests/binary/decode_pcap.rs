@@ -1,4 +1,4 @@
-//! `airpace decode --pcap`: granted blocks in a capture file that Wireshark opens; and lines for people.
+//! `airpace decode --pcap`: granted blocks in a capture file that Wireshark opens; and lines of text.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Shell;
 use super::decode::record;
 
-/// The granted blocks of messages, in their order: the message, and the place of the block among those of the message.
+/// The granted blocks in the order of their messages: the message, and the index of the block in the message.
 fn blocks(messages: &[Value]) -> Vec<(&Value, usize)> {
     let count = |message: &Value| message["mcs"].as_array().expect("a list").len();
     messages.iter().flat_map(|message| (0..count(message)).map(move |block| (message, block))).collect()

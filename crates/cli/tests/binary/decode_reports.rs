@@ -17,7 +17,7 @@ use super::Shell;
 const NAME: &str = "stationary-busy";
 const SETS: [(&str, &str); 3] = [("cell.prbs", "25"), ("cell.crs_ports", "2"), ("duration_s", "1.5")];
 
-/// The reports that the first phone gets from perfect telemetry.
+/// Reports that the first phone receives from perfect telemetry.
 #[derive(Default)]
 struct Perfect(Vec<RadioReport>);
 
@@ -43,7 +43,7 @@ fn perfect() -> Vec<RadioReport> {
     told.0
 }
 
-/// The capacity and fair share in Mbit/s that PBE-CC's receiver sends back, by subframe.
+/// Capacity and fair share in Mbit/s that PBE-CC's receiver returns, by subframe.
 fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
     let setup = Setup { mss: Bytes(1500), rng: Streams::new(1).stream("receiver") };
     let ends = SchemeSpec::parse("pbe").unwrap().build(&setup).unwrap();
@@ -89,7 +89,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     let (told, read) = (rates(&perfect), rates(&decoded));
     let mut compared = 0;
     for (index, capacity, fair_share) in &read {
-        // By then, both have a whole window of reports.
+        // From this subframe on, both have a full window of reports.
         let Some(same) = told.iter().find(|(at, ..)| at == index).filter(|_| *index >= 200) else { continue };
         compared += 1;
         for (what, read, told) in [("capacity", *capacity, same.1), ("fair share", *fair_share, same.2)] {
@@ -101,7 +101,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     }
     assert!(compared > 1000, "{compared} subframes are compared");
 
-    // For nearly all of the phone's blocks, the outcome is known before their reports are sent, and it is right.
+    // The outcome of almost all of the phone's blocks is known before their reports are sent, and is correct.
     let (mut granted, mut known, mut right) = (0, 0, 0);
     for report in &decoded {
         let truth = perfect.iter().find(|other| other.slot.index == report.slot.index);
@@ -118,7 +118,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
         granted > 1000 && known * 100 >= granted * 95,
         "the outcome of {known} of {granted} grants is known"
     );
-    // A block that the cell gave up looks like a received one.
+    // A block whose retransmissions the cell abandoned looks like a received block.
     assert!(right * 100 >= known * 99, "{right} of {known} outcomes are right");
 }
 
@@ -160,14 +160,14 @@ fn a_run_writes_what_a_device_is_told() {
     let told: Vec<RadioReport> = told.lines().flat_map(|line| line::from_line(line).unwrap()).collect();
     assert_eq!(told, perfect());
 
-    // A sender on the device uses the modem's reports, which hold its own grants only.
+    // A sender on the device uses the modem's reports, which contain only the device's own grants.
     let sender = ["sim", "biscay-uplink", "--scheme", "biscay", "--set", "duration_s=0.5"];
     shell.run(&[&sender[..], &["--set", "device.0.reports=modem", "--out", "sent"]].concat()).fine();
     let modem: Vec<RadioReport> =
         shell.read("modem").lines().flat_map(|line| line::from_line(line).unwrap()).collect();
     assert!(modem.len() > 400 && modem.iter().all(|report| report.scope == Scope::Own), "{}", modem.len());
 
-    // The copy in the run folder can be run again, and then writes no such file.
+    // The copy in the run folder can be run again and then writes no reports.
     shell.run(&["sim", "run/scenarios/stationary-busy.toml", "--scheme", "cubic", "--out", "again"]).fine();
     let named =
         "name = \"x\"\nduration_s = 1\n[cell]\n[[device]]\nreports = \"told\"\n[[flow]]\nrtt_ms = 40\n";

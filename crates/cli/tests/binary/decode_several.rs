@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::Shell;
 use super::decode::{by_place, lines, record};
 
-/// How long a test waits for an event that must come. It is long enough for a slow machine, and a failing test ends.
+/// Maximum wait for an event that must happen; long enough for a slow machine, so that a failing test ends.
 const LONG: Duration = Duration::from_secs(120);
 
-/// Raw samples as [`record`] makes them, and their number of bytes per subframe.
+/// Format of raw samples as [`record`] makes them, and their number of bytes per subframe.
 const RAW: [&str; 4] = ["--rate", "7.68e6", "--format", "ci16_le"];
 const SUBFRAME: usize = 7680 * 4;
 
-/// A running command. Its output comes line by line.
+/// A running command whose output is read line by line.
 struct Running {
     child: Child,
     out: Receiver<String>,
@@ -40,7 +40,7 @@ impl Running {
         Running { child, out, err }
     }
 
-    /// The next lines, which must come.
+    /// Returns the next `count` lines; fails if they do not arrive.
     fn lines(&self, count: usize) -> Vec<Value> {
         let line =
             |at| self.out.recv_timeout(LONG).unwrap_or_else(|_| panic!("line {at} of {count} did not come"));
@@ -53,7 +53,7 @@ impl Running {
         }
     }
 
-    /// The rest of the output, and the exit code.
+    /// Returns the rest of the output, and the exit code.
     fn end(mut self) -> (Vec<Value>, String, Option<i32>) {
         let out: String = self.out.iter().collect();
         (lines(&out), self.err.iter().collect(), self.child.wait().unwrap().code())
@@ -70,7 +70,7 @@ fn told(pipe: impl Read + Send + 'static) -> Receiver<String> {
     told
 }
 
-/// A named pipe. It is opened when someone reads it.
+/// A named pipe. It is opened once a reader has opened it.
 struct Pipe(std::path::PathBuf);
 
 impl Pipe {
@@ -90,7 +90,7 @@ fn samples(shell: &Shell, name: &str) -> Vec<u8> {
     std::fs::read(shell.path(&format!("{name}.sigmf-data"))).unwrap()
 }
 
-/// Messages that are sent before a subframe of the recording, which begins with frame 1020.
+/// Messages transmitted before a subframe of the recording. The first subframe belongs to frame 1020.
 fn sent_before(shell: &Shell, name: &str, subframe: u64) -> Vec<Value> {
     let is_early = |message: &Value| message["index"].as_u64() < Some(10_200 + subframe);
     lines(&shell.read(&format!("{name}.truth"))).into_iter().filter(is_early).collect()
@@ -104,8 +104,8 @@ fn what_a_pipe_gave_is_printed_while_it_is_open() {
         Running::start(&shell, &[&["decode", "-", "--json"], &RAW[..]].concat(), Stdio::piped());
     let mut pipe = running.child.stdin.take().unwrap();
     pipe.write_all(&samples(&shell, "a")[..150 * SUBFRAME]).unwrap();
-    // A message of a new user waits for a hundred subframes at most, and a subframe is read together with a part of the
-    // next.
+    // A message of a new user waits for at most 100 subframes, and a subframe is decoded together with a part of the
+    // next one.
     let sent = sent_before(&shell, "a", 48);
     let found = running.lines(sent.len());
     assert!(!sent.is_empty());
@@ -123,7 +123,7 @@ fn a_live_cell_does_not_wait_for_another() {
     let shell = Shell::new();
     record(&shell, "a", &["--pci", "7"]);
     let pipes = ["low", "high"].map(|name| Pipe::make(&shell, name));
-    // The other may give nothing for a long time.
+    // The other cell may be silent for a long time.
     let words = [&["decode", "low", "high", "--json", "--stall", "3600"], &RAW[..]].concat();
     let running = Running::start(&shell, &words, Stdio::null());
     let [mut low, high] = pipes.map(|pipe| pipe.open());
@@ -189,7 +189,7 @@ fn recordings_are_brought_together_and_a_silent_pipe_holds_up_nobody() {
         assert_eq!(subframe["reports"].as_array().map(Vec::len), Some(2), "both cells report {subframe}");
     }
 
-    // A pipe that stays open and gives hardly anything.
+    // A pipe that stays open and delivers too few samples for a subframe.
     let words = [&["decode", "low.sigmf-meta", "-", "--json", "--stall", "0.2"], &RAW[..]].concat();
     let mut running = Running::start(&shell, &words, Stdio::piped());
     let mut open = running.child.stdin.take().unwrap();
@@ -201,18 +201,19 @@ fn recordings_are_brought_together_and_a_silent_pipe_holds_up_nobody() {
     assert_eq!((rest.len(), code), (0, Some(2)), "the silent one never had a cell: {err}");
 }
 
-/// A copy of a recording that begins some subframes later.
+/// Copies a recording without its first `subframes` subframes.
 fn begin_later(shell: &Shell, from: &str, to: &str, subframes: usize) {
     let copy = |ending: &str| shell.path(&format!("{to}.{ending}"));
     std::fs::write(copy("sigmf-data"), &samples(shell, from)[subframes * SUBFRAME..]).unwrap();
     std::fs::copy(shell.path(&format!("{from}.sigmf-meta")), copy("sigmf-meta")).unwrap();
 }
 
-/// How many merged subframes hold both carriers' reports, how many only one's, and in what share of the former both
-/// have the same grants. The two cells do, in every subframe.
+/// Number of merged subframes with the reports of both carriers, number with those of only one, and fraction of the
+/// former in which both reports have the same grants. Both cells transmit the same grants in every subframe.
 fn together(shell: &Shell, path: &Path) -> (usize, usize, f64) {
     let fused = lines(&shell.read(path.to_str().unwrap()));
-    // A recording that began later does not hold what was sent before.
+    // A recording that started later does not contain earlier messages, so only fields that do not depend on these are
+    // compared.
     let grants = |report: &Value| {
         let dcis = report["dcis"].as_array().unwrap().iter();
         dcis.map(|dci| ["rnti", "prb", "harq", "ndi"].map(|key| dci[key].clone())).collect::<Vec<_>>()
@@ -242,7 +243,7 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
             "--align {align}: {both} subframes of both, {one} of one"
         );
     }
-    // It cannot be known whether the second began later or counts differently.
+    // The decoder cannot determine whether the second recording started later or its cell counts frames differently.
     let done = shell.run(&["decode", "low.sigmf-meta", "late.sigmf-meta", "--json", "--reports", "fused"]);
     assert!(
         done.err.contains("late.sigmf-meta counts frames otherwise than the first, or began 0.1 s after it")
@@ -252,7 +253,7 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
     assert!(both >= 85 && alike < 0.5, "by time, as if both began at once: {alike} are alike");
 }
 
-/// Its samples, one recording after the other.
+/// Concatenates the samples of recordings.
 fn join(shell: &Shell, parts: &[&str], to: &str) {
     let joined: Vec<u8> = parts.iter().flat_map(|part| samples(shell, part)).collect();
     std::fs::write(shell.path(&format!("{to}.sigmf-data")), joined).unwrap();

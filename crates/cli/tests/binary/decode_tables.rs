@@ -1,4 +1,4 @@
-//! The form of the output of `airpace decode`: objects, tables, and pseudonyms of users.
+//! Format of the output of `airpace decode`: objects, tables, and pseudonyms of users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Shell;
 use super::decode::record;
 
-/// The types that a value has, such as `[[integer]]` or `null|text`.
+/// Collects the types of a value, such as `[[integer]]` or `null|text`.
 fn shape(value: &Value, shapes: &mut BTreeSet<String>) {
     match value {
         Value::Array(values) => {
@@ -31,7 +31,7 @@ fn shape(value: &Value, shapes: &mut BTreeSet<String>) {
     }
 }
 
-/// Keys of objects in their order, each with the types that it has in any of them.
+/// Keys of objects in order, each with all types that its values have.
 fn schema(objects: &[Value]) -> String {
     let keys = objects[0].as_object().expect("an object").keys();
     let line = |key: &String| {
@@ -42,7 +42,7 @@ fn schema(objects: &[Value]) -> String {
     keys.map(line).collect()
 }
 
-/// A cell with uplink grants, background users and two blocks per grant.
+/// Creates a recording of a cell with uplink grants, background users and two blocks per grant.
 fn record_all_sorts(shell: &Shell) {
     let truth = "a.truth";
     let words =
@@ -75,7 +75,7 @@ fn objects_have_these_keys_and_types() {
     insta::assert_snapshot!("reports", all.concat());
 }
 
-/// The value of a row in a column.
+/// The value in a row of a column.
 fn value(column: &ArrayRef, row: usize) -> Value {
     if column.is_null(row) {
         return Value::Null;
@@ -124,7 +124,7 @@ fn table(shell: &Shell, name: &str) -> (Vec<BTreeMap<String, Value>>, String) {
     (rows, columns)
 }
 
-/// Whether a cell of a table has the value of an object's field, which has fewer digits.
+/// Whether a cell of a table equals the value of an object's field, which has fewer digits.
 fn is_same(cell: &Value, said: &Value) -> bool {
     match (cell.as_f64(), said.as_f64()) {
         (Some(cell), Some(said)) => (cell - said).abs() <= 0.006,
@@ -239,7 +239,7 @@ fn what_is_written_takes_the_place_of_nothing_that_is_read_or_written_too() {
         shell.run(&[&["decode"], words, &raw].concat()).refused(parts);
         assert!(all() == before, "{words:?}: nothing is written");
     }
-    // If nothing is received, the existing file is not replaced.
+    // If no cell is found, existing files are not replaced.
     shell.write("zeros", &"\0".repeat(200_000));
     let before = all();
     shell.write("older", "of another day");

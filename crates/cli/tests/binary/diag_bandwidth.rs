@@ -1,5 +1,5 @@
-//! `airpace diag bandwidth`: what the modem was granted, determined in two ways, for people, programs, controllers and
-//! the simulator.
+//! `airpace diag bandwidth`: bandwidth that was granted to the modem, determined in two ways, for users, programs,
+//! controllers and the simulator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::diag_made::{Log, recorded};
 use super::{Shell, keys};
 
-/// 0xB139, version 102: blocks of 50 PRBs with 16QAM, of so many bytes, in the subframes from one on.
+/// 0xB139, version 102: blocks of 50 PRBs with 16QAM, with these numbers of bytes, in consecutive subframes from `from`
+/// on.
 fn sent(from: u64, bytes: &[u16]) -> Vec<u8> {
     let mut payload = vec![102];
     payload.extend((7 | (bytes.len() as u16) << 9).to_le_bytes());
@@ -35,7 +36,7 @@ fn sent(from: u64, bytes: &[u16]) -> Vec<u8> {
     payload
 }
 
-/// 0xB067, version 1: bytes granted in the last hundred milliseconds.
+/// 0xB067, version 1: bytes granted in the last 100 ms.
 fn summary(bytes: u32) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0, 11, 1, 20, 0, 100, 0, 0, 0, 0];
     payload.extend(bytes.to_le_bytes());
@@ -43,12 +44,12 @@ fn summary(bytes: u32) -> Vec<u8> {
     payload
 }
 
-/// A second in which a block of 50 PRBs is sent every subframe: 1,239 bytes, then in the second half 1,908.
+/// A log of one second with a block of 50 PRBs in every subframe: 1,239 bytes in the first half, 1,908 in the second.
 fn log() -> Log {
     log_of(1)
 }
 
-/// The same for some seconds. Half of them have the small blocks.
+/// Like [`log`] for some seconds; half of them have the small blocks.
 fn log_of(seconds: u64) -> Log {
     let mut log = Log::default().packet(1, 0, 0xB067, &summary(0));
     for ten in 0..100 * seconds {
@@ -132,7 +133,7 @@ fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it
     shell.run(&["diag", "bandwidth", "phone.qmdl", "--direction", "up"]).refused(&["--kpi-trace"]);
 }
 
-/// BISCAY over a made trace, with that KPI trace beside it.
+/// Simulates BISCAY over a synthetic trace, with this KPI trace.
 fn simulate(shell: &Shell, kpi: &str) {
     let chances: String = (1..=10_000).map(|ms| format!("{ms}\n")).collect();
     shell.write("link.up", &chances);
@@ -153,7 +154,7 @@ fn simulate(shell: &Shell, kpi: &str) {
     assert!(told.contains("biscay"), "{told}");
 }
 
-/// Compares, window by window, what BISCAY's own controller computes from a log's reports with the series.
+/// Compares, window by window, the bandwidth that BISCAY's controller computes from a log's reports with the series.
 fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
     let rules = Determination {
         method: Method::Blocks { ttis: 100 },
@@ -188,7 +189,8 @@ fn controllers_read_the_same_bandwidth_from_the_reports() {
     let (looks, series) = both_series(&log().0);
     let expected = [9_912_000, 15_264_000].map(Rate::from_bps);
     let seen: Vec<Rate> = looks.into_iter().flatten().collect();
-    // The controller's windows begin with frames, those of the series with the log. So the step lies within one window.
+    // The controller's windows start with frames, those of the series with the log. The step therefore lies within one
+    // window.
     assert_eq!((seen.first(), seen.last()), (expected.first(), expected.last()));
     assert_eq!((series.first(), series.get(9)), (expected.first(), expected.last()));
 
@@ -240,7 +242,8 @@ fn a_modem_that_is_listened_to_gives_the_same_windows() {
         done.json()
     });
     let of = |mbps: f64| windows.iter().filter(|window| window["blocks_mbps"] == mbps).count();
-    // Packets from before the modem was asked are lost. A window can be cut there, and where blocks change.
+    // Packets before the modem's subscription are lost. Windows at this point, and where the block size changes, may be
+    // partial.
     assert!(of(9.912) >= 5 && of(15.264) >= 18, "{windows:?}");
     assert!(windows.len() <= 42, "no window comes twice: {}", windows.len());
 }

@@ -141,8 +141,8 @@ fn a_pipe_is_read_while_it_is_written() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Microseconds within the minute, and the text before them. The index leaves out a fraction of zero, and its
-/// floating-point arithmetic is sometimes off by one.
+/// Splits a time into microseconds within the minute, and the text before them. The index omits a fraction of zero, and
+/// its floating-point arithmetic is sometimes off by one.
 fn split(utc: &str) -> (&str, i64) {
     let (before, after) = utc.split_at(17);
     let (seconds, micros) = after.split_once('.').unwrap_or((after, "0"));
@@ -161,7 +161,7 @@ fn recorded_logs_say_when_and_what_as_their_index_has_it() {
             let said = (&packet["code"], &packet["radio"], packet["payload"].as_str().unwrap().len() / 2);
             assert_eq!(said, (&json!(row.code), &json!(row.radio), row.bytes), "{name}, packet {at}");
             let version = packet["version"].to_string();
-            // Some codes have no version; the index has their first byte.
+            // Some codes have no version; for them, the index contains their first byte.
             if !packet["version"].is_null() || !packet["fields"].is_object() {
                 assert_eq!(version.trim_matches('"'), row.version, "{name}, packet {at}");
             }

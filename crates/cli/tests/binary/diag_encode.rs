@@ -2,7 +2,7 @@
 
 use super::Shell;
 
-/// A short log; the same every time.
+/// Command for a short log, which is the same in every run.
 const SHORT: [&str; 7] =
     ["diag", "encode", "stationary-idle", "--set", "flow.0.acks=cell", "--seconds", "0.5"];
 

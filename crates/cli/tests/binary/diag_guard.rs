@@ -1,4 +1,4 @@
-//! `airpace diag guard` under a service manager that ends all processes of a service at once.
+//! `airpace diag guard` under a service manager that terminates all processes of a service at once.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -44,12 +44,12 @@ fn the_guard_gives_the_modem_back_although_all_of_its_service_is_ended() {
     let mut daemon = guard.stdin.take().unwrap();
     daemon.write_all(b"R\x07\0\0\0as it w").unwrap();
     drop(daemon);
-    // The guard waits for the port, and is told to end several times.
+    // The guard waits for the port, and receives SIGTERM several times.
     for _ in 0..100 {
         kill_process(Pid::from_child(&guard), Signal::TERM).unwrap();
         std::thread::sleep(Duration::from_millis(1));
     }
-    // A modem that closed the port before it had read everything would be taken for gone, so it reads first.
+    // A modem that closed the port before it had read everything would count as disconnected, so it reads first.
     let (mut heard, mut buffer) = (vec![], [0; 4096]);
     while !heard.ends_with(b"as it w") {
         let count = modem.read(&mut buffer).unwrap();

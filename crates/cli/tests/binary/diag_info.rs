@@ -1,4 +1,4 @@
-//! `airpace diag info`: what a log holds.
+//! `airpace diag info`: contents of a log.
 
 use std::io::Write;
 
@@ -165,7 +165,7 @@ fn what_is_no_log_is_refused_with_the_reason() {
             .run(&["diag", command, "notes.txt"])
             .found_nothing(&["notes.txt", "no diag frame found in 1,320 bytes"]);
     }
-    // Bytes without a pattern, in which one frame has a good checksum by chance.
+    // Random bytes, in which one frame has a valid checksum by chance.
     let mut state = 7u64;
     let mut noise: Vec<u8> = (0..100_000)
         .map(|_| {
@@ -214,7 +214,7 @@ fn recorded_logs_hold_what_their_index_says() {
         let name = log.display();
         let packets: Vec<_> = rows.iter().filter(|row| row.kind == "log").collect();
         assert_eq!(info["packets"], packets.len(), "{name}");
-        // These codes have no version; the index has their first byte.
+        // These codes have no version; for them, the index contains their first byte.
         let has_version = |code: &str| !["0x7130", "0x7131", "0x713A"].contains(&code);
         let with_version = packets.iter().filter(|row| has_version(&row.code));
         let versions = counts(with_version.map(|row| (row.code.clone(), row.version.clone())));
@@ -238,7 +238,7 @@ fn recorded_logs_hold_what_their_index_says() {
         let bad = info["faults"]["bad checksum"]["count"].as_u64().unwrap_or(0);
         assert_eq!(bad, rows.iter().filter(|row| row.kind == "badcrc").count() as u64, "{name}");
 
-        // As in the list of recordings. For a modem that never learned the time, it is by the modem's own clock.
+        // Durations from the list of recordings. A modem that never learned the time uses its own clock.
         let seconds = [
             ("lte_pixel3_a", 8.462),
             ("lte_pixel5_2023_a", 0.321),

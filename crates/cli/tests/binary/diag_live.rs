@@ -1,4 +1,4 @@
-//! `airpace diag serve` and `watch`: a daemon, an emulated modem, and programs that read, are slow, or die.
+//! `airpace diag serve` and `watch`: a daemon, an emulated modem, and programs that read, are slow, or are killed.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,10 +23,10 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// How long the tests wait for an event before they give up. They do not measure time.
+/// Maximum wait for an event before a test fails. The tests do not measure time.
 const PATIENCE: Duration = Duration::from_secs(120);
 const RSRP: LogCode = LogCode(0xB17F);
-/// A code that another program had asked the modem for before the test.
+/// A log code to which another program had subscribed before the test.
 const BEFORE: LogCode = LogCode(0xB0C0);
 
 #[test]
@@ -43,7 +43,7 @@ fn a_program_reads_what_the_modem_says_and_the_modem_is_asked_just_for_that() {
     let next = rsrp.wait(reading.sequence, PATIENCE).unwrap();
     assert!(next.sequence > reading.sequence && next.modem_ns > reading.modem_ns);
 
-    // Another program wants another KPI while the first one continues.
+    // Another program subscribes to another KPI while the first one continues.
     let other = daemon.open();
     let blocks = other.subscribe("lte.dl.blocks").unwrap();
     let first = blocks.wait(0, PATIENCE).unwrap();
@@ -78,7 +78,7 @@ fn a_carrier_has_readings_of_its_own_and_none_hides_the_primary() {
     let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
     daemon.wait_for("streaming");
     let od = daemon.open();
-    // Also where all names are followed at once, and the secondary carrier is the last in every batch.
+    // The names are also correct if all are followed at once and the secondary carrier is the last in every batch.
     let kpis = ["lte.dl.prb", "lte.dl.prb#0", "lte.dl.prb#1"].map(|name| (name, od.subscribe(name).unwrap()));
     for (name, kpi) in &kpis {
         let (carrier, prbs) = if name.ends_with("#1") { (1, 25.0) } else { (0, 50.0) };
@@ -175,7 +175,7 @@ fn a_program_that_is_stopped_or_does_not_read_delays_nobody() {
     BufReader::new(stopped.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("lte."), "{line}");
     kill_process(pid(&stopped), Signal::STOP).unwrap();
-    // A program that keeps asking and never reads an answer.
+    // A program that keeps sending requests and never reads a response.
     let mut deaf = std::os::unix::net::UnixStream::connect(daemon.dir.join("control")).unwrap();
     deaf.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let asked = (0..20_000).take_while(|_| deaf.write_all(b"list\n").is_ok()).count();
@@ -218,7 +218,7 @@ fn a_second_daemon_is_refused_and_so_is_what_cannot_be() {
     shell
         .run(&["diag", "watch", "--tcp", &address, "--kpi", "nope"])
         .refused(&["there is no KPI `nope`", "airpace list kpis"]);
-    // A path that can never be a port is not waited for.
+    // The program does not wait for a path that can never be a port.
     std::fs::write(shell.path("file"), "text").unwrap();
     shell.run(&["diag", "watch", "--port", "file"]).refused(&["file: it is no serial device"]);
     shell.run(&["diag", "watch", "--dev", "file"]).refused(&["file: it is no character device"]);
@@ -333,7 +333,7 @@ fn watch_opens_a_session_of_its_own_prints_samples_and_gives_the_modem_back() {
     );
     let carriers: BTreeSet<_> = prb.iter().map(|sample| sample["carrier"].as_u64().unwrap()).collect();
     assert_eq!(carriers, BTreeSet::from([0, 1]), "of all carriers");
-    // Those of the primary carrier are on the board, and have numbers there.
+    // Samples of the primary carrier are in the shared-memory region and have sequence numbers.
     let sequences: Vec<_> = prb.iter().filter_map(|sample| sample["sequence"].as_u64()).collect();
     assert!(sequences.windows(2).all(|pair| pair[1] == pair[0] + 1), "every sample is printed");
     assert_eq!(modem.codes(), BTreeSet::from([BEFORE]));
@@ -364,7 +364,7 @@ fn on_a_terminal_watch_keeps_a_table_and_leaves_the_screen_as_it_was() {
     let mut watch = shell.command(&words).stdout(screen).spawn().unwrap();
     let (mut shown, mut terminal) = (String::new(), std::fs::File::from(terminal));
     let mut buffer = [0; 4_096];
-    // Reading a terminal ends with an error when nobody has it open any more.
+    // Reading from a terminal fails once no process has it open.
     while let Ok(count) = terminal.read(&mut buffer) {
         shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
     }
@@ -412,8 +412,8 @@ fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
     let printed: Value = serde_json::from_str(&done.out).unwrap();
     let [drained, buffered] = &printed["measurements"].as_array().unwrap()[..] else { panic!("{printed}") };
     assert!(drained["drains_per_s"].as_f64() > Some(0.0) && buffered["drains_per_s"].as_f64() == Some(0.0));
-    // On a busy machine gaps are longer, and packets that are sent at once arrive in pieces. The modem's own pause
-    // stays.
+    // On a busy machine gaps are longer, and packets that are sent together arrive in pieces. The modem's own pause
+    // remains.
     let gap = |of: &Value, which: &str| of["gap_ms"][which].as_f64().unwrap();
     let pause = gap(buffered, "max");
     assert!(pause > 300.0, "without draining, KPIs come when the buffer is emptied: {printed}");
@@ -445,7 +445,7 @@ fn granularity_measures_with_draining_and_without_and_keeps_a_folder() {
     shell.run(&["diag", "granularity", "--load", "5"]).refused(&["100..=20000"]);
 }
 
-/// A daemon's process.
+/// Process of a daemon.
 struct Daemon {
     process: Child,
     says: BufReader<ChildStdout>,
@@ -469,7 +469,7 @@ impl Daemon {
         Daemon { process, says, dir, page }
     }
 
-    /// Waits for this event in its output.
+    /// Waits for this event in the output.
     fn wait_for(&mut self, event: &str) {
         loop {
             let mut line = String::new();
@@ -489,7 +489,7 @@ impl Daemon {
         kill_process(pid(&self.process), signal).unwrap();
     }
 
-    /// Waits for its end. Returns the exit code.
+    /// Waits for the daemon's end. Returns the exit code.
     fn end(&mut self) -> Option<i32> {
         self.process.wait().unwrap().code()
     }
@@ -524,7 +524,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A modem behind a TCP port. It sends RSRP and a grant every two milliseconds.
+/// A modem behind a TCP port. It sends RSRP and a grant every 2 ms.
 struct TestModem {
     address: SocketAddr,
     modem: Arc<Mutex<Modem>>,
@@ -538,7 +538,7 @@ impl TestModem {
         TestModem::with(ModemOptions::default())
     }
 
-    /// Another program asked it for a code before.
+    /// Creates a modem to which another program had already subscribed for a log code.
     fn with(options: ModemOptions) -> TestModem {
         let mut modem = Modem::new(options.clone());
         let mut frames = vec![];
@@ -569,12 +569,12 @@ impl TestModem {
         self.modem.lock().unwrap()
     }
 
-    /// The codes that it was asked for.
+    /// Log codes to which programs have subscribed.
     fn codes(&self) -> BTreeSet<LogCode> {
         self.modem().masks().flat_map(|mask| mask.codes().collect::<Vec<_>>()).collect()
     }
 
-    /// Breaks the connection.
+    /// Closes the connection.
     fn hang_up(&self) {
         self.hangs_up.store(true, Ordering::Relaxed);
     }
@@ -632,7 +632,7 @@ fn serving_cell() -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: a block of so many PRBs on a carrier that was received without error.
+/// 0xB173, version 36: a block of this many PRBs on a carrier, received without error.
 fn grant(carrier: u8, prbs: u8) -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[..2].copy_from_slice(&[36, 1]);

@@ -1,4 +1,4 @@
-//! Logs made for tests, and recorded logs with their expected contents.
+//! Synthetic logs for tests, and recorded logs with their expected contents.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,12 +11,12 @@ use super::{Shell, recordings};
 /// 2021-03-07, by the modem's clock.
 pub const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;
 
-/// Packets with the framing of a port's stream.
+/// Packets in the framing of a port's byte stream.
 #[derive(Default)]
 pub struct Log(pub Vec<u8>);
 
 impl Log {
-    /// Adds a packet so many milliseconds after the beginning.
+    /// Adds a packet with this time in milliseconds since the start.
     pub fn packet(mut self, radio: u8, millis: u64, code: u16, payload: &[u8]) -> Log {
         let mut body = vec![];
         let stamp = Stamp::from_nanos(BEGIN_NANOS + millis * 1_000_000);
@@ -25,14 +25,14 @@ impl Log {
         self
     }
 
-    /// Adds a message that is no log packet.
+    /// Adds a message that is not a log packet.
     pub fn message(mut self, body: &[u8]) -> Log {
         frame::encode(Framing::Hdlc, body, &mut self.0);
         self
     }
 }
 
-/// 0xB0C0, version 26: a message on a channel by its number.
+/// 0xB0C0, version 26: a message on a channel, given by its number.
 pub fn rrc(channel: u8, earfcn: u32, message: &[u8]) -> Vec<u8> {
     let mut payload = vec![26, 15, 0x30, 0, 0, 1, 67, 0];
     payload.extend(earfcn.to_le_bytes());
@@ -65,7 +65,7 @@ pub fn recorded() -> Vec<PathBuf> {
     logs
 }
 
-/// The reference of a recorded log with this ending, expanded.
+/// The reference file of a recorded log with this extension, decompressed.
 pub fn reference(log: &Path, ending: &str) -> Vec<u8> {
     let name = format!("ref/{}.{ending}.gz", log.file_name().unwrap().to_str().unwrap());
     let mut bytes = vec![];
@@ -74,7 +74,7 @@ pub fn reference(log: &Path, ending: &str) -> Vec<u8> {
     bytes
 }
 
-/// A row of a log's index.
+/// A row of the index of a log.
 pub struct Row {
     pub kind: String,
     pub code: String,
@@ -84,7 +84,7 @@ pub struct Row {
     pub radio: u64,
 }
 
-/// The index of a recorded log: every frame of it.
+/// The index of a recorded log, with all its frames.
 pub fn index(log: &Path) -> Vec<Row> {
     let text = String::from_utf8(reference(log, "index.csv")).unwrap();
     let row = |line: &str| {
@@ -95,14 +95,14 @@ pub fn index(log: &Path) -> Vec<Row> {
             utc: cells[4].clone(),
             bytes: cells[5].parse().unwrap_or(0),
             version: cells[6].clone(),
-            // Without a wrapper, or with 0 or -1 in it, it is the first radio.
+            // Frames without a wrapper, or with 0 or -1 in the wrapper, belong to the first radio.
             radio: if cells[7] == "2" { 2 } else { 1 },
         }
     };
     text.lines().skip(1).map(row).collect()
 }
 
-/// How often each of these occurs.
+/// Number of occurrences of each item.
 pub fn counts<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
     for one in all {

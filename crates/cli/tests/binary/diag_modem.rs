@@ -1,4 +1,4 @@
-//! The emulated modem, and hosts that speak the protocol with it.
+//! The emulated modem, and hosts that communicate with it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +19,7 @@ use super::Shell;
 const WANTED: LogCode = LogCode(0xB0C0);
 const OTHER: LogCode = LogCode(0xB193);
 
-/// A running modem, and a host at its port.
+/// A running modem, and the address of its port.
 struct Bench {
     modem: Child,
     told: BufReader<std::process::ChildStdout>,
@@ -57,7 +57,7 @@ impl Bench {
         })
     }
 
-    /// All its output until it ends. The last line holds its statistics.
+    /// Returns all output until the modem ends. The last line contains its statistics.
     fn end(mut self) -> Vec<Value> {
         let mut told = vec![];
         while told.last().is_none_or(|line: &Value| line["event"] != "end") {
@@ -68,10 +68,11 @@ impl Bench {
     }
 }
 
-/// A packet as it arrived.
+/// A received packet: code, timestamp and payload.
 type Came = (LogCode, Stamp, Vec<u8>);
 
-/// A host that wants these codes. It leaves when `is_enough` says so, or when the modem closes the port.
+/// A host that subscribes to these codes. It disconnects when `is_enough` returns true, or when the modem closes the
+/// port.
 fn host(
     address: &str,
     codes: &[LogCode],
@@ -107,7 +108,7 @@ fn host(
     (line, came)
 }
 
-/// A log of two codes, a packet each every 10 ms for 3 s, with a jump of the clock and a silence of a minute.
+/// A log of two codes with one packet each every 10 ms for 3 s, with a jump of the clock and a gap of one minute.
 fn recorded() -> Vec<u8> {
     let mut bytes = vec![];
     for at in 0..300u64 {

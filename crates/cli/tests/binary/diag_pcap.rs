@@ -18,10 +18,10 @@ struct Message {
     address: u8,
 }
 
-/// The messages of a capture.
+/// Extracts the messages of a capture.
 fn messages(capture: &[u8]) -> Vec<Message> {
     let word = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap()) as usize;
-    /// Of exported PDUs.
+    /// Link type of exported PDUs.
     const EXPORTED: u8 = 252;
     let (mut at, mut messages, mut links) = (0, vec![], vec![]);
     while at < capture.len() {
@@ -31,7 +31,7 @@ fn messages(capture: &[u8]) -> Vec<Message> {
             6 => {
                 let packet = &capture[at + 28..][..word(at + 20)];
                 messages.push(match links[word(at + 8)] {
-                    // An Ethernet header comes first in captures of SCAT.
+                    // In captures of SCAT, an Ethernet header precedes the packet.
                     1 => message(&packet[14..]),
                     EXPORTED => exported(packet),
                     _ => message(packet),
@@ -44,7 +44,7 @@ fn messages(capture: &[u8]) -> Vec<Message> {
     messages
 }
 
-/// A message behind the name of its dissector.
+/// A message after the name of its dissector.
 fn exported(pdu: &[u8]) -> Message {
     let name = usize::from(pdu[3]);
     assert!(pdu[4..].starts_with(b"nr-rrc."), "{pdu:?}");
@@ -76,32 +76,32 @@ fn message(datagram: &[u8]) -> Message {
         }
         at += 4 + usize::from(pair(at + 2));
     }
-    // SCAT's metadata ends with the tag, even if its header gives another length.
+    // SCAT's metadata end with the tag, even if the header contains another length.
     let end = if pair(4) == 0x0403 || pair(4) == 0x0400 { at + 2 } else { 4 * usize::from(pair(2)) };
     Message { version, kind: pair(4), subtype: pair(6), frame, bytes: gsmtap[end..].to_vec(), address }
 }
 
 #[test]
 fn recorded_messages_are_those_that_scat_extracts() {
-    // For LTE, SCAT changes to version 3 if the channel's number is too large for version 2.
+    // For LTE, SCAT uses version 3 if the channel number is too large for version 2.
     const LTE_RRC_V3: [(u16, u16); 6] = [(3, 5), (7, 6), (8, 0), (9, 1), (10, 2), (11, 3)];
     for log in recorded() {
         let name = log.display();
         let capture = Shell::new().command(&["diag", "decode", "--pcap", "-"]).arg(&log).output().unwrap();
-        // One log has no messages.
+        // One log contains no messages.
         assert!(matches!(capture.status.code(), Some(0 | 1)), "{name}");
         assert_eq!(capture.status.success(), !messages(&capture.stdout).is_empty(), "{name}");
         let ours: Vec<_> =
             messages(&capture.stdout).into_iter().filter(|message| message.version == 2).collect();
         let mut scats = messages(&reference(&log, "scat.pcapng"));
-        // Our captures do not contain GSM and the blocks of the MAC layer.
+        // Captures of `airpace` do not contain GSM messages and MAC blocks.
         scats.retain(|message| matches!((message.version, message.kind), (2, 13 | 18) | (3, 0x0403)));
         for message in &mut scats {
             if message.version == 3 {
                 let (_, subtype) = LTE_RRC_V3.iter().find(|(scats, _)| *scats == message.subtype).unwrap();
                 (message.version, message.kind, message.subtype) = (2, 13, *subtype);
             }
-            // SCAT counts two flags to the frame number.
+            // SCAT includes two flags in the frame number.
             if message.kind == 13 {
                 message.frame %= 1_024;
             }
@@ -118,7 +118,8 @@ fn log() -> Log {
     nr.extend(627_264u32.to_le_bytes());
     nr.extend([0, 0, 0, 0, 5, 0, 0, 0, 0, 2, 0, 0x00, 0x01]);
     Log::default()
-        // Paging without a recipient, an identity request, and its protected form to the network.
+        // A paging message without a recipient, an identity request, and the protected form of the request in the
+        // uplink.
         .packet(1, 0, 0xB0C0, &rrc(7, 1650, &[0x00, 0x00]))
         .packet(2, 1, 0xB0EC, &nas(&[0x07, 0x55, 0x01]))
         .packet(2, 2, 0xB0EB, &nas(&[0x17, 1, 2, 3, 4, 5, 0x07, 0x55, 0x01]))
@@ -166,7 +167,7 @@ fn a_log_without_messages_leaves_an_earlier_capture_as_it_was() {
     let words = ["diag", "decode", "blocks.qmdl", "--pcap", "new.pcapng"];
     shell.run(&words).found_nothing(&["new.pcapng"]);
     assert!(!shell.path("new.pcapng").exists());
-    // A program that reads the capture gets one, without messages.
+    // A program that reads the capture from a pipe receives one without messages.
     let done = shell.command(&["diag", "decode", "blocks.qmdl", "--pcap", "-"]).output().unwrap();
     assert_eq!(done.status.code(), Some(1));
     assert_eq!(messages(&done.stdout), []);
@@ -248,7 +249,7 @@ fn wireshark_reads_every_recorded_message() {
         let filter = "gsmtap.version == 2 && (lte_rrc || nas-eps)";
         let Some(read) = tshark(&shell, &["-r", "out.pcapng", "-Y", filter]) else { return };
         assert_eq!(read.lines().count(), count, "{name}: all are LTE RRC or NAS");
-        // Wireshark fails to read a NAS container in one recorded message, in SCAT's capture too.
+        // Wireshark cannot parse a NAS container in one recorded message, nor in SCAT's capture.
         let malformed = |capture: &str| {
             let filter = "gsmtap.version == 2 && _ws.malformed";
             tshark(&shell, &["-r", capture, "-Y", filter]).unwrap().lines().count()

@@ -20,7 +20,7 @@ fn log() -> Log {
         .packet(1, 30, 0xB1EA, &[48])
 }
 
-/// The lines of a table as maps from headings to cells. It works only for tables without quotes.
+/// The lines of a table as maps from headings to cells. Works only for tables without quotes.
 fn table(text: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
@@ -132,12 +132,12 @@ fn kpis_are_followed_by_name_in_every_form() {
     run(&["lte.dl.mcs"]).found_nothing(&["no sample of what is wanted; it needs packets of 0xB"]);
 }
 
-/// How many innermost records a record of `decode --json` contains. A record without inner records counts itself. Tables
-/// have headers of MAC and RLC as bytes.
+/// Number of innermost records in a record of `decode --json`. A record without inner records counts as one. Tables
+/// contain MAC and RLC headers as bytes.
 fn innermost(record: &Value) -> usize {
     fn within(value: &Value) -> usize {
         match value {
-            // Flags are a list, too.
+            // Flags are a list as well.
             Value::Array(records) => records.iter().filter(|one| one.is_object()).map(innermost).sum(),
             Value::Object(part) => {
                 let is_record = |(name, _): &(&String, &Value)| *name != "mac" && *name != "rlc";

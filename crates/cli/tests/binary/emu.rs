@@ -1,5 +1,5 @@
-//! `airpace emu`: unmodified programs behind an emulated network. What needs rights that this machine does not give is
-//! skipped, and says so.
+//! `airpace emu`: unmodified programs behind an emulated network. Tests that need rights missing on this machine are
+//! skipped, with a message.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// A scenario of a wire that delays 20 ms each way.
+/// A scenario of a wire with a delay of 20 ms in each direction.
 pub const WIRE: &str = "name = \"wire\"\nduration_s = 1\n[[flow]]\nrtt_ms = 40\n";
 
-/// Whether emulators can run here; if not, the test that asks is counted as skipped.
+/// Whether emulators can run here; if not, the calling test counts as skipped.
 pub fn can_emulate(shell: &Shell) -> bool {
     let tried = shell.run(&["emu", "delay", "1", "--quiet", "--out", "try", "--", "true"]);
     match tried.code {
@@ -28,17 +28,17 @@ pub fn manifest(shell: &Shell, folder: &str) -> Value {
     serde_json::from_str(&shell.read(&format!("{folder}/manifest.json"))).unwrap()
 }
 
-/// Runs an emulation, which may be unfit on a busy machine, and returns its status where that is of the program.
+/// Runs an emulation, which may be unfit on a busy machine, and returns the exit status of the program.
 #[track_caller]
 fn emulate(shell: &Shell, words: &[&str]) -> i32 {
     let done = shell.run(words);
     let code = done.code.unwrap_or(-1);
     assert!(code != 2 && !done.err.contains("panicked"), "{}: {}{}", done.words, done.err, done.out);
-    // An unfit run is what a busy machine gives; what the run does must be right all the same.
+    // Exit status 3 marks an unfit run on a busy machine; its results other than timing must still be correct.
     if code == 3 { 0 } else { code }
 }
 
-/// A server that echoes one message, and a client that wants it back, in a language that every machine here has.
+/// A server that echoes one message, and a client that expects it, in a language that every test machine has.
 const ECHO: &str =
     "import socket\ns = socket.create_server(('', 7007))\nc, _ = s.accept()\nc.sendall(c.recv(100))\n";
 const ASK: &str = "import os, socket, sys, time\nc = socket.create_connection((os.environ['AIRPACE_BASE'], 7007))\n\
@@ -67,7 +67,7 @@ fn a_client_reaches_its_server_over_the_network_and_the_folder_says_so() {
         "took",
     ];
     assert_eq!(emulate(&shell, &words), 0);
-    // The folder of `can_emulate` is listed too.
+    // The listing also contains the folder of `can_emulate`.
     let listed = shell.run(&["runs", "--in", ".", "--json"]).json();
     let listed = listed.iter().find(|run| run["name"] == "run").expect("the run is listed");
     let is_fit = manifest(&shell, "run")["emulation"]["fit"] == true;
@@ -89,7 +89,7 @@ fn a_client_reaches_its_server_over_the_network_and_the_folder_says_so() {
         assert!(shell.path("run").join(part).exists(), "{part}");
     }
     shell.run(&["report", "run"]).fine();
-    // The folder may be used again, and a replay of its packets agreed.
+    // The folder can be used again, and the replay of its packets agrees.
     assert_eq!(emulate(&shell, &["emu", "wire.toml", "--out", "run", "--", "true"]), 0);
     let unfit = manifest["emulation"]["unfit_because"].to_string();
     assert!(!unfit.contains("replay"), "{unfit}");
@@ -142,7 +142,7 @@ fn emulators_nest_and_their_delays_add_up() {
     assert!(took >= 0.044, "three emulators delay by 22 ms each way, and a round trip took {took} s");
     // Options belong to the form before them.
     assert_eq!(manifest(&shell, "inner")["scenarios"][0]["name"], "delay");
-    // Those before the first form's name belong to it.
+    // Options before the first form's name belong to this form.
     assert_eq!(emulate(&shell, &["emu", "--out", "early", "loss", "up", "0", "--quiet", "--", "true"]), 0);
     assert_eq!(manifest(&shell, "early")["scenarios"][0]["name"], "loss");
 }
@@ -155,7 +155,7 @@ fn a_cellular_link_is_made_of_four_recordings() {
     }
     shell.write("echo.py", ECHO);
     shell.write("ask.py", ASK);
-    // Trains that begin with a delay of 30 and of 20 ms.
+    // Packet trains that start with a delay of 30 ms and of 20 ms.
     shell.write("down.light", "0 30 0 1 2\n1000 30 0 1 2\n");
     shell.write("up.light", "0 20 0 1 2\n1000 20 0 1 2\n");
     shell.write("heavy", "1\n2\n3\n");
@@ -188,11 +188,11 @@ fn nothing_is_left_behind() {
         table.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
     };
     let before = interfaces();
-    // A program that goes its own way, as daemons do: it must end with the run.
+    // A program that detaches itself as daemons do must end with the run.
     let marker = format!("86400.{}", std::process::id());
     let line = format!("setsid sleep {marker} & echo begun");
     assert_eq!(emulate(&shell, &["emu", "delay", "1", "--out", "run", "--", "sh", "-c", &line]), 0);
-    // Other tests make interfaces beside this one, and remove them in the end.
+    // Other tests create interfaces at the same time, and remove them at the end.
     let mut tries = 0;
     while !interfaces().is_subset(&before) {
         tries += 1;
@@ -217,7 +217,7 @@ fn each_device_has_a_place_of_its_own() {
     let words = ["emu", "two.toml", "--out", "run", "--on", "1=ip -4 -br addr > one", "--device", "2"];
     let words = [&words[..], &["--", "sh", "-c", "ip -4 -br addr > two; ip -6 -br addr >> two"]].concat();
     assert_eq!(emulate(&shell, &words), 0);
-    // Emulators side by side take the numbers that are free.
+    // Concurrent emulators use free address ranges.
     let address = |name: &str| {
         let text = shell.read(name);
         let mut words =
@@ -285,7 +285,7 @@ fn what_cannot_be_emulated_is_one_sentence() {
     shell.run(&["emu", "delay", "nan", "--", "true"]).refused(&["give a time in ms"]);
     shell.run(&["emu", "delay", "1", "bogus", "3", "--", "true"]).refused(&["`bogus` is neither link"]);
     shell.run(&["emu", "link", "none.up", "none.down", "--", "true"]).refused(&["none.", "cannot be read"]);
-    // A hole is refused wherever it is: programs end the run, not the scenario.
+    // A gap in a trace is rejected wherever it is: the programs, not the scenario, determine the end of the run.
     shell.write("hole.down", "1\n2\n700000\n706000\n");
     shell
         .run(&["emu", "link", "hole.down", "hole.down", "--", "true"])

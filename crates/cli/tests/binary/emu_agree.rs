@@ -1,18 +1,18 @@
-//! `airpace emu agree`: one schedule in real time and in virtual time. How late this machine is decides on no test.
+//! `airpace emu agree`: one schedule in real time and in virtual time. No test depends on the machine's timing.
 
 use serde_json::Value;
 
 use super::emu::{WIRE, can_emulate, manifest};
 use super::{Done, Shell};
 
-/// Packets for two devices, one of them too small for a number.
+/// Packets for two devices; one packet is too small for a sequence number.
 const SCHEDULE: &str =
     "ms,bytes,direction,device\n0.05,1500,down,1\n0.05,20,up,1\n3,700,down,2\n5.05,1500,up,2\n250,99,up,1\n";
 
 const TWO: &str = "name = \"two\"\nduration_s = 1\n[[device]]\n[[device]]\n[[flow]]\nrtt_ms = 40\n[[flow]]\ndevice = 1\n\
                    rtt_ms = 40\nlabel = \"b\"\n";
 
-/// A comparison that came to its end, whatever it found on this machine: its object, in accord with its status.
+/// Returns the object of a finished comparison, and checks that the exit status matches it, whatever its verdict is.
 #[track_caller]
 fn compared(done: &Done) -> Value {
     let value: Value = serde_json::from_str(&done.out)
@@ -41,7 +41,7 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
     assert!(done.err.contains("1 packet of the schedule had fewer than 36 bytes"), "{}", done.err);
     assert!(done.err.contains("report.html"), "{}", done.err);
     assert_eq!(value["packets"], 5);
-    // A wire drops nothing, and what it delays takes as long in both.
+    // A wire drops nothing, and its delay is the same in both.
     for of in ["as_sent", "as_scheduled"] {
         assert_eq!((&value[of]["only_real"], &value[of]["only_virtual"]), (&0.into(), &0.into()));
         assert_eq!(value[of]["dropped_by_both"], 0);
@@ -65,7 +65,7 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
     assert_eq!(programs.len(), 3, "the far side's player and two devices'");
     assert!(programs.iter().all(|it| it["exit"]["status"] == 0), "{programs:?}");
 
-    // The packets of that run are a schedule, too, and the folder is used again.
+    // The packets of this run are a schedule as well, and the folder is used again.
     let words = ["emu", "agree", "two.toml", "--schedule", "run", "--device", "2", "--out", "again"];
     let done = shell.run(&words);
     assert!(matches!(done.code, Some(0 | 1 | 3)), "{}: {}", done.words, done.err);

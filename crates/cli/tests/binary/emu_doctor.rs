@@ -1,4 +1,4 @@
-//! `airpace doctor --emu`: what it finds, what it measures, and what it says where something is lacking.
+//! `airpace doctor --emu`: its findings, its measurements, and its remedies for missing features.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn what_a_machine_carries_is_measured() {
     assert_eq!(tests.len(), 8);
     for test in tests {
         let goodput = test["goodput_mbps"].as_f64().unwrap();
-        // A busy machine carries less.
+        // A busy machine has a lower goodput.
         assert!(goodput > 0.0 && goodput < test["link_mbps"].as_f64().unwrap(), "{test}");
         assert!(test["packets_per_s"].as_f64().unwrap() > 0.0, "{test}");
         let reasons = test["unfit_because"].as_array().unwrap();
@@ -35,7 +35,7 @@ fn what_a_machine_carries_is_measured() {
     assert!(keys(&doctor).contains(&"cores"));
 }
 
-/// The findings whose words do not depend on the machine that runs the tests.
+/// Findings whose text does not depend on the machine that runs the tests.
 fn findings(machine: &Machine, before: &str, names: &[&str]) -> String {
     let script = format!("{before}\n$user env COLUMNS=100 \"$airpace\" doctor --emu --json");
     let done = machine.run(&script, &[]);

@@ -1,4 +1,4 @@
-//! What a run reports of itself: an emulator that stood still, a network that nobody used, servers that end in order.
+//! Self-checks of a run: an emulator that was stopped, a network without traffic, servers that end cleanly.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ fn an_emulator_that_stood_still_between_packets_calls_its_run_unfit() {
         return;
     }
     shell.write("wire.toml", WIRE);
-    // The program ends when its input does: the run lasts as long as this test wants.
+    // The program ends at the end of its input, so this test determines the duration of the run.
     let words = ["emu", "wire.toml", "--out", "run", "--", "sh", "-c", "echo begun; read -r end; true"];
     let mut child = shell
         .command(&words)
@@ -27,7 +27,7 @@ fn an_emulator_that_stood_still_between_packets_calls_its_run_unfit() {
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
     let emulator = Pid::from_child(&child);
     kill_process(emulator, Signal::STOP).unwrap();
-    // Asleep for at least as long; a busy machine makes it longer.
+    // The emulator is stopped for at least this time, on a busy machine for longer.
     std::thread::sleep(std::time::Duration::from_millis(100));
     kill_process(emulator, Signal::CONT).unwrap();
     drop(child.stdin.take());
@@ -49,7 +49,7 @@ fn a_server_below_its_shell_is_asked_to_end_and_has_time_to() {
         "trap 'sleep 0.1; echo in order >ended; exit 0' TERM\necho >ready\nwhile :; do sleep 0.01; done\n",
     );
     let wait = "while ! [ -e ready ]; do sleep 0.01; done";
-    // Behind a second command, a shell does not become the server.
+    // With a second command after it, a shell does not replace itself with the server.
     let server = "sh server.sh; true";
     shell.run(&["emu", "wire.toml", "--out", "run", "--server", server, "--", "sh", "-c", wait]);
     assert_eq!(shell.read("ended").trim(), "in order");

@@ -1,16 +1,16 @@
-//! Machines of their own for tests of the emulator: namespaces in which a script has the rights of root, without touching
-//! the machine that runs the tests. `unshare`, `setpriv`, `nsenter` (util-linux) and `ip` (iproute2) make them.
+//! Isolated machines for tests of the emulator: namespaces in which a script has the rights of root, without effects on
+//! the machine that runs the tests. `unshare`, `setpriv`, `nsenter` (util-linux) and `ip` (iproute2) create them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{Done, Shell};
 
-/// What every script begins with: `. ./library`.
+/// Library that every script includes with `. ./library`.
 ///
-/// `state` prints what an emulator could leave behind. `begin ARGUMENTS` starts an emulator in the background whose
-/// program starts others, some of them as daemons, and waits until they run; `gone` waits until no process of it is left:
-/// all of them hold one end of a pipe open.
+/// `state` prints the objects that an emulator could leave behind. `begin ARGUMENTS` starts an emulator in the
+/// background whose program starts other programs, some of them as daemons, and waits until they run. `gone` waits
+/// until none of these processes is left: all of them hold one end of a pipe open.
 const LIBRARY: &str = r#"
 set -eu
 airpace=$AIRPACE_UNDER_TEST
@@ -95,33 +95,33 @@ serve() {
 /// A kind of machine.
 pub struct Machine {
     shell: Shell,
-    /// Who has the rights of root there.
+    /// The user who has the rights of root on this machine.
     pub name: &'static str,
     begin: Vec<&'static str>,
     without_rights: &'static str,
 }
 
-/// Somebody without rights, whoever runs the tests.
+/// A user without rights, independent of the user who runs the tests.
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
 
 const NAMESPACES: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// How long a script may take.
+/// Maximum duration of a script (s).
 const ENDS_WITHIN: &str = "120";
 
 impl Machine {
-    /// The kinds that can be made here: one in a user namespace, as an ordinary user; for root, one of root too. Says what
-    /// there cannot be.
+    /// All kinds of machines that can be created here: one in a user namespace, as an ordinary user; for root, also one
+    /// of root. Prints which kinds are missing.
     pub fn all() -> Vec<Machine> {
         Machine::in_user_namespace().into_iter().chain(Machine::of_root()).collect()
     }
 
-    /// One of them: of root if possible.
+    /// One machine: of root if possible.
     pub fn one() -> Option<Machine> {
         Machine::all().pop()
     }
 
-    /// A machine in a user namespace: an ordinary user has the rights of root in it.
+    /// A machine in a user namespace, in which an ordinary user has the rights of root.
     pub fn in_user_namespace() -> Option<Machine> {
         let is_root = rustix::process::geteuid().is_root();
         let nobody: &[&str] = if is_root { &NOBODY } else { &[] };
@@ -164,12 +164,12 @@ impl Machine {
         Some(machine)
     }
 
-    /// Puts a file into `$base`.
+    /// Writes a file into `$base`.
     pub fn write(&self, name: &str, text: &str) {
         self.shell.write(name, text);
     }
 
-    /// Runs a script in a new machine and a new folder, with these words as `$1` and so on.
+    /// Runs a script on a new machine and in a new folder, with these words as `$1` and so on.
     pub fn run(&self, script: &str, words: &[&str]) -> Done {
         let text = format!(". ./library\n{script}");
         let mut command = Command::new("timeout");
@@ -188,7 +188,7 @@ impl Machine {
         Done::of(&mut command, words)
     }
 
-    /// The same for a script that must not fail. Returns what it prints.
+    /// Like [`Machine::run`], for a script that must succeed. Returns its output.
     #[track_caller]
     pub fn check(&self, script: &str, words: &[&str]) -> String {
         let done = self.run(script, words);

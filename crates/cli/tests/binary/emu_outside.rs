@@ -1,9 +1,10 @@
-//! The far side of `airpace emu` as the machine itself and what it reaches: with rights, and without by pasta.
+//! The far side of `airpace emu` as the machine itself and the networks that it reaches: with rights, and without
+//! rights by pasta.
 
 use super::emu_machine::Machine;
 use super::emu_session::nothing_is_left;
 
-/// A server of this machine and one outside, and programs on a device that reach both.
+/// A server on this machine and one outside, and programs on a device that reach both.
 const BOTH: &str = r#"
 state >before
 serve 0.0.0.0:5001
@@ -58,7 +59,8 @@ fn nothing_is_left_of_a_session_with_the_outside_without_rights() {
     nothing_is_left(&machine, "--far host", "outside; user=$without_rights");
 }
 
-/// Emulators that share the machine: each has its own devices and rules, and the last one restores the machine.
+/// Emulators that share the machine: each has separate devices and rules, and the last one restores the machine's
+/// settings.
 #[test]
 fn several_emulators_share_the_machine_and_the_last_one_restores_it() {
     let script = r#"
@@ -102,7 +104,7 @@ fn a_machine_that_passes_packets_on_anyway_goes_on_doing_so() {
     }
 }
 
-/// A name server that answers every question with 192.0.2.7.
+/// A name server that answers every query with 192.0.2.7.
 const NAMES: &str = r#"
 import socket, sys
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,10 +146,11 @@ fn names_are_resolved_by_a_resolver_that_only_the_machine_reaches() {
     }
 }
 
-/// What is lacking is said in one sentence; without the outside a run goes on, and without the rest there is none.
+/// One sentence names each missing feature. Without the outside, a run continues; without any of the others, it does
+/// not start.
 #[test]
 fn what_is_lacking_is_said_in_one_sentence() {
-    // The settings that forbid namespaces are those of the machine's own user namespace.
+    // The settings that forbid namespaces belong to the machine's user namespace.
     let Some(machine) = Machine::in_user_namespace() else { return };
     for (name, before, command, code, said) in [
         (
@@ -204,8 +207,8 @@ fn a_packet_device_of_somebody_else_is_named() {
     ]);
 }
 
-/// What a container is like that was started with `--device /dev/net/tun --cap-add NET_ADMIN --cap-add SYS_ADMIN`: some
-/// rights of root, settings that cannot be changed, and covered parts of /proc.
+/// Conditions of a container started with `--device /dev/net/tun --cap-add NET_ADMIN --cap-add SYS_ADMIN`: some rights
+/// of root, read-only settings, and masked parts of /proc.
 ///
 /// Source: Docker documentation, "Linux kernel capabilities" of `docker run`; OCI runtime-spec config-linux.md (masked and read-only paths)
 const CONTAINER: &str = r#"
@@ -218,7 +221,7 @@ user="setpriv --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+se
 #[test]
 fn programs_reach_the_outside_from_a_container() {
     let Some(machine) = Machine::of_root() else { return };
-    // Machines of containers pass packets on, or not.
+    // Machines that run containers forward packets, or do not.
     for forward in ["0", "1"] {
         let setting = format!("echo {forward} >/proc/sys/net/ipv4/ip_forward");
         two_goodputs(&machine.check(&format!("outside\n{setting}\n{CONTAINER}\n{BOTH}"), &[forward]));

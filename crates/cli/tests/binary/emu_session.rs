@@ -1,10 +1,10 @@
-//! `airpace emu` from begin to end: what it starts is gone afterwards, however it ends, and what cannot be is refused with
-//! one sentence.
+//! Sessions of `airpace emu`: all processes that a session starts are gone after it, however it ends, and a session
+//! that cannot start is refused with one sentence.
 
 use super::emu_machine::Machine;
 
-/// How a session may end. `$emu` is the emulator, `$waiter` and `$first` are the processes that hold its namespaces,
-/// `$program` is the program.
+/// Ways in which a session ends. `$emu` is the emulator, `$waiter` and `$first` are the processes that hold its
+/// namespaces, and `$program` is the program.
 const ENDS: [(&str, &str); 11] = [
     ("an interrupt", "kill -INT $emu"),
     ("a request to end", "kill -TERM $emu"),
@@ -19,7 +19,7 @@ const ENDS: [(&str, &str); 11] = [
     ("requests to all of them", "kill -TERM $first $waiter $emu"),
 ];
 
-/// Runs a session in each of these ways to its end, and compares what there is before and after it.
+/// Ends a session in each of these ways, and compares the state of the machine before and after it.
 pub fn nothing_is_left(machine: &Machine, mode: &str, before: &str) {
     for (name, end) in ENDS {
         let script = format!("{before}\nstate >before\nbegin {mode}\n{end}\ngone\nunchanged\necho $status");
@@ -45,7 +45,7 @@ fn nothing_is_left_of_an_isolated_session_without_rights() {
 
 #[test]
 fn nothing_is_left_where_proc_cannot_be_mounted() {
-    // Where a part of /proc is covered, as in containers, the kernel allows nobody to mount another one.
+    // If a part of /proc is masked, as in containers, the kernel does not allow another mount of /proc.
     let Some(machine) = Machine::one() else { return };
     let before = "user=$without_rights; mount -t tmpfs none /proc/acpi || mount -t tmpfs none /proc/fs";
     nothing_is_left(&machine, "--far own", before);
@@ -64,7 +64,7 @@ fn the_folder_of_a_killed_run_is_used_again() {
 #[test]
 fn nothing_is_left_of_a_session_on_a_device_of_another() {
     for machine in Machine::all() {
-        // Those in which others than the emulator itself tidy up.
+        // The ways in which processes other than the emulator clean up.
         for (name, end) in ENDS.into_iter().filter(|(_, end)| end.contains("KILL")) {
             machine
                 .write("inner", &format!(". $base/library\nstate >before\nbegin\n{end}\ngone\nunchanged\n"));
@@ -98,8 +98,8 @@ fn a_program_that_ends_by_itself_takes_its_daemons_with_it() {
     }
 }
 
-/// Runs `airpace emu` with these arguments after these preparations; returns its status and what it says. Nothing may be
-/// left of it.
+/// Runs `airpace emu` with these arguments after these preparations; returns its status and its output. Checks that
+/// nothing is left of the session.
 fn refused(machine: &Machine, before: &str, arguments: &str) -> (Option<i32>, String) {
     let script = format!(
         "{before}\nstate >before\nmkfifo held; cat held & reader=$!\n\
@@ -126,7 +126,7 @@ fn what_cannot_be_started_is_refused_in_one_sentence_and_leaves_nothing() {
     }
 }
 
-/// A trace.
+/// Creates a trace.
 const LINK: &str = r#"printf '1\n' >a.trace"#;
 
 #[test]
@@ -134,7 +134,7 @@ fn a_place_that_cannot_hold_the_run_is_named() {
     for machine in Machine::all() {
         let flood = "delay 1 --far own --out full/run -- ping -q -f -c 20000 -l 3 -s 1400 100.64.0.1";
         for (before, arguments, said) in [
-            // Full at once, and full while packets are recorded.
+            // The disk is full from the start, or becomes full while packets are recorded.
             (
                 "mkdir full; mount -t tmpfs -o size=4k none full; cat /dev/zero >full/x || true",
                 "delay 1 --far own --out full/run -- true",

@@ -1,11 +1,11 @@
-//! `airpace emu truth`: a kernel's runs compared with Linux 6.18 and with our schemes. Measuring takes a minute for each
-//! run, so these tests take runs that were measured.
+//! `airpace emu truth`: runs of a kernel's TCP compared with Linux 6.18 and with Airpace's schemes. A measurement takes
+//! a minute per run, so these tests use earlier measurements.
 
 use serde_json::Value;
 
 use super::Shell;
 
-/// Runs of Linux 6.18 in two conditions, and one that is off.
+/// Two runs on another kernel under conditions for which Linux 6.18 was measured.
 const RUNS: &str = "\
 # program: a test
 # kernel: 9.9
@@ -29,14 +29,14 @@ fn a_kernel_is_compared_with_linux_6_18_and_with_our_schemes() {
     let page = shell.read("page.md");
     assert!(page.contains("- Linux 9.9 on one processor;"), "{page}");
     assert!(page.contains("2 runs are used, and 2 more were refused"), "{page}");
-    // Every row is one scheme of one condition.
+    // Every line is one scheme in one condition.
     let json = shell.run(&[&words[..], &["--json", "--cc", "reno"]].concat()).fine();
     let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
     assert_eq!(lines[0]["within"], true);
     assert_eq!((&lines[0]["other"], &lines[1]["other"]), (&Value::from("reno"), &Value::from("reno@linux")));
 
-    // Half the throughput is not within the bounds.
+    // Half the throughput is outside the bounds.
     shell.write("slow.csv", &RUNS.replace("13.8430", "6.9"));
     let words = ["emu", "truth", "--from", "slow.csv", "--traces", traces, "--cc", "cubic"];
     let done = shell.run(&words);

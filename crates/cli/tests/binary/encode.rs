@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Shell;
 
-/// A small cell, for a short time.
+/// Options for a small cell and a short duration.
 const SMALL: [&str; 6] = ["--set", "cell.prbs=25", "--seconds", "0.1", "--set", "cell.crs_ports=1"];
 
 #[test]
@@ -27,7 +27,7 @@ fn a_scenarios_grants_become_a_recording_that_the_same_command_makes_again() {
 
     let samples = |name: &str| std::fs::read(shell.path(name)).unwrap();
     let first = samples("a.sigmf-data");
-    // The channel holds back the last few samples.
+    // The channel model retains the last few samples.
     assert!((760_000..=768_000).contains(&(first.len() / 4)), "{} samples", first.len() / 4);
     encode("b");
     assert!(samples("b.sigmf-data") == first, "the same seed gives the same samples");
@@ -87,7 +87,7 @@ fn what_cannot_be_sent_is_refused_with_the_remedy() {
         |path: &str| shell.run(&["encode", "competitor", "--seconds", "0.1", "--out", "x", "--truth", path]);
     truth("x.sigmf-meta").refused(&["--out x.sigmf-meta and --truth x.sigmf-meta are one file"]);
     truth("./x.sigmf-data").refused(&["are one file"]);
-    // Half a petabyte.
+    // Half a petabyte of samples.
     let endless = ["--set", "duration_s=1e6", "--rate", "61440000", "--format", "cf32_le"];
     let said = shell.run(&[&["encode", "competitor", "--out", "x"], &endless[..]].concat());
     let said = said.refused(&["1000000 s need 491.52 TB", "are free there", "--seconds (up to", "ci8"]);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// A server that is stopped at the end.
+/// A server that is stopped at the end of a test.
 struct Serving {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -18,7 +18,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Serves the folder `files` on any free port of the loopback.
+    /// Serves the folder `files` on a free port of the loopback interface.
     fn new(shell: &Shell, more: &[&str]) -> Serving {
         let words = [&["serve", "files", "--listen", "127.0.0.1:0", "--json"], more].concat();
         let mut child = shell.command(&words).stdout(Stdio::piped()).spawn().expect("the server starts");
@@ -30,7 +30,7 @@ impl Serving {
         Serving { child, out, url: format!("https://{}", text("listen")), fingerprint: text("fingerprint") }
     }
 
-    /// Ends it, as Ctrl-C does. Returns what it printed after its first line.
+    /// Stops the server as Ctrl-C does. Returns its output after the first line.
     fn stop(mut self) -> Vec<Value> {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::INT).expect("the signal is sent");
@@ -43,7 +43,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // After a test that failed. A process that has ended cannot be killed.
+        // Needed after a failed test. A process that has already ended cannot be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -159,7 +159,7 @@ fn no_secret_of_the_folder_is_served() {
     }
     let log = std::fs::read_dir(shell.path("files/logs")).unwrap().next().expect("a log").unwrap();
     refused(&serving, &format!("logs/{}", log.file_name().display()));
-    // A program that renews certificates replaces the file. This one holds no PEM.
+    // A program that renews certificates replaces the file. The new file contains no PEM.
     std::fs::remove_file(&linked[1]).unwrap();
     shell.write("files/fullchain.pem", "renewed");
     refused(&serving, "fullchain.pem");

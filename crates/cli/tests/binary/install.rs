@@ -1,11 +1,11 @@
-//! Installing and removing, and the name by which the program calls itself.
+//! Installation and removal, and the name by which the program refers to itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Done, Shell};
 
-/// Every path below a folder, in order; folders end in a slash.
+/// All paths below a folder, in order; folders end with a slash.
 fn tree(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -117,7 +117,7 @@ fn every_shell_is_told_how_it_completes_where_it_does_not_look() {
 fn a_later_version_leaves_nothing_of_an_earlier_one() {
     let shell = Shell::new();
     shell.run(&["install", "--prefix", "place"]).fine();
-    // An earlier version had one more page.
+    // An earlier version had one more manual page.
     shell.write("place/share/man/man1/airpace-old.1", "");
     let record = shell.read("place/share/airpace/installed.json");
     let earlier = record.replace("\"files\": [", "\"files\": [\n    \"share/man/man1/airpace-old.1\",");

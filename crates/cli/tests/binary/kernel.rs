@@ -1,4 +1,5 @@
-//! `airpace kernel`: what users do with a scheme of the running kernel. They need root, and a build with the kernel's part.
+//! `airpace kernel`: commands for schemes in the running kernel. The tests need root, and a build that can load
+//! schemes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -13,17 +14,17 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// BISCAY in the kernel, until the end of a test. Other tests of this binary do without it.
+/// BISCAY in the kernel until the end of a test. Other tests of this binary do not use it.
 struct Loaded<'a> {
     shell: &'a Shell,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A scheme's name belongs to the whole machine, so these tests take turns.
+/// Names of schemes are global to the machine, so these tests run one after the other.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Loaded<'_> {
-    /// `None` if this machine or this build cannot, or somebody uses it.
+    /// Loads BISCAY; `None` if this machine or this build cannot load it, or if it is already in use.
     fn new(shell: &Shell) -> Option<Loaded<'_>> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let done = shell.run(&["kernel", "load", "biscay"]);
@@ -58,7 +59,7 @@ impl Drop for Loaded<'_> {
     }
 }
 
-/// A program in the background that has said its first line.
+/// Starts a program in the background, and waits for its first line.
 fn started(shell: &Shell, words: &[&str]) -> (Child, BufReader<std::process::ChildStdout>, String) {
     let mut child = shell
         .command(words)
@@ -96,7 +97,7 @@ fn a_loaded_scheme_is_fed_by_one_feeder_and_shows_its_flows() {
     assert!(flow["window_bytes"].as_u64().unwrap() > 0);
     let text = shell.run(&["kernel", "status"]).fine();
     assert!(text.contains(&local) && text.contains("25.00 Mbit/s"), "{text}");
-    // Another congestion control takes over.
+    // Another congestion control replaces the scheme on this socket.
     set_tcp_congestion(&sender, "reno").unwrap();
     assert!(!loaded.status()["flows"].to_string().contains(&local));
 
@@ -115,7 +116,7 @@ fn a_program_that_is_run_gets_the_signals_and_leaves_nothing_behind() {
     let Some(_loaded) = Loaded::new(&shell) else { return };
     let done = shell.run(&["kernel", "run", "biscay", "--", "sh", "-c", "exit 7"]);
     assert_eq!(done.code, Some(7), "{}", done.err);
-    // The group is in the shell's own words, and the program is what gets the signal.
+    // The shell itself prints its control group, and the program receives the signal.
     let script =
         "cat /proc/self/cgroup; trap 'echo ended; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
     let (mut airpace, mut out, mut line) = started(&shell, &["kernel", "run", "biscay", "sh", "-c", script]);
@@ -131,7 +132,7 @@ fn a_program_that_is_run_gets_the_signals_and_leaves_nothing_behind() {
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!((rest.trim(), airpace.wait().unwrap().code()), ("ended", Some(9)));
-    // Whoever has a process in a group sees it in /proc.
+    // The control groups of all processes are visible in /proc.
     let groups = std::fs::read_dir("/proc").unwrap().flatten();
     let seen = groups.filter_map(|process| std::fs::read_to_string(process.path().join("cgroup")).ok());
     assert!(!seen.into_iter().any(|groups| groups.contains(&group)), "nobody is left in {group}");

@@ -1,4 +1,4 @@
-//! Tests of the real binary in a temporary folder: what users type and what they get.
+//! Tests of the real binary in a temporary folder: the user's commands and their results.
 
 mod agree;
 mod completions;
@@ -47,7 +47,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder to work in, and the binary.
+/// A working folder in which the binary runs.
 struct Shell {
     folder: TempDir,
 }
@@ -69,7 +69,7 @@ impl Shell {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The binary with these arguments.
+    /// The binary with these arguments, as a command.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_airpace"));
         command
@@ -86,7 +86,7 @@ impl Shell {
         Done::of(&mut self.command(words), words)
     }
 
-    /// The same with this text on standard input.
+    /// Like [`Shell::run`], with this text on standard input.
     fn run_with_input(&self, words: &[&str], input: &str) -> Done {
         self.write(".input", input);
         let input = std::fs::File::open(self.path(".input")).expect("the input");
@@ -94,7 +94,7 @@ impl Shell {
     }
 }
 
-/// The outcome of a command.
+/// Outcome of a command.
 struct Done {
     words: String,
     code: Option<i32>,
@@ -113,14 +113,14 @@ impl Done {
         }
     }
 
-    /// The command must have succeeded. Returns what it printed.
+    /// Checks that the command has succeeded. Returns its output.
     #[track_caller]
     fn fine(self) -> String {
         assert_eq!(self.code, Some(0), "airpace {} fails: {}{}", self.words, self.err, self.out);
         self.out
     }
 
-    /// The command must have failed with a message that contains all of `parts`.
+    /// Checks that the command has failed with a message that contains all of `parts`.
     #[track_caller]
     fn refused(self, parts: &[&str]) -> String {
         assert_eq!(self.code, Some(2), "airpace {} is refused: {}{}", self.words, self.err, self.out);
@@ -131,7 +131,7 @@ impl Done {
         self.err
     }
 
-    /// The command must have found nothing, and say so with all of `parts`.
+    /// Checks that the command has found nothing, with a message that contains all of `parts`.
     #[track_caller]
     fn found_nothing(self, parts: &[&str]) {
         assert_eq!(self.code, Some(1), "airpace {} finds nothing: {}{}", self.words, self.err, self.out);
@@ -140,7 +140,7 @@ impl Done {
         }
     }
 
-    /// The command must have printed one JSON object per line.
+    /// Checks that the command has printed one JSON object per line. Returns the objects.
     #[track_caller]
     fn json(self) -> Vec<Value> {
         let words = self.words.clone();
@@ -158,7 +158,7 @@ fn keys(value: &Value) -> Vec<&str> {
     keys
 }
 
-/// The folder of recordings, if it exists.
+/// Folder of the recordings, if it exists.
 fn recordings() -> Option<PathBuf> {
     let logs = airpace_testing::recordings("golden_mmlink")?;
     Some(logs.join("..").canonicalize().expect("a folder that is there"))

@@ -1,5 +1,5 @@
-//! No command destroys its input or writes through a link. The test gives the command's own input to every option that
-//! names a file to write.
+//! No command overwrites its input or writes through a link. The tests pass the command's own input to every option
+//! that names an output file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use super::diag_made::{Log, nas, rrc};
 use super::{Done, Shell};
 
-/// Every option that names a file to write: its command, the command's input, and the arguments. `IN` and `OUT` stand
+/// Every option that names an output file: its command, the command's input, and the arguments. `IN` and `OUT` stand
 /// for the two files.
 const FILES: &[(&str, &str, &str)] = &[
     ("trace convert", "a.down", "trace convert IN --to csv --out OUT"),
@@ -31,7 +31,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("emu truth", "kernel.csv", "emu truth --traces . --from IN --page OUT"),
 ];
 
-/// Options that name folders, or stems of several files. They are tested further below.
+/// Options that name folders, or stems of several files. Separate tests cover them.
 const FOLDERS: &[(&str, &str)] = &[
     ("diag decode", "unknown"),
     ("diag granularity", "out"),
@@ -50,13 +50,13 @@ const FOLDERS: &[(&str, &str)] = &[
     ("agree", "out"),
     ("emu agree", "out"),
     ("emu truth", "out"),
-    // What they write is tested in `fetch.rs`.
+    // `fetch.rs` tests these outputs.
     ("fetch", "out"),
     ("fetch", "qlog"),
     ("serve", "qlog"),
 ];
 
-/// Options that name an input, or a place of something that is not a result.
+/// Options that name an input, or a path of something other than a result.
 const NOT_WRITTEN: &[(&str, &str)] = &[
     ("trace check", "trace"),
     ("install", "prefix"),
@@ -79,7 +79,7 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("fetch", "ca"),
     ("serve", "cert"),
     ("serve", "key"),
-    // What is received is tested where transfers are; a key is made only where nothing is.
+    // The tests of transfers cover received files; a key is created only if no file exists.
     ("recv", "key"),
     ("send", "key"),
     ("send", "into"),
@@ -89,7 +89,7 @@ const SMALL: &str = "name = \"small\"\nduration_s = 0.5\n[cell]\nprbs = 6\ncrs_p
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\nacks = \"cell\"\n";
 
 impl Shell {
-    /// A folder with one file of every kind that commands read.
+    /// Creates a folder with one file of every kind that commands read.
     fn with_inputs() -> Shell {
         let shell = Shell::new();
         shell.write("small.toml", SMALL);
@@ -108,7 +108,7 @@ impl Shell {
         let kernel = "trace,queue_packets,scheme,run,throughput_mbps,queueing_mean_ms,queueing_p95_ms,dropped,\
                       lateness_p999_us\na.down,300,cubic,1,4.8,100,200,9,300\n";
         shell.write("kernel.csv", kernel);
-        // Silence is a valid recording.
+        // A recording of zeros is valid.
         shell.write_bytes("a.cf32", &vec![0; 8 * 19_200]);
         shell
     }
@@ -168,14 +168,14 @@ fn no_command_writes_through_a_link_and_what_was_there_stays_until_the_new_file_
         assert!(said.contains("it is a link to `victim`"), "{line}: {said}");
         assert_eq!(shell.read("victim"), "precious", "{line}");
 
-        // With an input that is not valid, the existing file is not replaced.
+        // If the input is invalid, the existing file is not replaced.
         shell.write("old", "of before");
         shell.write("broken", "neither a log nor a scenario nor samples nor a trace\n");
         let done = shell.run_line(line, "broken", "old");
         if *command == "decode" {
             continue; // Any bytes are valid samples; it just finds no cell in them.
         }
-        // It could be read, and nothing was found in it.
+        // The log could be read, but it contained no messages.
         let is_log = matches!(*command, "diag decode" | "diag bandwidth");
         let status = if is_log { 1 } else { 2 };
         assert_eq!(done.code, Some(status), "{line}: {}", done.out);
@@ -187,7 +187,7 @@ fn no_command_writes_through_a_link_and_what_was_there_stays_until_the_new_file_
 fn folders_of_results_are_written_through_no_link_and_over_no_input() {
     let shell = Shell::with_inputs();
     shell.write("victim", "precious");
-    // Uses the names of the files that are written. They are found by writing to another folder first.
+    // Get the names of the output files by writing to another folder first.
     shell.run(&["diag", "decode", "phone.qmdl", "--unknown", "kept"]).fine();
     shell.run(&["diag", "decode", "phone.qmdl", "--parquet", "tables"]).fine();
     shell.run(&["man", "--out", "pages"]).fine();
@@ -211,7 +211,7 @@ fn folders_of_results_are_written_through_no_link_and_over_no_input() {
             shell.run(words).refused(&[&trap]);
             assert_eq!(shell.read("victim"), "precious", "{words:?}");
             fs::remove_file(shell.path(&trap)).unwrap();
-            // The log itself has the name of a file that is to be written.
+            // Give the log itself the name of an output file.
             if words[0] == "diag" {
                 fs::hard_link(shell.path("phone.qmdl"), shell.path(&trap)).unwrap();
                 let before = fs::read(shell.path("phone.qmdl")).unwrap();
@@ -252,7 +252,7 @@ fn rights_of_a_file_stay_when_it_is_written_anew() {
     assert!(shell.read("old").starts_with("time_s,mbps"));
 }
 
-/// Options of the manual whose value is a file or folder.
+/// Options in the manual whose value is a file or folder.
 fn options_with_paths() -> BTreeSet<(String, String)> {
     let shell = Shell::new();
     shell.run(&["man", "--out", "pages"]).fine();
@@ -297,7 +297,7 @@ fn every_option_that_names_a_file_is_tried_here() {
     }
 }
 
-/// A disk that is full is named: a command may write to several places.
+/// The error names a full disk below standard output: a command may write to several places.
 #[test]
 fn a_full_standard_output_is_named() {
     let shell = Shell::new();
@@ -310,12 +310,12 @@ fn a_full_standard_output_is_named() {
     }
 }
 
-/// So is the file that an option names, with the remedy.
+/// The error names the file of an option on a full disk, with the remedy.
 #[test]
 fn a_full_disk_below_a_file_is_named_with_the_remedy() {
     let shell = Shell::with_inputs();
     shell.run(&["encode", "small.toml", "--seconds", "0.3", "--out", "cell"]).fine();
-    // Silence gives nothing to write; runs need a folder, or the right to emulate.
+    // Silence gives no output; runs need a folder, or the right to emulate.
     let is_tried = |(command, ..): &&(&str, &str, &str)| {
         !matches!(*command, "decode" | "sim") && !command.starts_with("emu")
     };
@@ -337,7 +337,7 @@ fn a_full_disk_below_a_file_is_named_with_the_remedy() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// What cannot be read leaves nothing behind.
+/// If an input cannot be read, no output is left behind.
 #[test]
 fn a_log_that_is_not_there_leaves_no_folder() {
     let shell = Shell::new();

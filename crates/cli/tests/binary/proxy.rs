@@ -1,4 +1,4 @@
-//! `airpace proxy`: connections through it, asked for and taken over.
+//! `airpace proxy`: connections that clients request from the proxy, and connections that a router redirects to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::Shell;
 use super::emu_machine::Machine;
 
-/// A proxy that runs, and what it says.
+/// A running proxy, and its output.
 struct Running {
     child: Child,
     says: BufReader<std::process::ChildStdout>,
-    /// Where it listens.
+    /// Address at which the proxy listens.
     at: SocketAddr,
 }
 
@@ -36,7 +36,7 @@ impl Running {
         Running { child, says, at }
     }
 
-    /// Ends it as Ctrl-C does. Returns all that it said.
+    /// Stops the proxy as Ctrl-C does. Returns its output.
     fn end(mut self) -> Vec<Value> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         let mut said = String::new();
@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// A server that sends back all that comes, and whom it took for its client.
+/// A server that returns all received bytes. The thread's result is the client's address as the server sees it.
 fn echo(at: &str) -> (SocketAddr, std::thread::JoinHandle<SocketAddr>) {
     let listener = TcpListener::bind(at).unwrap();
     let at = listener.local_addr().unwrap();
@@ -60,7 +60,7 @@ fn echo(at: &str) -> (SocketAddr, std::thread::JoinHandle<SocketAddr>) {
     (at, thread)
 }
 
-/// Sends to the echo and checks what comes back.
+/// Sends bytes to the echo server, and checks the returned bytes.
 fn exchange(mut stream: TcpStream, bytes: usize) {
     let sent: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     stream.write_all(&sent).unwrap();
@@ -70,7 +70,7 @@ fn exchange(mut stream: TcpStream, bytes: usize) {
     assert!(back == sent, "{} bytes came back", back.len());
 }
 
-/// A connection that a proxy was asked for.
+/// Requests a connection from the proxy.
 fn connect(proxy: SocketAddr, to: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(proxy).unwrap();
     write!(stream, "CONNECT {to} HTTP/1.1\r\n\r\n").unwrap();
@@ -90,7 +90,7 @@ fn a_connection_that_was_asked_for_is_carried_and_told_of() {
     let (at, serving) = echo("127.0.0.1:0");
     exchange(connect(proxy.at, at), 2_000_000);
     serving.join().unwrap();
-    // Nobody listens there any more.
+    // The server has closed its port.
     let mut refused = TcpStream::connect(proxy.at).unwrap();
     write!(refused, "CONNECT {at} HTTP/1.1\r\n\r\n").unwrap();
     let mut said = String::new();

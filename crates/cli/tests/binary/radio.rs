@@ -1,4 +1,4 @@
-//! `airpace decode --device`: radios. A build with the feature `sdr` listens to a test radio that plays a file.
+//! `airpace decode --device`: radios. A build with the feature `sdr` uses a test radio that plays a file.
 
 use super::Shell;
 use super::decode::{by_place, lines, record};
@@ -30,7 +30,7 @@ fn what_is_said_of_a_radio_must_make_sense() {
     refused(&["a.sigmf-meta", "--freq", "806M"], &["--device"]);
     refused(&[], &["FILE"]);
 
-    // A recording beside radios is opened as usual.
+    // A recording next to radios is opened as usual.
     record(&shell, "a", &[]);
     assert!(!lines(&shell.run(&["decode", "a.sigmf-meta", "--json"]).fine()).is_empty());
     assert!(!by_place(lines(&shell.read("a.truth"))).is_empty());
@@ -49,11 +49,11 @@ mod soapy {
     use super::super::{Done, Shell};
     use super::{by_place, lines, module, record};
 
-    /// A shell in which SoapySDR finds the radio for tests. Its folder holds the test's files.
+    /// A shell in which SoapySDR finds the test radio. Its folder contains the test's files.
     struct Radio(Shell);
 
     impl Radio {
-        /// `None` if the radio for tests cannot be compiled. The reason is printed.
+        /// `None` if the test radio cannot be compiled; the reason is printed.
         fn new() -> Option<Radio> {
             let shell = Shell::new();
             std::fs::create_dir(shell.path("modules")).unwrap();
@@ -70,17 +70,16 @@ mod soapy {
             Done::of(&mut self.command(words), words)
         }
 
-        /// The file that a radio plays: `NAME.sigmf-data`.
+        /// Creates the file that a radio plays: `NAME.sigmf-data`.
         fn record(&self, name: &str, more: &[&str]) {
             record(&self.0, name, &[&["--format", "cf32_le"], more].concat());
         }
     }
 
-    /// The length of a recording of two hundred subframes. The last samples are missing, because the channel holds them
-    /// back.
+    /// Duration of a recording of 200 subframes. The last samples are missing, because the channel model retains them.
     const SPAN: &str = "199ms";
 
-    /// Messages that must be found, because they lie far from the end of the samples.
+    /// Messages that must be found, because they are far from the end of the samples.
     fn early(messages: Vec<serde_json::Value>) -> BTreeMap<String, serde_json::Value> {
         by_place(
             messages.into_iter().filter(|message| message["index"].as_u64() < Some(FIRST + 198)).collect(),
@@ -112,7 +111,7 @@ mod soapy {
     fn a_loss_is_told_and_counted_and_what_comes_behind_it_has_its_true_time() {
         let Some(radio) = Radio::new() else { return };
         radio.record("a", &[]);
-        // Subframes 100 to 105 of two hundred.
+        // Samples of subframes 100 to 105 of 200 are lost.
         let device = "driver=airpace_file,path=a.sigmf-data,faults=overflow:770000:40000";
         let words = ["decode", "--json", "--stats", "--device", device, "--for", SPAN];
         let done = radio.run(&[&words[..], &TUNED].concat());

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::{Shell, keys};
 
-/// A scenario of one and a half seconds over a wire.
+/// A scenario of 1.5 s over a wire.
 const SMALL: &str = "name = \"small\"\nduration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 
 impl Shell {
-    /// A folder with four runs. The first was begun long ago, and the second is not complete.
+    /// Creates a folder with four runs. The first was started long ago, and the second is incomplete.
     fn with_runs() -> Shell {
         let shell = Shell::new();
         shell.write("small.toml", SMALL);
@@ -53,7 +53,7 @@ fn runs_are_listed_for_people_and_programs() {
         (format!("small-00{number}").into(), state.into())
     });
     assert_eq!(states, expected, "the oldest first, no letters, no link");
-    // The program was killed after it wrote the manifest.
+    // The program was killed after it had written the manifest.
     std::fs::rename(shell.path("runs/small-003/report.html"), shell.path("kept")).unwrap();
     assert_eq!(shell.run(&["runs", "--json"]).json()[2]["state"], "without page");
     shell.run(&["report", "runs/small-003"]).fine();
@@ -127,7 +127,7 @@ fn prune_leaves_alone_what_is_not_a_runs() {
     std::fs::create_dir_all(shell.path("runs/letters")).unwrap();
     shell.write("runs/letters/one", "mine");
     shell.write("runs/small-001/notes.txt", "mine");
-    // A run in another folder, and a table of such a run.
+    // Move a run and the packet tables of another run out of the folder, and leave links in their places.
     std::fs::rename(shell.path("runs/small-003"), shell.path("elsewhere")).unwrap();
     symlink(shell.path("elsewhere"), shell.path("runs/small-003")).unwrap();
     std::fs::rename(shell.path("runs/small-002/packets"), shell.path("packets")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests `airpace sample`, and that the samples in the repository are what the program makes.
+//! `airpace sample`; the samples in the repository are those that the program makes.
 
 use std::path::Path;
 

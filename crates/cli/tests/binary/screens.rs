@@ -1,4 +1,4 @@
-//! The output on terminals of different widths: the real binary on a pseudo-terminal.
+//! Output on terminals of different widths: the real binary on a pseudo-terminal.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::Shell;
 
-/// Two flows, one with a long name and a scheme of its own.
+/// Two flows; one of them has a long name and a scheme of its own.
 const NAMES: &str = "name = \"names\"\nabout = \"Two phones, of which one has a name that takes some room in a table\"\n\
                      duration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n\
@@ -17,7 +17,7 @@ const NAMES: &str = "name = \"names\"\nabout = \"Two phones, of which one has a 
                      metric = \"throughput_mbps\"\nat_least = 99\n";
 
 impl Shell {
-    /// What a command shows on a terminal of so many columns, standard error included, and its exit code.
+    /// Output of a command on a terminal of this many columns, including standard error, and its exit code.
     fn on_terminal(&self, words: &[&str], columns: u16, variables: &[(&str, &str)]) -> (String, Option<i32>) {
         let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
         pty::grantpt(&terminal).unwrap();
@@ -28,10 +28,10 @@ impl Shell {
         let mut command = self.command(words);
         command.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
         let mut child = command.stdout(screen()).stderr(screen()).spawn().expect("the binary starts");
-        // Only the command may hold the terminal open. If this process kept its copy too, reading would never end.
+        // Only the command may keep the terminal open. If this process kept its copy, reading would never end.
         drop(command);
         let (mut shown, mut buffer, mut terminal) = (Vec::new(), [0; 4_096], File::from(terminal));
-        // Reading a terminal ends with an error when nobody has it open any more.
+        // Reading from a terminal fails once no process has it open.
         while let Ok(count @ 1..) = terminal.read(&mut buffer) {
             shown.extend(&buffer[..count]);
         }
@@ -40,7 +40,7 @@ impl Shell {
     }
 }
 
-/// The text without control sequences. Text that was drawn over counts as separate lines.
+/// The text without control sequences. Overwritten text counts as separate lines.
 fn plain(shown: &str) -> String {
     let mut plain = String::new();
     let mut rest = shown;
@@ -75,7 +75,7 @@ fn a_run_fits_terminals_of_40_columns_and_more_and_loses_no_number() {
         let after = text.split_once("Mbit/s").expect("a table").1.split_once("Means over").expect("a note").0;
         let mut numbers: Vec<String> =
             after.split_whitespace().filter(is_number).map(str::to_owned).collect();
-        // In blocks `p95` appears once per row, in a table once.
+        // In blocks `p95` appears once per row, in a table only once.
         numbers.sort();
         numbers
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Done, Shell, keys};
 
-/// Half a second over a wire, which is enough to see that everything works.
+/// A scenario of 1.5 s over a wire, enough for all outputs to have content.
 const SMALL: &str = "name = \"small\"\nduration_s = 1.5\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 
@@ -112,7 +112,7 @@ fn the_same_seed_gives_the_same_bytes_whatever_the_jobs() {
             &set[..],
         ]
         .concat();
-        // Two seconds need not meet expectations that are made for forty.
+        // A run of 2 s need not meet expectations that are defined for 40 s.
         assert!(shell.run(&words).code.is_some_and(|code| code < 2));
         bytes_of(&shell.path(out))
     };
@@ -127,7 +127,7 @@ fn the_same_seed_gives_the_same_bytes_whatever_the_jobs() {
     assert_ne!(one["summary.json"], other["summary.json"], "other seeds give other numbers");
 }
 
-/// The contents of a folder by path, without the host's part of the manifest.
+/// Contents of the files of a folder by path, without the host's part of the manifest.
 fn bytes_of(root: &Path) -> BTreeMap<String, Vec<u8>> {
     fn visit(root: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -257,7 +257,7 @@ fn folders_that_are_not_ours_are_left_alone() {
     sim("again").fine();
 }
 
-/// Starts a run that does not end by itself, and waits until its folder exists.
+/// Starts a run that does not end by itself, and waits until its folder contains a manifest.
 fn under_way(shell: &Shell, words: &[&str], folder: &str) -> Child {
     let mut command = shell.command(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts");
@@ -268,7 +268,7 @@ fn under_way(shell: &Shell, words: &[&str], folder: &str) -> Child {
     child
 }
 
-/// Presses Ctrl-C. Returns the text on standard error.
+/// Sends SIGINT, as Ctrl-C does. Returns the text on standard error.
 #[cfg(unix)]
 fn interrupted(child: Child) -> String {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
@@ -409,7 +409,7 @@ fn what_the_demo_is_to_set_goes_where_it_fits_and_is_refused_where_it_fits_nowhe
     assert!(!shell.path("runs").exists(), "a refused demo leaves nothing");
 }
 
-/// A trace of 30 s, with chances every 2 ms and none from 20 to 26 s.
+/// A trace of 30 s with a delivery opportunity every 2 ms and none from 20 to 26 s.
 fn trace_with_a_late_hole() -> String {
     (1..=15_000u64)
         .map(|n| 2 * n)
@@ -445,7 +445,7 @@ fn seeds_that_change_nothing_are_reported_and_random_starts_change_something() {
     let shell = Shell::new();
     let steady: String = (1..=10_000u64).map(|ms| format!("{ms}\n")).collect();
     shell.write("steady.down", &steady);
-    // More chances in every second: 12 kbit/s, 24 kbit/s and so on, a hundred times.
+    // The rate rises by 100 opportunities per second (1.2 Mbit/s) every second, to 5,900 in the last second.
     let rising = (0..60u64).flat_map(|second| (1..=100 * second.max(1)).map(move |n| (second, n)));
     let rising = rising.map(|(second, n)| 1000 * second + 1000 * n / (100 * second.max(1)));
     shell.write("rising.down", &rising.map(|ms| format!("{ms}\n")).collect::<String>());
@@ -502,7 +502,7 @@ fn traces_are_read_from_gzip_and_from_standard_input() {
     assert_eq!(piped, plain);
 }
 
-/// Whoever reads the results may stop before their end.
+/// Programs that read the results may stop before their end.
 #[test]
 fn a_run_folder_is_whole_whatever_happens_to_the_output() {
     let shell = Shell::new();

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::Shell;
 
-/// A second over a wire.
+/// A scenario of 1 s over a wire.
 const SMALL: &str = "name = \"small\"\nduration_s = 1\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 
-/// Its matrix: 2 × 3 points, two schemes, two seeds.
+/// Parameter matrix of the sweep: 2 × 3 points, two schemes, two seeds.
 const MATRIX: [&str; 8] = [
     "--set",
     "internet.rate_mbps=5,10",
@@ -29,7 +29,7 @@ fn sweep<'a>(more: &[&'a str]) -> Vec<&'a str> {
     ["sweep", "small.toml"].iter().chain(&MATRIX).chain(more).copied().collect()
 }
 
-/// What depends on the matrix only.
+/// Results that depend only on the matrix.
 fn lasting(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in [
@@ -103,7 +103,7 @@ fn jobs_and_a_kill_change_no_byte_and_a_file_says_the_same() {
     shell.run(&sweep(&["--out", "two", "--jobs", "2", "--quiet"])).fine();
     assert!(lasting(&shell.path("two")) == one, "two jobs");
 
-    // Killed as soon as a run has ended, which a file shows.
+    // The sweep is killed as soon as a run has ended, which the log file shows.
     let mut child = shell.command(&sweep(&["--out", "killed", "--jobs", "1"]));
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let log = shell.path("killed/cells/0001.log");
@@ -147,7 +147,7 @@ fn ctrl_c_keeps_what_has_ended() {
     assert!(said.contains("of 9,999 runs are done and kept in `many`. The same command goes on"), "{said}");
     let kept = fs::read_to_string(&log).unwrap();
     assert!(kept.ends_with('\n'), "no line is torn");
-    // A smaller matrix in the same folder finds its run.
+    // A smaller matrix in the same folder reuses its run.
     let told =
         shell.run(&["sweep", "small.toml", "--scheme", "cubic", "--seeds", "1", "--out", "many"]).fine();
     assert!(told.contains("1 run: 0 made now, 1 found from before."), "{told}");

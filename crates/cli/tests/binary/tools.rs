@@ -1,4 +1,4 @@
-//! Tests of commands that help with the others.
+//! Commands that support the others: help, lists, `airpace doctor`, manual pages.
 
 use std::process::Stdio;
 

@@ -98,7 +98,7 @@ fn broken_traces_are_refused_with_file_line_and_remedy() {
     shell.run(&["trace", "synth", "--rate-mbps", "0"]).refused(&["--rate-mbps", "above 0"]);
 }
 
-/// Twelve packets at once into a queue of two over 12 Mbit/s, as mm-link would have logged it.
+/// Twelve packets at once into a queue of two packets over 12 Mbit/s, in the log format of mm-link.
 const LOG: &str = "# mahimahi mm-link (Uplink) [t.down] > log\n# queue: droptail [packets=2]\n# base timestamp: 0\n\
                    1 + 1504\n1 + 1504\n1 + 1504\n1 d 1 1504\n2 - 1504 1\n3 - 1504 2\n";
 

@@ -1,4 +1,4 @@
-//! `airpace send` and `airpace recv` as two programs on this machine: what arrives, and what is said if it does not.
+//! `airpace send` and `airpace recv` as two programs on this machine: received files, and messages if a transfer fails.
 
 mod end;
 mod hard;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use super::{Done, Shell};
 
-/// The transports, as the command names them.
+/// The transports, as named on the command line.
 const TRANSPORTS: [&str; 2] = ["quic", "udp"];
 
-/// What has not come by then will not come.
+/// Maximum wait for an event; a later event counts as missing.
 const FOREVER: Duration = Duration::from_secs(120);
 
-/// A receiver that listens on a free port. Its folder is `in`, and its key is in the file `key`.
+/// A receiver on a free port. Its folder is `in`, and its key is in the file `key`.
 struct Recv {
     child: Child,
     events: Receiver<Value>,
@@ -74,7 +74,7 @@ impl Recv {
         }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Stops the receiver as Ctrl-C does.
     #[track_caller]
     fn interrupt(mut self) {
         interrupt(&self.child);
@@ -94,21 +94,21 @@ fn interrupt(child: &Child) {
     assert!(sent.success());
 }
 
-/// Bytes that no program can guess.
+/// Random bytes.
 fn random(bytes: usize) -> Vec<u8> {
     let mut random = vec![0; bytes];
     fs::File::open("/dev/urandom").unwrap().read_exact(&mut random).unwrap();
     random
 }
 
-/// Makes a file of so many random bytes.
+/// Creates a file of this many random bytes.
 fn file(shell: &Shell, name: &str, bytes: usize) -> Vec<u8> {
     let random = random(bytes);
     fs::write(shell.path(name), &random).unwrap();
     random
 }
 
-/// Compares without printing megabytes.
+/// Compares a file with these bytes; a failure does not print megabytes.
 #[track_caller]
 fn is_same(shell: &Shell, name: &str, wanted: &[u8]) {
     let is = fs::read(shell.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -119,7 +119,7 @@ fn send(shell: &Shell, recv: &Recv, transport: &str, words: &[&str]) -> Done {
     shell.run(&sending(recv, transport, words))
 }
 
-/// The words of a sender: `words` are options and files.
+/// Arguments of a sender; `words` are options and files.
 fn sending<'a>(recv: &'a Recv, transport: &'a str, words: &[&'a str]) -> Vec<&'a str> {
     let common = ["--scheme", "bbr", "--transport", transport, "--key", "key"];
     [&["send"], words, &[recv.at.as_str()], &common[..]].concat()
@@ -159,7 +159,7 @@ fn streams_come_from_standard_input_and_go_to_standard_output() {
         let shell = Shell::new();
         let sent = file(&shell, "stream", 2_000_000);
         let out = fs::File::create(shell.path("came")).unwrap();
-        // The words on standard error name the port.
+        // The text on standard error contains the port.
         let words = ["recv", "-", "--listen", "127.0.0.1:0", "--key", "key", "--once"];
         let mut recv = shell.command(&words).stdout(out).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(recv.stderr.take().unwrap()).lines();
@@ -168,7 +168,7 @@ fn streams_come_from_standard_input_and_go_to_standard_output() {
         let words = ["send", "-", &at, "--scheme", "bbr", "--transport", transport, "--key", "key"];
         let input = fs::File::open(shell.path("stream")).unwrap();
         Done::of(shell.command(&words).stdin(input), &words).fine();
-        // It may say something until it ends.
+        // Read further output until the program ends.
         lines.for_each(drop);
         assert!(recv.wait().unwrap().success());
         is_same(&shell, "came", &sent);
@@ -214,7 +214,7 @@ fn no_name_leads_out_of_the_folder() {
             send(&shell, &recv, transport, &["--pull", name, "--into", "from"]).refused(&[]);
         }
         assert_eq!(fs::read_dir(shell.path("from")).unwrap().count(), 0);
-        // A link is not followed, and not replaced by what it leads to either.
+        // A link is not followed, nor does a copy of its target replace it.
         fs::write(shell.path("link"), "another").unwrap();
         let _ = send(&shell, &recv, transport, &["link"]);
         is_same(&shell, "secret", &secret);

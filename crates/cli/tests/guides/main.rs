@@ -1,7 +1,7 @@
-//! Follows the guides from top to bottom and types all that they say, with the real binary.
+//! Follows the guides from top to bottom, and runs all their commands with the real binary.
 //!
-//! Each page has a fresh folder, one shell, `airpace` on its PATH and `./airpace` beside it. The output must be what
-//! the page shows. `page.rs` lists the marks for blocks that cannot be run in a test.
+//! Each page has a new folder and one shell, with `airpace` on its PATH and `./airpace` in the folder. The output must
+//! equal that on the page. `page.rs` lists the marks of blocks that cannot run in a test.
 //!
 //! | `AIRPACE_GUIDES` | |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | `all` | runs the slow blocks too: `docs/try` |
 //! | `update` | writes the printed output into the pages, where they have no `…` |
 //!
-//! `AIRPACE_BINARY` names a binary to use instead of the one that cargo built, for example an installed one.
+//! `AIRPACE_BINARY` names a binary to use instead of the one that cargo has built, for example an installed one.
 #![cfg(unix)]
 
 mod output;
@@ -29,7 +29,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
 }
 
-/// The pages that a reader follows.
+/// The pages that readers follow.
 fn pages() -> Vec<Page> {
     let guide = std::fs::read_dir(root().join("docs/guide")).expect("docs/guide");
     let guide = guide.map(|entry| format!("docs/guide/{}", entry.expect("a file").file_name().display()));
@@ -70,7 +70,8 @@ fn the_guides_can_be_followed_from_top_to_bottom() {
     {
         airpace_testing::skipped(reason);
     }
-    // Bypasses the test harness's capture of output, so that skipped blocks are always visible.
+    // Writing directly to standard error bypasses the test harness's capture, so that skipped blocks are always
+    // visible.
     let mut told: String = passed_over.iter().map(|line| format!("{line}\n")).collect();
     told += &format!("{ran} blocks of {} pages were run, {} were not\n", pages.len(), passed_over.len());
     std::io::stderr().write_all(told.as_bytes()).expect("standard error");

@@ -1,16 +1,16 @@
-//! Checks whether a command prints what the page shows.
+//! Comparison of a command's output with the output on the page.
 
-/// The placeholder: within a line it stands for any text, alone on a line for any lines.
+/// Placeholder: within a line it matches any text, alone on a line any number of lines.
 const ANYTHING: char = '…';
 
-/// Compares the output on the page with the real output. Blanks at the ends of lines do not count.
+/// Compares the output on the page with the real output. Spaces at line ends are ignored.
 ///
 /// # Errors
-/// The first line that is not found, for people.
+/// A message with the first line that differs.
 pub fn compare(page: &str, came: &str) -> Result<(), String> {
     let said: Vec<&str> = page.lines().map(str::trim_end).collect();
     let came: Vec<&str> = came.lines().map(str::trim_end).collect();
-    // The furthest line that matches. It is shown if the page does not match to the end.
+    // The furthest position that matches; the error shows its lines.
     let mut furthest = (0, 0);
     if lines_match(&said, &came, (0, 0), &mut furthest) {
         return Ok(());
@@ -21,7 +21,7 @@ pub fn compare(page: &str, came: &str) -> Result<(), String> {
     Err(format!("the page says   {wanted}\n    but there came  {found}"))
 }
 
-/// Whether the page shows output word for word, without placeholders, so that the new output can replace it.
+/// Whether the page contains the output word for word, without placeholders, so that new output can replace it.
 pub fn is_literal(page: &str) -> bool {
     !page.contains(ANYTHING)
 }

@@ -1,7 +1,7 @@
-//! Parses a page of the guide: what the reader is to type, and the output that the page shows.
+//! Parses a page of the guide: the reader's input, and the output on the page.
 //!
 //! A block between fences is `sh` (commands), `console` (commands after `$ `, each with its output), `python`, or a
-//! block that is only for reading. A comment on the lines before the fence says what is special about it:
+//! block that is only for reading. A comment on the lines before the fence marks special blocks:
 //!
 //! ```text
 //! <!-- not run: REASON -->       nobody can run it in a test: it needs a modem, a radio, root
@@ -12,32 +12,32 @@
 //! <!-- output -->                this is what the block before prints
 //! ```
 //!
-//! A page with `<!-- in a checkout -->` is read in one; the others, anywhere.
+//! A page with `<!-- in a checkout -->` is followed in a checkout; other pages can be followed anywhere.
 
 /// A page of Markdown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its path in the repository.
+    /// Path of the page in the repository.
     pub path: String,
-    /// Whether the page is for a reader in a checkout.
+    /// Whether the page is for a reader who has a checkout.
     pub is_in_checkout: bool,
-    /// Its blocks, from top to bottom.
+    /// Blocks of the page, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
-/// A block that is run or kept.
+/// A block that is run, or kept as a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// The line of its fence, from 1.
+    /// Line of the fence, from 1.
     pub line: usize,
     pub kind: Kind,
-    /// Why it is never run.
+    /// Reason why the block is never run.
     pub not_run: Option<String>,
-    /// Why only `docs/try` runs it.
+    /// Reason why only `docs/try` runs the block.
     pub slow: Option<String>,
-    /// What must be installed.
+    /// Programs and Python modules that the block needs.
     pub needs: Vec<String>,
-    /// The exit code of its commands.
+    /// Exit code of the block's commands.
     pub exit: i32,
 }
 
@@ -56,29 +56,29 @@ impl Default for Kind {
     }
 }
 
-/// What is typed, and the output that the page shows.
+/// The reader's input, and the output on the page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     pub text: String,
     pub output: Option<Output>,
 }
 
-/// Output as the page shows it.
+/// Output on the page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its first line in the page, from 1.
+    /// First line of the output in the page, from 1.
     pub line: usize,
     pub text: String,
 }
 
-/// Blocks in other languages are only for reading.
+/// Languages of blocks that are only for reading.
 const READ_ONLY: [&str; 5] = ["text", "toml", "rust", "json", "c"];
 
 impl Page {
-    /// Reads a page.
+    /// Parses a page.
     ///
     /// # Errors
-    /// A fence without a language, or an unknown mark. The message gives its place.
+    /// A fence without a language, or an unknown mark. The message contains the position.
     pub fn read(path: &str, text: &str) -> Result<Page, String> {
         let mut page = Page { path: path.to_owned(), is_in_checkout: false, blocks: vec![] };
         let mut marks: Vec<(usize, &str)> = vec![];

@@ -1,4 +1,4 @@
-//! Follows a page in a fresh folder.
+//! Follows a page in a new folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,21 +11,21 @@ use crate::output;
 use crate::page::{Block, Kind, Output, Page, Typed};
 use crate::root;
 
-/// How pages are followed.
+/// Options for following pages.
 pub struct How {
-    /// Whether slow blocks are run too.
+    /// Whether slow blocks are run as well.
     all: bool,
     /// Whether outputs are written into the pages.
     update: bool,
     binary: PathBuf,
 }
 
-/// The outcome of a page.
+/// Outcome of following a page.
 #[derive(Default)]
 pub struct Followed {
     /// Number of blocks that were run or kept as files.
     pub ran: usize,
-    /// A line for each block that was not run, with the reason.
+    /// One line per block that was not run, with the reason.
     pub passed_over: Vec<String>,
     /// The errors.
     pub failed: Vec<String>,
@@ -41,14 +41,14 @@ impl How {
         How { all: wanted == "all", update: wanted == "update", ..How::quick() }
     }
 
-    /// Runs the quick blocks, and writes nothing.
+    /// Options to run the quick blocks, and to write nothing.
     pub fn quick() -> How {
         let built = || PathBuf::from(env!("CARGO_BIN_EXE_airpace"));
         let binary = std::env::var_os("AIRPACE_BINARY").map_or_else(built, PathBuf::from);
         How { all: false, update: false, binary: binary.canonicalize().expect("the binary") }
     }
 
-    /// Why a block is not run, as the line to print.
+    /// The reason why a block is not run, as the line to print; `None` if it is run.
     fn passes_over(&self, page: &Page, block: &Block) -> Option<String> {
         let at = format!("{}:{}", page.path, block.line);
         if let Some(why) = &block.not_run {
@@ -62,7 +62,7 @@ impl How {
     }
 }
 
-/// Whether a program is on the PATH, or a module of Python can be imported.
+/// Whether a program is on the PATH, or a Python module can be imported.
 fn is_there(need: &str) -> bool {
     let mut command = match need.strip_prefix("python:") {
         Some(module) => {
@@ -80,13 +80,13 @@ fn is_there(need: &str) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Follows a page. All of its blocks run in one shell, so that exports and background jobs hold for the later ones.
+/// Follows a page. All blocks run in one shell, so that exports and background jobs persist for later blocks.
 pub fn follow(page: &Page, how: &How) -> Followed {
     let workspace = Workspace::new(page, how);
     let mut followed = Followed::default();
-    // The commands of the blocks, in order. The output of each is in the file of its number.
+    // The commands of the blocks, in order. The file with a command's index contains the output of the command.
     let mut typed: Vec<(&Block, &Typed)> = vec![];
-    // `jobs` lists what the page left running in the background.
+    // `jobs` lists the background jobs that the page has left running.
     let mut script = String::from("set -eu -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
     for block in &page.blocks {
         if let Some(why) = how.passes_over(page, block) {
@@ -96,7 +96,7 @@ pub fn follow(page: &Page, how: &How) -> Followed {
         followed.ran += 1;
         match &block.kind {
             Kind::File(name, text) => {
-                // Kept when its turn comes: an earlier block may have removed what is there.
+                // The file is created in the order of the blocks: an earlier block may have removed its predecessor.
                 let kept = workspace.said.join(format!("{}-{}", block.line, name.replace('/', "-")));
                 fs::write(&kept, text).expect("a file to keep");
                 script += &format!("cp '{}' '{name}'\n", kept.display());
@@ -144,19 +144,19 @@ pub fn follow(page: &Page, how: &How) -> Followed {
     followed
 }
 
-/// The interpreter's own path. The wrapper on the PATH may need a home folder, which is missing here.
+/// Path of the Python interpreter itself. A wrapper on the PATH may need a home folder, which is missing here.
 fn python_itself() -> String {
     let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     asked.map(|asked| String::from_utf8_lossy(&asked.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-/// The last lines of a text.
+/// The last 20 lines of a text, indented.
 fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].iter().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Writes the output into the page. It starts at the end, so that the lines above keep their numbers.
+/// Writes the output into the page, from the end, so that the line numbers above remain valid.
 fn update(page: &Page, said: &[(&Output, String)]) {
     let path = root().join(&page.path);
     let text = fs::read_to_string(&path).expect("a page");
@@ -168,7 +168,8 @@ fn update(page: &Page, said: &[(&Output, String)]) {
     fs::write(&path, lines.join("\n") + "\n").expect("a page");
 }
 
-/// The ports of this host that a page names, each with a free one. Others may follow the same page on this machine.
+/// The ports of this host that a page names, each with a free port to use instead, because others may follow the same
+/// page on this machine.
 fn free_ports(page: &Page) -> Vec<(String, String)> {
     const HOST: &str = "127.0.0.1:";
     let typed = page.blocks.iter().flat_map(|block| match &block.kind {
@@ -177,22 +178,22 @@ fn free_ports(page: &Page) -> Vec<(String, String)> {
     });
     let port = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
     let named: BTreeSet<String> = typed.flat_map(|typed| typed.text.split(HOST).skip(1).map(port)).collect();
-    // All ports are held until all are found, so that no two are the same.
+    // All sockets are kept until all ports are found, so that no two ports are the same.
     let held: Vec<TcpListener> =
         named.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
     let free = held.iter().map(|held| held.local_addr().expect("its address").port());
     named.iter().zip(free).map(|(named, free)| (format!("{HOST}{named}"), format!("{HOST}{free}"))).collect()
 }
 
-/// Where a page is followed.
+/// Folder in which a page is followed.
 struct Workspace {
-    /// Removed with all that is in it.
+    /// Removed with its contents at the end.
     folder: tempfile::TempDir,
-    /// The folder for the commands' output and input.
+    /// Folder for the commands' output and input.
     said: PathBuf,
-    /// The number of the step that is running.
+    /// File with the index of the running step.
     reached: PathBuf,
-    /// Ports that the page names, and those that are used in their place.
+    /// Ports that the page names, and the ports that are used instead.
     ports: Vec<(String, String)>,
 }
 
@@ -217,7 +218,7 @@ impl Workspace {
         Workspace { folder, said, reached, ports: free_ports(page) }
     }
 
-    /// The part of the script that runs one step and keeps its output.
+    /// The part of the script that runs one step and stores its output.
     fn step(&self, number: usize, text: &str, exit: i32) -> String {
         let (reached, said) = (self.reached.display(), self.said.join(number.to_string()));
         let text = self.ports.iter().fold(text.to_owned(), |text, (named, free)| text.replace(named, free));
@@ -229,7 +230,7 @@ impl Workspace {
         format!("echo {number} > '{reached}'\n{held}\n")
     }
 
-    /// Runs the script. Returns how it ended, and what it printed outside its steps.
+    /// Runs the script. Returns how the script ended, and its output outside the steps.
     fn run(&self, script: &str, how: &How) -> (String, String) {
         let path = |name: &str| self.folder.path().join(name);
         fs::write(path("script"), script).expect("a script");
@@ -239,7 +240,7 @@ impl Workspace {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let or_at_home =
             |name: &str, folder: &str| std::env::var_os(name).unwrap_or_else(|| home.join(folder).into());
-        // A page that hangs is ended. The limit is much longer than any page takes on the busiest machine.
+        // A page that hangs is stopped. The limit is much longer than any page takes on the busiest machine.
         let most = if how.all { "2h" } else { "20m" };
         let output = Command::new("timeout")
             .args(["--kill-after=10", most, "bash"])

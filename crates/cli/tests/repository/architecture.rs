@@ -1,10 +1,11 @@
-//! The dependencies between crates are those of ARCHITECTURE.md, and the engines are pure.
+//! The dependencies between crates are those in ARCHITECTURE.md, and the engines are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cargo_metadata, own_texts, read, text};
 
-/// What an engine must not use, and why. Engines build for wasm32 and give the same bits everywhere.
+/// Terms that an engine must not use, and the reason. Engines build for wasm32 and compute the same bits on all
+/// platforms.
 const IMPURE: &[(&str, &str)] = &[
     ("Instant", "a clock"),
     ("SystemTime", "a clock"),
@@ -28,7 +29,7 @@ const IMPURE: &[(&str, &str)] = &[
     ("HashSet", "an order that differs from run to run"),
 ];
 
-/// Methods of floats whose last bit differs between platforms. `libm` gives the same result everywhere.
+/// Float methods whose last bit differs between platforms. `libm` gives the same result on all platforms.
 const PLATFORM_FLOATS: &[&str] = &[
     "sin", "cos", "tan", "sin_cos", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "exp2",
     "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "powf", "powi", "cbrt", "hypot", "mul_add",
@@ -96,7 +97,7 @@ fn arrows_between_crates_are_those_of_the_table() {
     }
 }
 
-/// Whether a crate holds code that tests share. All tests may use it, but no code that ships may.
+/// Whether a crate contains shared code of tests. All tests may use it, but no code that ships may.
 fn is_for_tests(name: &str) -> bool {
     name == "airpace-testing"
 }
@@ -125,7 +126,7 @@ fn engines_are_pure() {
     assert!(seen > 10, "only {seen} files of engines were found");
 }
 
-/// The modules that a file declares for tests only, as paths without `.rs`.
+/// Modules that a file declares only for tests, as paths without `.rs`.
 fn test_modules(path: &str, source: &str) -> Vec<String> {
     let folder = match path.rsplit_once('/') {
         Some((folder, "lib.rs" | "mod.rs")) => folder,
@@ -143,14 +144,14 @@ fn test_modules(path: &str, source: &str) -> Vec<String> {
     modules
 }
 
-/// Whether a file is a module's own file or lies below it.
+/// Whether a file is the file of a module or is below it.
 fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// Why this line must not be in an engine.
+/// The reason why a line must not be in an engine; `None` if it may.
 fn impurity(line: &str) -> Option<String> {
-    // The trait with which `write!` appends to bytes. It does not access anything outside by itself.
+    // The trait with which `write!` appends to bytes. The trait itself does not access anything outside.
     if line == "use std::io::Write;" {
         return None;
     }
@@ -166,7 +167,7 @@ fn impurity(line: &str) -> Option<String> {
     })
 }
 
-/// The lines that are compiled into the crate, with their numbers: no comments, no `#[cfg(test)]` items.
+/// Lines that are compiled into the crate, with their numbers: no comments, no `#[cfg(test)]` items.
 fn shipped_lines(source: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let mut rest = source.lines().enumerate();

@@ -1,14 +1,14 @@
-//! No file of a stranger is read without a bound: `airpace_files` has the ways to read one whole.
+//! No untrusted file is read without a limit: `airpace_files` contains functions that read a whole file up to a limit.
 
 use super::shipped_sources;
 
-/// Calls that read everything there is, however much it may be.
+/// Calls that read all data without a limit.
 const UNBOUNDED: &[&str] = &["read_to_end(", "read_to_string(", "fs::read(", "decode_all(", "copy_decode("];
 
-/// What bounds such a call, or shows that it is none: it stands in the same line.
+/// Text in the same line that limits such a call, or shows that the call needs no limit.
 const BOUNDED: &[&str] = &[".take(", "airpace_files::read_to_string(", "\"/proc/", "\"/sys/"];
 
-/// Where a call without a bound is allowed: a file, the text of the line, and whose bytes they are.
+/// Allowed calls without a limit: file, text of the line, and origin of the data.
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/bpf/src/kernel/asked.rs", "LOCKDOWN", "the kernel's own file"),
     ("crates/bpf/src/kernel/relay.rs", "Iter::new(lift)", "the kernel writes it"),

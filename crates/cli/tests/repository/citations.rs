@@ -1,25 +1,25 @@
-//! Checks that each equation and constant that we claim to implement is cited in code, and that each citation exists.
+//! Each equation and constant that Airpace claims to implement is cited in code, and each citation exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::{own_texts, read, root};
 
-/// One line of a paper's list.
+/// An entry in the list of a paper.
 #[derive(Debug)]
 struct Entry {
-    /// Why no code cites it; `None` if some must.
+    /// Reason why no code cites the entry; `None` if some code must.
     exception: Option<String>,
 }
 
-/// One `Source:` in a file.
+/// A `Source:` in a file.
 #[derive(Debug)]
 struct Citation {
     at: String,
     text: String,
 }
 
-/// Papers without a list. They are cited by the name of their scheme and a section.
+/// Papers without a list. Citations give the name of the scheme and a section.
 const NAMED_PAPERS: &[(&str, &str)] = &[
     ("Allegro", "Dong et al., PCC: Re-architecting Congestion Control, NSDI 2015"),
     ("Copa", "Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control, NSDI 2018"),
@@ -29,7 +29,7 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
     ("Vivace", "Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018"),
 ];
 
-/// Programs whose behaviour is a source. They are cited with one of their files or parts.
+/// Programs whose behaviour is a source. Citations name a file or a part of the program.
 const PROGRAMS: &[&str] = &[
     "CellReplay",
     "genericCC",
@@ -53,7 +53,7 @@ const PROGRAMS: &[&str] = &[
     "Wireshark",
 ];
 
-/// The beginnings of sources that are in no list. Standards name a document and a clause, programs a file.
+/// Whether a source that is in no list has a known form. Standards name a document and a clause, programs a file.
 fn has_known_form(source: &str) -> bool {
     let mut words = source.split_whitespace();
     let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -69,7 +69,7 @@ fn has_known_form(source: &str) -> bool {
         _ if PROGRAMS.contains(&first) => !second.is_empty(),
         _ if NAMED_PAPERS.iter().any(|(name, _)| *name == first) => second.starts_with('§'),
         _ => {
-            // A draft by its name, or a publication as `Authors, venue year` / `Authors year`.
+            // A draft by its name, or a publication as `Authors, venue year` or `Authors year`.
             first.starts_with("draft-")
                 || source
                     .split(|c: char| !c.is_ascii_digit())
@@ -78,9 +78,9 @@ fn has_known_form(source: &str) -> bool {
     }
 }
 
-/// All sources that a text names: `Source:` lines in comments, `source = "…"` of a scenario.
+/// All sources that a text names: `Source:` lines in comments, and `source = "…"` in a scenario.
 ///
-/// Text in parentheses is an explanation. Several sources are separated by `;`. Other words may follow a `;` too.
+/// Text in parentheses is an explanation. `;` separates several sources; other text may also follow a `;`.
 fn citations(path: &str, text: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -101,7 +101,7 @@ fn citations(path: &str, text: &str) -> Vec<Citation> {
     found
 }
 
-/// `text` without the parts in parentheses. A parenthesis that is not closed extends to the end of the line.
+/// Removes the parts in parentheses from `text`. A parenthesis that is not closed extends to the end of the line.
 fn without_parentheses(text: &str) -> String {
     let mut depth = 0usize;
     let mut is_outside = |c: char| {
@@ -113,12 +113,12 @@ fn without_parentheses(text: &str) -> String {
     text.chars().filter(|c| is_outside(*c)).collect()
 }
 
-/// Whether a citation is of a paper with a list, which must contain it.
+/// Whether a citation refers to a paper with a list. The list must then contain the cited entry.
 fn is_listed(citation: &str) -> bool {
     citation.split_whitespace().next().is_some_and(|first| listed_papers().iter().any(|paper| paper == first))
 }
 
-/// The papers with lists in `docs/papers/`, by the first word of their identifiers.
+/// Papers with lists in `docs/papers/`, by the first word of their identifiers.
 fn listed_papers() -> &'static BTreeSet<String> {
     static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -131,7 +131,7 @@ fn listed_papers() -> &'static BTreeSet<String> {
     })
 }
 
-/// The lists of `docs/papers/`: path and text.
+/// The lists in `docs/papers/`: path and text.
 fn lists() -> Vec<(String, String)> {
     let names = std::fs::read_dir(root().join("docs/papers")).expect("the folder of the papers' lists");
     let mut paths: Vec<_> = names
@@ -142,7 +142,7 @@ fn lists() -> Vec<(String, String)> {
     paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
 }
 
-/// The entry of a listed paper that a citation names: the longest identifier that it begins with.
+/// The entry that a citation names: the longest identifier with which the citation starts.
 fn entry_of<'a>(citation: &str, entries: &'a BTreeMap<String, Entry>) -> Option<&'a str> {
     let matches = entries.keys().filter(|id| {
         citation
@@ -152,14 +152,14 @@ fn entry_of<'a>(citation: &str, entries: &'a BTreeMap<String, Entry>) -> Option<
     matches.max_by_key(|id| id.len()).map(String::as_str)
 }
 
-/// Whether the text after an identifier makes it another identifier: `§4.2 Eq. 3` is not `§4.2`.
+/// Whether the text after an identifier is part of a longer identifier: `§4.2 Eq. 3` is not `§4.2`.
 fn continues(rest: &str) -> bool {
     ["Eq.", "Fig.", "Table", "Alg.", "§"]
         .iter()
         .any(|word| rest.trim_start_matches([' ', ',']).starts_with(word))
 }
 
-/// The errors in citations, given the papers' lists.
+/// Errors in citations, given the papers' lists.
 fn complaints(citations: &[Citation], entries: &BTreeMap<String, Entry>) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut cited = BTreeSet::new();
@@ -192,7 +192,7 @@ fn complaints(citations: &[Citation], entries: &BTreeMap<String, Entry>) -> Vec<
     complaints
 }
 
-/// The entries of one paper's list.
+/// Parses the list of a paper into its entries.
 fn parse_list(path: &str, text: &str) -> BTreeMap<String, Entry> {
     let list: toml::Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
     let entries =

@@ -1,16 +1,16 @@
-//! Commits have a subject in one form, and a body.
+//! The subjects of commits have a fixed form, and commits have a body.
 
 use std::process::Command;
 
 use super::root;
 
-/// Commits after this time are checked, in seconds since 1970.
+/// Time from which on commits are checked, in seconds since 1970.
 ///
-/// Chosen: when the rule began to be checked. Older commits stay as they are.
+/// Chosen: the time at which this test was introduced. Older commits are not changed.
 const CHECKED_SINCE: u64 = 1_795_897_020;
 
 /// Maximum length of a subject in characters.
-///
+/// Chosen: the length that `git log --oneline` shows on a terminal of 80 columns.
 /// Chosen: what `git log --oneline` shows on a terminal of 80 columns.
 const MAX_SUBJECT: usize = 72;
 

@@ -1,8 +1,8 @@
-//! No source file is too long to be understood as a whole.
+//! Source files have a maximum length, so that each can be understood as a whole.
 
 use super::own_texts;
 
-/// The largest number of lines. Files are split by idea well before that, at about 600.
+/// Maximum number of lines. Files are split by topic much earlier, at about 600 lines.
 const MOST_LINES: usize = 1_000;
 
 #[test]

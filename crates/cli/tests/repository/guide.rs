@@ -1,4 +1,4 @@
-//! Checks that the guide's lists are complete and correct.
+//! The lists in the guide are complete and correct.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ fn every_kpi_and_every_log_packet_has_its_row() {
     assert!(missing.is_empty(), "docs/guide/kpis.md lacks these rows:\n{}", missing.join("\n"));
 }
 
-/// Name, unit, layer, what a sample stands for, kind, source codes, and meaning. A code has a star if no version of it
-/// that contains the KPI was ever checked.
+/// Row of a KPI: name, unit, layer, scope of a sample, kind, source codes, and meaning. A code has a star if no version
+/// of it that contains the KPI has been checked.
 fn kpi_row(kpi: &Kpi) -> String {
     let mut codes = vec![];
     let mut checked = BTreeMap::new();
@@ -59,7 +59,8 @@ fn kpi_row(kpi: &Kpi) -> String {
     format!("| `{name}` | {unit} | {layer} | {scope} | {kind} | {} | {about} |", codes.join(", "))
 }
 
-/// Code, name, and versions by how well they are known. For codes with subpackets, the versions of the subpackets.
+/// Row of a log code: code, name, and versions grouped by how well they are verified. For codes with subpackets, the
+/// versions are those of the subpackets.
 fn code_row(code: &Code) -> String {
     let mut by: BTreeMap<Verified, Vec<String>> = BTreeMap::new();
     for layout in code.layouts {
@@ -82,7 +83,7 @@ fn code_row(code: &Code) -> String {
     )
 }
 
-/// Adds the subpackets of a part as `id.version`, in brackets.
+/// Adds the subpackets of a part as `(id.version)`.
 fn subpackets(part: &Part, by: &mut BTreeMap<Verified, Vec<String>>) {
     match part.inner {
         Inner::Parts(parts) => parts.iter().for_each(|part| subpackets(part, by)),

@@ -1,8 +1,9 @@
-//! All dependencies may be redistributed under our licence, and nothing in the repository refers to one machine.
+//! All dependencies may be redistributed under Airpace's licence, and no file of the repository refers to a specific
+//! machine.
 
 use super::{cargo_metadata, own_texts, read, text};
 
-/// Licences whose terms users of MIT OR Apache-2.0 already meet. The same list is in `deny.toml`.
+/// Licences whose terms users of `MIT OR Apache-2.0` already meet. `deny.toml` contains the same list.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -19,9 +20,9 @@ const ALLOWED: &[&str] = &[
     "Zlib",
 ];
 
-/// Whether an SPDX expression can be satisfied with licences of the list.
+/// Whether licences of the list satisfy an SPDX expression.
 fn is_allowed(expression: &str) -> bool {
-    // Old manifests spell `A OR B` as `A/B`.
+    // Old manifests write `A OR B` as `A/B`.
     let expression = expression.replace('/', " OR ");
     let mut words = Words(
         expression.replace('(', " ( ").replace(')', " ) ").split_whitespace().map(str::to_owned).collect(),
@@ -31,7 +32,7 @@ fn is_allowed(expression: &str) -> bool {
     allowed
 }
 
-/// The rest of an expression, read by recursive descent: OR of AND of (licence | parenthesis).
+/// The remaining words of an expression, parsed by recursive descent: OR of AND of (licence | parenthesis).
 struct Words(std::collections::VecDeque<String>);
 
 impl Words {
@@ -107,7 +108,7 @@ fn the_search_for_licences_refuses_what_it_should() {
 
 #[test]
 fn nothing_points_at_one_machine_or_at_a_registry() {
-    // The names are put together from pieces, so that this file does not contain them.
+    // The names are assembled from pieces, so that this file does not contain them.
     let hosts = [["crates", ".io"], ["pypi", ".org"], ["registry.npmjs", ".org"], ["proxy.golang", ".org"]];
     let places = [["/ro", "ot/"], ["/ho", "me/"], ["/wo", "rk/"], ["/Us", "ers/"]];
     let Some(texts) = own_texts() else { return };

@@ -1,5 +1,4 @@
-//! Tests of the repository as a whole: its crates' dependencies, its citations, its commits, its licences, the size
-//! of its files.
+//! Tests of the repository as a whole: dependencies between crates, citations, commits, licences, file sizes.
 
 mod architecture;
 mod bounded;
@@ -16,18 +15,18 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The repository's root.
+/// Root folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
 }
 
-/// A file of the repository, as text.
+/// Contents of a text file of the repository.
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The existing files that git tracks, relative to the root. If this is not a checkout of git, it is `None` and the
-/// calling test is noted as skipped.
+/// Existing files that git tracks, relative to the root. Outside a git checkout, the result is `None`, and the calling
+/// test counts as skipped.
 fn tracked_files() -> Option<Vec<String>> {
     let files = tracked_below(&root());
     match &files {
@@ -37,7 +36,7 @@ fn tracked_files() -> Option<Vec<String>> {
     files
 }
 
-/// The files that git tracks below a folder, sorted; `None` if it tracks none. Other files are the user's own: runs,
+/// Files that git tracks below a folder, sorted; `None` if there are none. Other files belong to the user: runs,
 /// reports, notes.
 fn tracked_below(folder: &Path) -> Option<Vec<String>> {
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(folder).output().ok()?;
@@ -54,7 +53,7 @@ fn tracked_below(folder: &Path) -> Option<Vec<String>> {
     Some(files)
 }
 
-/// The tracked files that are text, with their text. Others' libraries, which are kept unchanged, are left out.
+/// Tracked text files, with their contents. Vendored libraries, which are kept unchanged, are left out.
 fn own_texts() -> Option<Vec<(String, String)>> {
     let with_text = |path: String| {
         let text = std::fs::read_to_string(root().join(&path)).ok()?;
@@ -64,7 +63,7 @@ fn own_texts() -> Option<Vec<(String, String)>> {
     Some(files.filter_map(with_text).collect())
 }
 
-/// The source files that ship, without their tests.
+/// Source files that ship, without their tests.
 fn shipped_sources() -> Option<Vec<(String, String)>> {
     let ships = |path: &str| {
         let is_test =
@@ -109,7 +108,7 @@ fn cargo_metadata() -> Value {
     serde_json::from_slice(&answer.stdout).expect("cargo metadata speaks JSON")
 }
 
-/// A field that must be a string.
+/// Value of a field that must be a string.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("no text under `{key}` in {value}"))
 }

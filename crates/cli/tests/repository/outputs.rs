@@ -1,8 +1,8 @@
-//! Only the crate `files` writes files: it follows no link, and leaves no incomplete file behind.
+//! Only the crate `files` writes files, because it follows no links and leaves no incomplete files behind.
 
 use super::own_texts;
 
-/// Other ways to make files, which code that ships must not use.
+/// Other ways to create files, which code that ships must not use.
 const WRITING: &[&str] = &[
     "File::create",
     "File::options",
@@ -15,7 +15,7 @@ const WRITING: &[&str] = &[
     "fs::hard_link",
 ];
 
-/// Where such a call is allowed, and why.
+/// Files that may contain such calls, and the reason.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/files/src/", "it is that crate"),
     ("crates/testing/src/", "what tests share"),
@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/emu/src/session/interfaces.rs", "a network interface is opened for reading and writing"),
 ];
 
-/// Whether `word` is in `code`, and not the end of a longer name such as `ParquetFile::create`.
+/// Whether `word` occurs in `code` other than as the end of a longer name such as `ParquetFile::create`.
 fn stands_alone(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric()))
 }

@@ -1,9 +1,9 @@
-//! Threads are started by `std::thread::Builder`, which returns an error if the system gives no further thread. The shorter
-//! ways panic.
+//! `std::thread::Builder` starts all threads: it returns an error if the system cannot start another thread. The
+//! shorter functions panic.
 
 use super::shipped_sources;
 
-/// Ways that panic.
+/// Functions that panic.
 const PANICKING: &[&str] = &["thread::spawn(", "scope.spawn("];
 
 #[test]

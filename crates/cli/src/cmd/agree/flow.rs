@@ -28,10 +28,10 @@ use super::over::Over;
 use crate::cmd::Verdict;
 use crate::terminal::count;
 
-/// Bytes of a stream that may wait for what was lost before them.
+/// Maximum number of stream bytes that wait for the retransmission of earlier bytes.
 ///
-/// Chosen: what 200 Mbit/s bring in 10 s. The simulator's flows have no stream, and nothing that waits. A rate that does
-/// not yield to losses loses some packets five times, a full queue apart.
+/// Chosen: 10 s at 200 Mbit/s. The simulator's flows have no stream and thus no such wait. A sender that does not
+/// reduce its rate after losses loses some packets five times, each time a full queue later.
 const WAITS: u32 = 256 << 20;
 
 /// One end of a measured flow over a real transport. `airpace agree` starts both.
@@ -66,7 +66,7 @@ fn order(text: &str) -> Result<Order, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Makes the two halves of schemes, and keeps what they were like.
+/// Creates senders and receivers of schemes, and stores their recorded states.
 #[derive(Default)]
 struct Halves {
     looks: Vec<Look>,
@@ -93,10 +93,10 @@ impl Hooks for Halves {
     }
 }
 
-/// Runs it to its end.
+/// Runs the endpoint until the flow ends.
 ///
 /// # Errors
-/// A connection that cannot be made, or that ended before its time.
+/// The connection cannot be opened, or it ended too early.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if args.transport == Over::Kernel {
         return over_tcp(args, out);
@@ -141,7 +141,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// An end over the kernel's TCP.
+/// Runs an endpoint over the kernel's TCP.
 fn over_tcp(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     widen().context("this end runs within `airpace agree` only")?;
     let mut looks = vec![];
@@ -158,7 +158,7 @@ fn over_tcp(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         Part::Connect => {
             let order = args.order.as_ref().context("an end that connects needs --order")?;
-            // Its port is the flow's.
+            // The local port identifies the flow.
             let from = match args.at {
                 SocketAddr::V4(at) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, at.port())),
                 SocketAddr::V6(at) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, at.port())),
@@ -218,7 +218,7 @@ fn turn(
     }
 }
 
-/// The radio of the device that this end is on: everyone's grants for what it receives, its own for what it sends.
+/// The radio of this endpoint's device: the grants of all users for a download, its own grants for an upload.
 fn radio(order: &Order) -> anyhow::Result<Option<Box<dyn Radio>>> {
     let direction = if order.flow == Flow::Pull { Direction::Downlink } else { Direction::Uplink };
     let variable = match direction {

@@ -1,5 +1,5 @@
-//! What the schemes of real flows were like inside: each end prints it when the flow is over, and the run folder has it
-//! beside the simulator's.
+//! Internal states of the schemes of real flows. Each endpoint prints its states when the flow has ended; the run
+//! folder contains them next to the simulator's states.
 
 use std::io::Write;
 
@@ -9,21 +9,21 @@ use airpace_transfer::bulk::Sample;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// One end of a flow at an instant.
+/// State of one endpoint of a flow at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// The instant, in nanoseconds of the machine's clock.
+    /// Instant in nanoseconds of the monotonic clock.
     at_ns: u64,
     state: String,
     cwnd_bytes: u64,
     pacing_bps: Option<u64>,
     inflight_bytes: u64,
-    /// Names and values of the half on this end; no value where it is unknown.
+    /// Names and values of the scheme's sender or receiver on this endpoint; `None` for an unknown value.
     values: Vec<(String, Option<f64>)>,
 }
 
 impl Look {
-    /// What a measurement says.
+    /// Converts a sample.
     pub fn of(sample: &Sample<'_>) -> Look {
         let finite = |value: f64| value.is_finite().then_some(value);
         let values = sample.inspect.values.iter();
@@ -38,10 +38,10 @@ impl Look {
     }
 }
 
-/// Prints them, a line each.
+/// Prints the states as JSON, one per line.
 ///
 /// # Errors
-/// The output is gone.
+/// The output cannot be written.
 pub fn print(looks: &[Look], out: &mut dyn Write) -> anyhow::Result<()> {
     for look in looks {
         writeln!(out, "{}", serde_json::to_string(look)?)?;
@@ -49,10 +49,10 @@ pub fn print(looks: &[Look], out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads what an end printed.
+/// Parses the output of an endpoint.
 ///
 /// # Errors
-/// It printed something else.
+/// A line that starts with `{` is not a state.
 pub fn read(said: &str) -> anyhow::Result<Vec<Look>> {
     let lines = said.lines().filter(|line| line.starts_with('{'));
     lines
@@ -63,18 +63,18 @@ pub fn read(said: &str) -> anyhow::Result<Vec<Look>> {
 /// A flow over a real transport.
 pub struct Flow<'a> {
     pub id: FlowId,
-    /// When its traffic begins.
+    /// Start of the flow's traffic in the scenario.
     pub starts: Time,
-    /// The names of the values of its scheme's halves.
+    /// Names of the values that the scheme's sender and receiver report.
     pub names: &'a [&'static str],
-    /// What the end that sends printed.
+    /// States that the sender printed.
     pub sender: &'a [Look],
-    /// What the other end printed.
+    /// States that the receiver printed.
     pub receiver: &'a [Look],
 }
 
-/// Tells the recorder what both ends of a flow were like. Both look at the same instants; an instant at which the
-/// receiver did not look has the sender's values only. `zero_ns` is the scenario's beginning.
+/// Records the states of both endpoints of a flow. Both endpoints sample on the same time grid. If the receiver has no
+/// sample for an instant, only the sender's values are recorded. `zero_ns` is the start of the scenario.
 pub fn tell(flow: &Flow<'_>, zero_ns: u64, recorder: &mut dyn Recorder) {
     let mut receiver = flow.receiver.iter().peekable();
     let mut last = None;
@@ -106,7 +106,7 @@ pub fn tell(flow: &Flow<'_>, zero_ns: u64, recorder: &mut dyn Recorder) {
     }
 }
 
-/// The instant of the common grid at which a look was due.
+/// Index of the sample on the common time grid.
 fn grid(look: &Look) -> u64 {
     look.at_ns / airpace_transfer::bulk::RECORD_EVERY.as_nanos() as u64
 }
@@ -115,10 +115,10 @@ fn grid(look: &Look) -> u64 {
 mod tests {
     use super::*;
 
-    /// Time in ms, state, whether it is another than before, and values.
+    /// Time in ms, state, whether the state differs from the previous one, and values.
     type Row = (u64, String, bool, Vec<(&'static str, f64)>);
 
-    /// What is recorded.
+    /// Recorder that stores all rows.
     #[derive(Default)]
     struct Told(Vec<Row>);
 

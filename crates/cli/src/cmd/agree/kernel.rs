@@ -1,4 +1,4 @@
-//! Our schemes in the kernel, for the time of a run.
+//! Loads Airpace's schemes into the kernel for the duration of a run.
 
 #[cfg(feature = "bpf")]
 mod loaded {
@@ -7,15 +7,15 @@ mod loaded {
 
     use crate::cmd::kernel::loaded;
 
-    /// Schemes in the kernel, where programs find them; removed when it is dropped.
+    /// Loaded and pinned schemes; dropping the value unloads them.
     #[derive(Default)]
     pub struct InKernel(Vec<&'static str>);
 
     impl InKernel {
-        /// Loads a scheme. Returns the name by which it is fed.
+        /// Loads a scheme. Returns its name for the feeder.
         ///
         /// # Errors
-        /// A machine that takes no programs; a scheme that is loaded already.
+        /// The kernel accepts no programs, or the scheme is already loaded.
         pub fn load(&mut self, scheme: &SchemeSpec) -> anyhow::Result<&'static str> {
             let _turn = turn();
             let (mut kernel, name, doubt) = loaded::bring_in(scheme)?;
@@ -45,7 +45,7 @@ mod loaded {
 mod loaded {
     use airpace_cc::SchemeSpec;
 
-    /// Schemes in the kernel: this build can load none.
+    /// Replacement in a build that cannot load schemes.
     #[derive(Default)]
     pub struct InKernel(Vec<&'static str>);
 
@@ -56,7 +56,7 @@ mod loaded {
     }
 
     impl InKernel {
-        /// Says what is missing.
+        /// Returns an error that names the missing feature.
         pub fn load(&mut self, _: &SchemeSpec) -> anyhow::Result<&'static str> {
             anyhow::bail!(crate::cmd::kernel::REMEDY)
         }
@@ -72,12 +72,13 @@ use anyhow::{bail, ensure};
 
 pub use loaded::InKernel;
 
-/// Whether this is BISCAY's relay: the phone bounds what it downloads, and the sender's TCP is the usual one.
+/// Whether the scheme is BISCAY's relay: the phone limits its download, and the sender uses ordinary TCP.
 pub fn is_relay(scheme: &SchemeSpec) -> bool {
     scheme.scheme().name == "biscay" && scheme.options().text("relay") == "window"
 }
 
-/// The variable that names the socket of reports by which a scheme is fed; `None` if it needs no feed.
+/// Environment variable with the path of the report socket for the scheme's feeder; `None` if the scheme needs no
+/// feeder.
 pub fn fed_by(scheme: &SchemeSpec) -> Option<&'static str> {
     match scheme.scheme().name {
         "biscay" => Some("AIRPACE_MODEM_REPORTS"),
@@ -86,17 +87,19 @@ pub fn fed_by(scheme: &SchemeSpec) -> Option<&'static str> {
     }
 }
 
-/// The kernel's congestion control that sends by this scheme.
+/// Name of the kernel's congestion control at the sender for this scheme.
 pub fn sender(scheme: &SchemeSpec) -> &str {
     if is_relay(scheme) { scheme.options().text("sender") } else { scheme.scheme().name }
 }
 
 use super::over::{Over, is_ours};
 
-/// Our schemes that a run needs in the kernel, and the device whose radio feeds each.
+/// Airpace's schemes that a run needs in the kernel, each with the index of the device whose radio reports feed the
+/// scheme.
 ///
 /// # Errors
-/// What one kernel cannot do for all flows at once.
+/// The kernel's schemes cannot run the scenario: a flow has a direction that its scheme does not control, or flows need
+/// different options or devices of one scheme.
 pub fn needed(scenario: &Scenario, scheme: &SchemeSpec) -> anyhow::Result<Vec<(SchemeSpec, usize)>> {
     let mut needed: Vec<(SchemeSpec, usize)> = vec![];
     for (index, flow) in scenario.flow.iter().enumerate() {

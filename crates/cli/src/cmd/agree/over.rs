@@ -1,4 +1,4 @@
-//! What carries the flows of a run: one of our transports, or the kernel's TCP.
+//! Transports of the flows of a run: one of Airpace's transports, or the kernel's TCP.
 
 use airpace_cc::SchemeSpec;
 use airpace_sim::scenario::Flow;
@@ -36,12 +36,12 @@ impl Over {
         }
     }
 
-    /// What has this name.
+    /// The variant with this name.
     pub fn of(name: &str) -> Option<Over> {
         Over::ALL.into_iter().find(|over| over.name() == name)
     }
 
-    /// Why it cannot carry this scheme.
+    /// The transport cannot carry this scheme; the message contains the reason.
     ///
     /// # Errors
     /// A scheme, or an option, that the kernel does not have.
@@ -72,7 +72,7 @@ impl Over {
     }
 }
 
-/// Whether the scheme is one of ours that the kernel does not have before it is loaded.
+/// Whether the scheme is one of Airpace's, which the kernel provides only after it has been loaded.
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub fn is_ours(scheme: &SchemeSpec) -> bool {
     OURS.contains(&scheme.scheme().name)

@@ -1,4 +1,4 @@
-//! The table of `airpace agree`: a row for each flow over each transport, beside the simulator's.
+//! Table of `airpace agree`: one row per flow and transport, next to the simulator's results.
 
 use std::io::Write;
 
@@ -6,7 +6,8 @@ use airpace_eval::wire::{Beside, Spread, Verdict};
 
 use crate::terminal::{self, Paint, Table};
 
-/// Prints them.
+/// Prints the table, then the spread of the simulator's runs for each differing row, and the reasons why runs are
+/// unfit.
 pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Result<()> {
     let mut table =
         Table::new(&["scheme", "over", "flow", "Mbit/s", "sim", "apart", "delay, ms", "sim", "apart", ""], 3);
@@ -47,7 +48,7 @@ pub fn write(rows: &[Beside], out: &mut dyn Write, paint: Paint) -> std::io::Res
     Ok(())
 }
 
-/// How far apart runs of the simulator are, in words.
+/// Range of the simulator's runs, as text.
 fn spread_of(row: &Beside, spread: &Spread) -> String {
     let [least, most] = spread.throughput_mbps;
     let delays = spread

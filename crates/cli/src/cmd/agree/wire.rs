@@ -1,4 +1,4 @@
-//! A scheme over a real transport: two programs for each flow, whose packets cross the scenario's network in real time.
+//! Runs a scheme over a real transport: two programs per flow, whose packets cross the scenario's network in real time.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -26,34 +26,34 @@ use super::kernel::{InKernel, fed_by, needed};
 use super::over::Over;
 use crate::terminal::count;
 
-/// The port of the first flow, at both ends; those of further flows follow.
+/// Port of the first flow at both endpoints; further flows use the following ports.
 const FIRST_PORT: u16 = 7_001;
 
-/// How long programs may take to end after the run.
+/// Maximum time for programs to end after the run.
 ///
-/// Chosen: a busy machine closes all connections within it.
+/// Chosen: even a busy machine closes all connections within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// A run over a transport.
+/// Parameters of a run over a transport.
 pub struct Play<'a> {
     pub scenario: &'a Scenario,
     pub prepared: &'a Prepared,
-    /// The scheme under test, labelled with what carries it.
+    /// The scheme under test, labelled with its transport.
     pub scheme: &'a SchemeSpec,
     pub over: Over,
     pub seed: u64,
-    /// The run folder.
+    /// Run folder.
     pub folder: &'a Path,
-    /// Hears what is to be said meanwhile.
+    /// Receives messages for the user during the run.
     pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Play<'_> {
-    /// Makes the run; one in which the machine did not keep up is made `again` so often. Its packets go to the recorder.
-    /// Returns why the figures must not be used.
+    /// Runs the scenario. Repeats an unfit run, in which the machine did not keep up, at most `again` times. Passes the
+    /// packets of the last run to the recorder. Returns the reasons why the results must not be used.
     ///
     /// # Errors
-    /// A machine that cannot emulate, a program that failed, an interruption.
+    /// The machine cannot emulate the network, a program failed, or the run was interrupted.
     pub fn run(
         &self,
         again: u32,
@@ -94,13 +94,13 @@ impl Play<'_> {
         Ok(audit.unfit_because)
     }
 
-    /// The scheme under test, without its label.
+    /// The scheme under test, without the label of its transport.
     fn bare_scheme(&self) -> anyhow::Result<SchemeSpec> {
         let label = self.scheme.text();
         Ok(SchemeSpec::parse(wire::parts(label).map_or(label, |(scheme, _)| scheme))?)
     }
 
-    /// One try.
+    /// Runs the scenario once.
     fn once(
         &self,
         world: &World,
@@ -109,7 +109,7 @@ impl Play<'_> {
     ) -> anyhow::Result<(Played, Insides)> {
         let has_radio =
             self.scenario.cell.is_some() || self.scenario.trace.as_ref().is_some_and(|trace| trace.telemetry);
-        // Sockets have short names, which a run folder need not have.
+        // Paths of Unix sockets have a maximum length; the path of a run folder may be longer.
         let sockets = tempfile::tempdir().context("cannot make a folder for the radio's sockets")?;
         let telemetry = Telemetry::open(has_radio.then(|| sockets.path()), None, world.devices)?;
         let radio = |device: usize| telemetry.environment(device).to_vec();
@@ -209,9 +209,9 @@ impl Play<'_> {
     }
 }
 
-/// What the ends of all flows were like inside; by flow.
+/// Recorded internal states of both endpoints, per flow.
 struct Insides {
-    /// When the scenario began.
+    /// Start of the scenario, in ns of the monotonic clock.
     zero_ns: u64,
     names: Vec<Vec<&'static str>>,
     servers: Vec<Vec<Look>>,
@@ -237,13 +237,13 @@ impl Insides {
     }
 }
 
-/// Whether programs cannot say what they have to.
+/// Whether the file system is too full for the programs' output.
 fn is_full(folder: &Path) -> bool {
     rustix::fs::statvfs(folder).is_ok_and(|there| there.f_bavail.saturating_mul(there.f_frsize) < 1 << 16)
 }
 
-/// Starts the programs, and waits until those of flows have ended. One of the far side whose peer's farewell was lost may still
-/// wait for it in the end; it is stopped with the session, as feeders are.
+/// Starts the programs, and waits until those of the flows have ended. A server whose peer's close message was lost may
+/// still wait for this message at the end; it is stopped with the session, as feeders are.
 fn attend(
     staged: &mut super::super::emu::stage::Staged,
     [feeders, servers, clients]: [&[Player]; 3],
@@ -290,19 +290,19 @@ fn attend(
     Ok(())
 }
 
-/// The data of the flows, as a simulator's driver would tell it.
+/// Records the data packets of the flows in the form in which a simulator's driver records them.
 struct Data<'a> {
     scenario: &'a Scenario,
     connections: &'a Connections,
     recorder: &'a mut dyn Recorder,
-    /// By flow: how many packets there were.
+    /// Number of packets per flow.
     packets: Vec<u64>,
 }
 
 impl Reader for Data<'_> {
     fn departed(&mut self, departure: &Departure) {
         let Some(ends) = self.connections.ends().get(departure.connection as usize) else { return };
-        // The device's port is the flow's in both directions.
+        // The device's port identifies the flow in both directions.
         let Some(index) = ends.source_port.checked_sub(FIRST_PORT).map(usize::from) else { return };
         let Some(flow) = self.scenario.flow.get(index) else { return };
         if flow.direction != departure.direction {

@@ -24,7 +24,7 @@ impl From<Align> for align::Align {
     }
 }
 
-/// The warning about a recording that may be aligned wrongly. It stands after the recording's name.
+/// The warning about a recording that may be misaligned. It is printed after the recording's name.
 pub fn words(doubt: Doubt) -> String {
     format!(
         "counts frames otherwise than the first, or began {:.1} s {} it: they are brought together by their samples' time, \

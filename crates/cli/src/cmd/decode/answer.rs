@@ -1,4 +1,4 @@
-//! An answer to an uplink block, as JSON and as text.
+//! PHICH answer to an uplink transport block, as JSON and as text.
 
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::message::rounded;
 
-/// `ACK`, or `NACK`.
+/// The answer as a word: `ACK` or `NACK`.
 pub fn word(answer: &Answered) -> &'static str {
     if answer.ack { "ACK" } else { "NACK" }
 }
 
-/// One JSON object. `rnti` is the user's RNTI or its pseudonym.
+/// The answer as a JSON object. `rnti` is the user's RNTI or its pseudonym.
 pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
     json!({
         "cell": reading.pci,
@@ -28,7 +28,7 @@ pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
     })
 }
 
-/// One line for people, under the heading of messages.
+/// The answer as one line of text, aligned with the columns of messages.
 pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
     let again = match answer.attempt {
         1 => String::new(),

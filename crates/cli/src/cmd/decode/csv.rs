@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What parts the entries of a list, by how deep it lies in others: `0-5;12-13 0-5;12-13` are the PRBs of two slots.
+/// Separators between the entries of a list, by nesting depth: `0-5;12-13 0-5;12-13` are the PRBs of two slots.
 const SEPARATORS: [&str; 3] = [" ", ";", "-"];
 
 /// The names of an object's fields, as a row.
@@ -11,7 +11,7 @@ pub fn head(object: &Value) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The values of an object's fields, as a row. What is unknown is empty.
+/// The values of an object's fields as a row. Unknown values are empty.
 pub fn row(object: &Value) -> String {
     let values = object.as_object().into_iter().flat_map(|fields| fields.values());
     values.map(|value| quoted(text(value, 0))).collect::<Vec<_>>().join(",")

@@ -1,4 +1,4 @@
-//! A message as JSON and as text: `airpace decode` finds messages, `airpace encode` sends them.
+//! DCI message as JSON and as text, for messages that `airpace decode` finds and `airpace encode` sends.
 
 use std::io::IsTerminal;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::columns;
 
-/// Runs of PRBs as text: `0-3 8-11`.
+/// Ranges of PRBs as text: `0-3 8-11`.
 fn ranges_text(prbs: PrbSet) -> String {
     let range = |[first, last]: [u16; 2]| {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
@@ -19,8 +19,8 @@ fn ranges_text(prbs: PrbSet) -> String {
     ranges(prbs).into_iter().map(range).collect::<Vec<_>>().join(" ")
 }
 
-/// The name of a message's user in the output: its RNTI or a pseudonym. With a pseudonym, the CCEs must not give the
-/// RNTI away.
+/// Name of a message's user in the output: the RNTI or a pseudonym. If it is a pseudonym, the output must not contain
+/// the CCE position, from which the RNTI can be guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The RNTI or its pseudonym.
@@ -36,7 +36,8 @@ impl Name {
     }
 }
 
-/// One JSON object. Lists have an entry per enabled transport block; `prb` has one per slot, of `[first, last]` pairs.
+/// The message as a JSON object. Lists have one entry per enabled transport block; `prb` has one entry per slot, which
+/// is a list of `[first, last]` pairs.
 pub fn json(found: &Found, name: Name) -> Value {
     let blocks = blocks(found);
     let each = |of: &dyn Fn(&Block) -> Value| blocks.iter().map(of).collect::<Vec<_>>();
@@ -52,7 +53,7 @@ pub fn json(found: &Found, name: Name) -> Value {
         "format": found.format(),
         "format_known": found.is_format_known,
         "l": found.place.cces,
-        // The RNTI decides which CCEs a user searches, so the position can give the RNTI away.
+        // The RNTI determines which CCEs a user searches, so the position restricts the possible RNTIs.
         "ncce": (!name.is_pseudonym).then_some(found.place.cce),
         "bits": found.payload.to_string(),
         "alloc": found.allocation(),
@@ -72,20 +73,20 @@ pub fn json(found: &Found, name: Name) -> Value {
     })
 }
 
-/// As many digits as are meaningful; `null` if it is not a number.
+/// Rounds to a multiple of `1 / digits`. The result is `null` if the number is not finite.
 pub fn rounded(number: f32, digits: f64) -> Value {
     json!((f64::from(number) * digits).round() / digits)
 }
 
-/// Columns of output that is no terminal.
+/// Width of output that does not go to a terminal (columns).
 const USUAL_WIDTH: usize = 100;
-/// The narrowest lines: a narrower terminal breaks them.
+/// Minimum width of lines (columns). Narrower terminals wrap them.
 const MIN_WIDTH: usize = 80;
-/// Columns that all fields need, beside some PRBs.
+/// Minimum width for all fields and some PRBs (columns).
 const FULL_WIDTH: usize = 120;
 
-/// A field of a line: its heading and width, whether it is aligned to the left, and the width of lines from which on they
-/// have it: without, and with, what a followed user gains.
+/// A field of a line: heading, width, alignment, and the minimum line width that contains the field, without and with
+/// the columns for a followed user's gain.
 struct Field {
     head: &'static str,
     width: usize,
@@ -98,7 +99,8 @@ const fn field(head: &'static str, width: usize, is_left: bool, from: usize, fro
     Field { head, width, is_left, from, from_with_gain }
 }
 
-/// The fields before the PRBs. Narrow lines leave out what matters to few; `--json` and `--csv` have everything.
+/// The fields before the PRBs. Narrow lines omit the fields that few users need; `--json` and `--csv` contain all
+/// fields.
 const FIELDS: [Field; 18] = [
     field("cell", 4, false, 0, 0),
     field("sfn.sf", 6, false, 0, 0),
@@ -120,7 +122,7 @@ const FIELDS: [Field; 18] = [
     field("conf", 5, false, 0, USUAL_WIDTH),
 ];
 
-/// How lines for people are laid out.
+/// Layout of text lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     width: usize,
@@ -128,7 +130,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As wide as the terminal, less `margin` columns. With `has_gain`, what a followed user gains stands in the place of
+    /// A layout for the terminal's width minus `margin` columns. With `has_gain`, the gain of a followed user replaces
     /// the PRBs.
     pub fn of_output(margin: usize, has_gain: bool) -> Layout {
         let columns = if std::io::stdout().is_terminal() { columns() } else { USUAL_WIDTH };
@@ -136,7 +138,7 @@ impl Layout {
     }
 
     fn shown(self) -> impl Iterator<Item = (usize, &'static Field)> {
-        // A margin may take three columns of the terminal's.
+        // Rounding up compensates for a margin of three columns.
         let width = self.width.next_multiple_of(20);
         let from = move |field: &Field| if self.has_gain { field.from_with_gain } else { field.from };
         FIELDS.iter().enumerate().filter(move |(_, field)| from(field) <= width)
@@ -157,7 +159,7 @@ impl Layout {
         self.row(&FIELDS.map(|field| field.head.to_owned()), &end)
     }
 
-    /// One line for people.
+    /// The message as one line of text.
     pub fn line(self, found: &Found, name: Name, gain: Option<&Gain>) -> String {
         let cells = cells(found, name);
         let end = match gain {
@@ -176,7 +178,7 @@ impl Layout {
     }
 }
 
-/// What a followed user gains by a grant: new bits, blocks that are sent again, throughput.
+/// The gain of a followed user from a grant: new bits, retransmitted blocks, throughput.
 fn gain_row(new_bits: &str, again: &str, mbps: &str) -> String {
     format!("{new_bits:>8} {again:>5} {mbps:>7}")
 }
@@ -245,7 +247,7 @@ mod tests {
             [(80, false), (80, true), (77, true), (100, false), (100, true), (120, false), (200, true)]
         {
             let layout = Layout { width, has_gain };
-            // The widest values of all fields but format and transport blocks, whose widest are rare.
+            // The widest values of all fields except format and transport blocks, whose widest values are rare.
             let cells = FIELDS.map(|field| "9".repeat(field.width));
             let end = if has_gain { gain_row("75376", "0", "150.752") } else { "99-99…".to_owned() };
             let line = layout.row(&cells, &end);

@@ -16,14 +16,15 @@ use crate::terminal::say;
 pub struct Opened {
     /// All sources: recordings first.
     pub sources: Vec<(String, Box<dyn Source>)>,
-    /// With `--pace`: for each recording, how far its reading lags behind.
+    /// With `--pace`: lag of reading behind real time, per recording.
     pub lags: Vec<(String, Arc<Lag>)>,
 }
 
 /// Opens all sources before the first is read. They end after `--for`, or when `stop` is set.
 ///
 /// # Errors
-/// If one cannot be opened, or there are too many to number.
+/// A source cannot be opened, there are more than 256 sources, standard input is named twice, or an output file would
+/// replace an input or another output.
 pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let count = args.files.len() + args.radio.count();
     if count > 256 {
@@ -76,7 +77,7 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     Ok(Opened { sources, lags })
 }
 
-/// Checks that no output file belongs to a recording that is read, and that no two outputs are the same file.
+/// Checks that no output file belongs to an input recording, and that no two outputs are the same file.
 fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     let mut inputs = vec![];
     for file in &args.files {
@@ -104,7 +105,7 @@ fn check_files(args: &Args, count: usize) -> anyhow::Result<()> {
     outputs::check(&inputs, &outputs)
 }
 
-/// The file into which a radio is recorded: `OUT`, or `OUT-1` for carrier 1 of several.
+/// Name of the file into which a radio is recorded: `OUT`, or `OUT-1` for carrier 1 of several.
 fn recording(stem: &Path, carrier: usize, carriers: usize) -> PathBuf {
     if carriers == 1 {
         return stem.to_owned();

@@ -1,9 +1,9 @@
 //! `--pcap`: grants in a capture file for Wireshark.
 //!
-//! Wireshark has no dissector for messages of the control channel. It has one for MAC blocks of LTE, which takes what the
-//! grant says of a block as the block's context. So each granted transport block is a frame: the context is in the file, the
-//! block's data, which is not decoded, is not. A frame is as long as its block, so Wireshark's statistics count its bytes
-//! (Telephony, LTE, MAC Statistics). Frames are exported PDUs, which Wireshark opens without any setting.
+//! Wireshark has no dissector for PDCCH messages. It has a dissector for LTE MAC blocks, which takes the parameters of
+//! the grant as the block's context. Each granted transport block is therefore a frame: the file contains the context,
+//! but not the block's data, which is not decoded. A frame is as long as its block, so Wireshark's statistics count its
+//! bytes (Telephony, LTE, MAC Statistics). Frames are exported PDUs, which Wireshark opens without any setting.
 //!
 //! Source: Wireshark 4.0 epan/dissectors/packet-mac-lte.h (framing, BSD licence), packet-mac-lte.c (values), epan/exported_pdu.h;
 //! draft-ietf-opsawg-pcap; link type 252: the tcpdump group's list
@@ -22,7 +22,7 @@ use super::message::Name;
 use crate::cmd::outputs;
 use crate::terminal::{self, thousands};
 
-/// Times are in nanoseconds; the byte order is little endian.
+/// Magic number of a capture with timestamps in nanoseconds, written in little-endian order.
 const MAGIC: u32 = 0xA1B2_3C4D;
 /// `LINKTYPE_WIRESHARK_UPPER_PDU`.
 const LINK_EXPORTED: u32 = 252;
@@ -32,16 +32,16 @@ const DISSECTOR: &[u8] = b"mac-lte-framed";
 /// `EXP_PDU_TAG_DISSECTOR_NAME`.
 const NAME_TAG: u16 = 12;
 
-/// Tags of the context.
+/// Tags of the context's fields.
 const RNTI: u8 = 0x02;
 const UE_ID: u8 = 0x03;
 const FRAME_AND_SUBFRAME: u8 = 0x04;
-/// The data has no meaning for the dissector.
+/// Tag of block data that the dissector must not interpret.
 const PREDEFINED_DATA: u8 = 0x05;
 const RETRANSMISSIONS: u8 = 0x06;
 const CARRIER: u8 = 0x0A;
 const PHY: u8 = 0x0B;
-/// The block's data follows.
+/// Tag before the block's data.
 const DATA: u8 = 0x01;
 
 /// The capture file. It gets its name when it is complete.
@@ -49,15 +49,15 @@ pub struct PcapFile {
     path: PathBuf,
     out: BufWriter<Whole>,
     blocks: u64,
-    /// Messages that grant nothing.
+    /// Number of messages without a grant.
     left_out: u64,
 }
 
 impl PcapFile {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// The file cannot be made, or is standard output.
+    /// The file cannot be created, or is standard output.
     pub fn create(path: &Path) -> anyhow::Result<PcapFile> {
         if path == Path::new("-") {
             anyhow::bail!("--pcap -: a capture is not written to standard output; give the name of a file");
@@ -77,7 +77,8 @@ impl PcapFile {
         Ok(file)
     }
 
-    /// Adds the blocks of a message. Its subframe began `at_ms` after the first sample; a capture's times count from 1970.
+    /// Adds the blocks of a message. Its subframe started `at_ms` after the first sample. Timestamps in the capture are
+    /// relative to the first sample, so Wireshark shows them as times after 1970-01-01.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -132,7 +133,7 @@ impl PcapFile {
     }
 }
 
-/// A block's frame: the dissector's name, and the context of the block, which is number `index` of its message.
+/// Frame of a block: the dissector's name and the block's context. `index` is the index of the block in its message.
 fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, &Block)) -> Vec<u8> {
     let is_downlink = !matches!(found.message, Message::Uplink(_));
     let mut frame = vec![];
@@ -140,11 +141,11 @@ fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, 
         frame.extend(word.to_be_bytes());
     }
     frame.extend(DISSECTOR);
-    // The end of the tags, then FDD.
+    // End of the tags, then FDD.
     frame.extend([0, 0, 0, 0, 1, u8::from(is_downlink), rnti_type(found.kind)]);
     let words = [
         (RNTI, name.rnti.0),
-        // The statistics have a row per user of this number.
+        // Wireshark's statistics have one row per UE id.
         (UE_ID, name.rnti.0),
         (FRAME_AND_SUBFRAME, found.sfn << 4 | u16::from(found.subframe)),
     ];
@@ -154,7 +155,7 @@ fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, 
     }
     let is_again = found.dci.is_some_and(|dci| dci.retransmission[index]);
     if is_again && !is_downlink {
-        // How often is not known: at least once.
+        // The number of retransmissions is unknown; it is at least one.
         frame.extend([RETRANSMISSIONS, 1]);
     }
     frame.extend([PREDEFINED_DATA, 1, CARRIER, carrier.0]);
@@ -165,9 +166,9 @@ fn frame(carrier: CarrierId, found: &Found, name: Name, (index, block): (usize, 
     frame
 }
 
-/// What a downlink grant says. No check of the block was made, since it is not decoded.
+/// Context of a downlink grant. The CRC result is set to success, because the block is not decoded.
 fn downlink(found: &Found, index: usize, block: &Block) -> Vec<u8> {
-    /// `crc_success`: the framing has no value for a block that nobody checked.
+    /// Value of `crc_success`: the framing has no value for an unchecked block.
     const UNCHECKED: u8 = 1;
     let format = match found.format() {
         "1" => 1,
@@ -198,7 +199,7 @@ fn downlink(found: &Found, index: usize, block: &Block) -> Vec<u8> {
     ]
 }
 
-/// What an uplink grant says.
+/// Context of an uplink grant.
 fn uplink(found: &Found, block: &Block) -> Vec<u8> {
     let initial = lte::uplink_mcs(block.mcs).and_then(|row| row.initial);
     let bits_per_symbol = match block.modulation {
@@ -219,7 +220,7 @@ fn uplink(found: &Found, block: &Block) -> Vec<u8> {
     ]
 }
 
-/// PRB pairs: 110 at most.
+/// Number of PRB pairs; at most 110.
 fn prbs(found: &Found) -> u8 {
     found.prbs.map_or(0, |[first, _]| first.len()) as u8
 }

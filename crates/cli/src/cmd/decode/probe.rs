@@ -1,4 +1,4 @@
-//! If no cell is found in a recording: finds out whether another sample format or rate would find one.
+//! Search for a sample format or rate with which a cell is detected, for a recording in which no cell was detected.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,17 +9,18 @@ use airpace_sdr::iq::{Format, Piece, Reader, Source, Until};
 use super::stats::describe;
 use crate::terminal::thousands;
 
-/// Sample rates that receivers are set to for LTE, in Hz.
+/// Usual sample rates of LTE receivers, in Hz.
 const RATES_HZ: [f64; 12] =
     [1.92e6, 2.4e6, 3.84e6, 5.76e6, 7.68e6, 10e6, 11.52e6, 15.36e6, 19.2e6, 20e6, 23.04e6, 30.72e6];
 
-/// How much of the recording is decoded for each attempt, in seconds.
+/// Duration of the part of the recording that each attempt decodes (s).
 ///
-/// Chosen: a cell at 20 dB is found within 0.02.
+/// Chosen: a cell at an SNR of 20 dB is found within 0.02 s.
 const SPAN_S: f64 = 0.04;
 
-/// Tries other formats and other rates, one change at a time, for a file in which `rate_hz` and `format` give no cell.
-/// Returns a hint for the user; `None` if nothing helps, or it is not a file.
+/// Tries other formats and other rates, one change at a time, for a file in which no cell is detected with `rate_hz`
+/// and `format`. Returns a hint for the user; `None` if no other format or rate helps, or if the input is not a regular
+/// file.
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<String> {
     let reader = Reader::open(path, (rate_hz, format)).ok()?;
     // The bytes of a pipe cannot be read again.
@@ -31,7 +32,7 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     let rates = RATES_HZ.into_iter().filter(|rate| *rate != meta.sample_rate_hz);
     let by_format = formats.map(|format| (meta.sample_rate_hz, format));
     let others = by_format.chain(rates.map(|rate| (rate, meta.format)));
-    // If long numbers are read as two short ones, the cell can be found too, but with more noise.
+    // If wide samples are read as two narrow ones, the cell may also be found, but with more noise.
     let best = others
         .filter_map(|(rate_hz, format)| Some((listen(path, rate_hz, format)?, rate_hz, format)))
         .max_by(|((_, one), ..), ((_, other), ..)| one.total_cmp(other));
@@ -44,7 +45,8 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     ))
 }
 
-/// The cell at the beginning of a file that is read in this way, and its signal-to-noise ratio in dB.
+/// Searches for a cell at the start of a file with this rate and format; returns the cell and its signal-to-noise ratio
+/// in dB.
 fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
     let reader = Reader::open(path, (Some(rate_hz), Some(format))).ok()?;
     let mut source = Until::new(Box::new(reader), Some(SPAN_S), Arc::default());

@@ -1,4 +1,4 @@
-//! Pseudonyms of users, which do not give away their RNTIs.
+//! Pseudonyms of users, from which their RNTIs cannot be recovered.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use airpace_radio::Rnti;
 
 use super::message::Name;
 
-/// Numbers users in the order in which they first appear, from the first number that may be a C-RNTI. RNTIs that
-/// address everyone are kept.
+/// Assigns numbers to users in the order of their first appearance, starting with the first value that can be a C-RNTI.
+/// RNTIs that address all users are not replaced.
 ///
-/// The RNTI cannot be computed from such a number, as it could from a digest of sixteen bits. The same recordings give
-/// the same pseudonyms, with any other options. An RNTI has one pseudonym in all cells of a run, because a device has
-/// one RNTI on all its carriers.
+/// The RNTI cannot be recovered from such a number. It could be recovered from a hash of the 16-bit RNTI by trying all
+/// values. The same recordings give the same pseudonyms, whatever the other options are. An RNTI has one pseudonym in
+/// all cells of a run, because a device has one RNTI on all its carriers.
 #[derive(Debug, Default)]
 pub struct Pseudonyms {
     given: BTreeMap<Rnti, Rnti>,

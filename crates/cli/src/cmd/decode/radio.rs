@@ -1,11 +1,11 @@
-//! Which radios to listen to, and how.
+//! Selection and settings of live radios.
 
 use std::path::PathBuf;
 
 use airpace_sdr::radio::{Gain, Settings, channels, hertz, ppm};
 use anyhow::anyhow;
 
-/// Receivers of a radio.
+/// Receive channels of a radio.
 #[derive(Clone, Debug, Default)]
 pub struct Channels(Vec<usize>);
 
@@ -46,15 +46,15 @@ pub struct RadioArgs {
 }
 
 impl RadioArgs {
-    /// How many radios there are.
+    /// Number of radios.
     pub fn count(&self) -> usize {
         self.device.len()
     }
 
-    /// The settings of each radio. `rate_hz` holds for all.
+    /// Settings of each radio. `rate_hz` applies to all.
     ///
     /// # Errors
-    /// If the options of a radio are not valid.
+    /// The options of a radio are not valid.
     pub fn settings(&self, rate_hz: Option<f64>) -> anyhow::Result<Vec<Settings>> {
         let all = Settings {
             device: vec![],

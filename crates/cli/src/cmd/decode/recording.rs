@@ -14,33 +14,33 @@ use super::stats::Stats;
 use super::users::Users;
 use crate::terminal::count;
 
-/// The number of subframes over which the throughput of the user who is followed is computed.
+/// Number of subframes over which the throughput of the followed user is computed.
 const WINDOW: u64 = 1000;
 
-/// One recording.
+/// Decoding state of one recording.
 pub struct Recording {
-    /// Its name, as the user gave it.
+    /// Name of the recording, as given by the user.
     pub name: String,
-    /// Its index among all recordings.
+    /// Index of the recording among all recordings.
     pub carrier: CarrierId,
     /// Samples per second.
     pub rate_hz: f64,
-    /// Its statistics.
+    /// Statistics for `--stats`.
     pub stats: Stats,
     /// Sums per user, with `--users`.
     pub users: Users,
-    /// Subframes that may still get messages.
+    /// Subframes for which further messages may be decoded.
     pub pending: PendingSubframes,
-    /// What is known in the end.
+    /// Final state of the decoder, once the recording has ended.
     pub end: Option<Box<End>>,
-    /// The user who is followed, and what that user got.
+    /// The followed user and the user's totals, with `--rnti`.
     pub followed: Option<Followed>,
-    /// The last subframe, and when it began, in milliseconds from the first sample.
+    /// Index and start of the last subframe, the start in milliseconds from the first sample.
     last: (u64, f64),
 }
 
 impl Recording {
-    /// A recording of which nothing is known yet. Messages wait for `patience` subframes at most.
+    /// A recording before decoding. Messages are held back for at most `patience` subframes.
     pub fn new((name, carrier): (String, CarrierId), rate_hz: f64, args: &Args, patience: u64) -> Recording {
         Recording {
             name,
@@ -55,7 +55,8 @@ impl Recording {
         }
     }
 
-    /// Notes that a subframe is reached. Returns when it began, in milliseconds from the first sample.
+    /// Records that the decoder has reached a subframe. Returns the start of the subframe, in milliseconds from the
+    /// first sample.
     pub fn advance(&mut self, reading: &Reading) -> f64 {
         let at_ms = reading.sample as f64 * 1e3 / self.rate_hz;
         self.last = (reading.index, at_ms);
@@ -65,22 +66,22 @@ impl Recording {
         at_ms
     }
 
-    /// When a subframe began, in milliseconds from the first sample.
+    /// Start of a subframe, in milliseconds from the first sample.
     pub fn time_ms(&self, index: u64) -> f64 {
         let (last, last_ms) = self.last;
         last_ms + index as f64 - last as f64
     }
 }
 
-/// The user who is followed, and what that user got in total.
+/// The followed user and the user's totals.
 pub struct Followed {
     follower: Follower,
-    /// Messages to the user, including those that grant nothing.
+    /// Number of messages to the user, including those without a grant.
     heard: u64,
     totals: [Total; 2],
 }
 
-/// What the user who is followed got in one direction.
+/// Totals of the followed user in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     grants: u64,
@@ -89,7 +90,7 @@ struct Total {
     unknown: u64,
 }
 
-/// What the user who is followed gets by a grant, as JSON.
+/// The bits that a grant gives to the followed user, as JSON.
 pub fn json(gain: &Gain) -> Value {
     json!({
         "new_bits": gain.new_bits,
@@ -105,7 +106,7 @@ impl Followed {
         Followed { follower, heard: 0, totals: [Total::default(); 2] }
     }
 
-    /// Takes a message to the user who is followed. If it is a grant, returns what the user gets by it.
+    /// Processes a message to the followed user. If the message is a grant, returns the user's gain.
     pub fn take(&mut self, found: &Found) -> Option<Gain> {
         self.heard += 1;
         let own = self.follower.take(found)?;
@@ -129,12 +130,12 @@ impl Followed {
         self.follower.rnti()
     }
 
-    /// Whether any message was ever sent to the user.
+    /// Whether any message to the user has been decoded.
     pub fn was_heard(&self) -> bool {
         self.heard > 0
     }
 
-    /// What the user got in total, over so many subframes.
+    /// Summary of the user's totals over this many subframes.
     pub fn summary(&self, subframes: u64) -> String {
         let of = |name: &str, total: &Total| {
             format!(

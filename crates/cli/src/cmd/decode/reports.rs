@@ -18,16 +18,16 @@ pub struct ReportFile {
     file: Growing,
     /// The names of the recordings.
     names: Vec<String>,
-    /// The reports that are to be written.
+    /// Reports that are not written yet.
     pub reports: Reports,
 }
 
 impl ReportFile {
-    /// For the cells of these recordings. `own` is the RNTI of the user who is followed. Recordings wait for each
-    /// other. Live cells do so for a short time only.
+    /// Creates the file for the cells of these recordings. `own` is the RNTI of the followed user. Recordings wait for
+    /// each other; live cells wait only for a short time.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub fn create(
         path: &Path,
         names: Vec<String>,
@@ -38,18 +38,19 @@ impl ReportFile {
         Ok(ReportFile { file: outputs::growing("--reports", path)?, names, reports })
     }
 
-    /// A cell is found: the file's earlier content is from an earlier run and is removed.
+    /// Called when a cell is found: removes the file's content from an earlier run.
     ///
     /// # Errors
-    /// If the file cannot be emptied.
+    /// The file cannot be truncated.
     pub fn begin(&mut self) -> anyhow::Result<()> {
         self.file.begin().map_err(cannot_write(self.file.path()))
     }
 
-    /// Takes a whole subframe. It began `at_ms` after the first sample. `name` gives the RNTI or pseudonym of a user.
+    /// Adds a complete subframe, which started `at_ms` after the first sample. `name` returns the RNTI or pseudonym of
+    /// a user.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn push(
         &mut self,
         carrier: CarrierId,
@@ -61,27 +62,27 @@ impl ReportFile {
         self.write_all(Reports::pop)
     }
 
-    /// A recording has ended.
+    /// Called when a recording has ended.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn end(&mut self, carrier: CarrierId) -> anyhow::Result<()> {
         self.reports.end(carrier);
         self.write_all(Reports::pop)
     }
 
-    /// Flushes all that was written so far to the file.
+    /// Flushes all data written so far to the file.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.file.flush().map_err(cannot_write(self.file.path()))
     }
 
-    /// Writes the remaining reports, and reports what came too late to be written.
+    /// Writes the remaining reports, and prints the number of reports that arrived too late to be written.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.write_all(Reports::flush)?;
         for (carrier, name) in (0..=u8::MAX).map(CarrierId).zip(&self.names) {
@@ -123,7 +124,7 @@ impl ReportFile {
     }
 }
 
-/// The error for a file that could not be written, with what helps.
+/// The error for a file that could not be written, with a remedy.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
         let words = format!("cannot write `{}`; {}", path.display(), remedy(&error, "--reports"));

@@ -1,4 +1,4 @@
-//! Takes all that decoders find, and writes lines, tables, reports, and a summary at the end.
+//! Processes all events of the decoders; writes lines, tables, reports, and a summary at the end.
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -33,10 +33,10 @@ use super::users;
 use crate::cmd::Verdict;
 use crate::terminal::{self, Paint};
 
-/// The time between two updates of the progress bar.
+/// Interval between updates of the progress bar.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Takes and writes all that decoders find.
+/// Processes and writes all events of the decoders.
 pub struct Sink<'o> {
     args: &'o Args,
     out: BufWriter<&'o mut dyn Write>,
@@ -45,7 +45,7 @@ pub struct Sink<'o> {
     tables: Option<Tables>,
     pcap: Option<PcapFile>,
     reports: Option<ReportFile>,
-    /// A live recording that gives nothing for this long is not waited for.
+    /// Time without data after which other recordings do not wait for a live recording.
     stall: Duration,
     has_head: bool,
     bar: ProgressBar,
@@ -54,11 +54,11 @@ pub struct Sink<'o> {
 }
 
 impl<'o> Sink<'o> {
-    /// For these recordings, by name. A message waits for evidence for `patience` subframes at most, and a live
-    /// recording that gives nothing for `stall` is not waited for.
+    /// Creates the sink for these recordings. A message waits for confirmation for at most `patience` subframes. A live
+    /// recording without data for `stall` is not waited for.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// A file cannot be created.
     pub fn new(
         args: &'o Args,
         sources: &[(String, Box<dyn Source>)],
@@ -70,7 +70,7 @@ impl<'o> Sink<'o> {
         let tables = args.parquet.as_deref().map(|path| Tables::create(path, args));
         let name_of = |(name, _): &(String, Box<dyn Source>)| name.clone();
         let names = || sources.iter().map(name_of).collect();
-        // If lines are printed on a terminal, they show the progress already.
+        // Lines that are printed on a terminal already show the progress.
         let is_quiet = std::io::stdout().is_terminal();
         let bar = match sources.iter().all(|(_, source)| source.progress().is_some()) {
             true => terminal::progress(is_quiet),
@@ -99,8 +99,8 @@ impl<'o> Sink<'o> {
         })
     }
 
-    /// Shows the part of all recordings that is read, 0 to 1, if that is known, and the position in milliseconds from
-    /// their beginning.
+    /// Shows the fraction of all recordings that has been read (0 to 1, if known), and the position in milliseconds
+    /// from their start.
     pub fn progress(&mut self, share: Option<f64>, at_ms: f64) {
         if self.bar.is_hidden() || self.refreshed.is_some_and(|last| last.elapsed() < REFRESH) {
             return;
@@ -112,7 +112,7 @@ impl<'o> Sink<'o> {
         self.bar.set_position((1000.0 * share.unwrap_or(0.0)) as u64);
     }
 
-    /// Prints a line for the person who watches.
+    /// Prints a line for the user.
     pub fn say(&self, word: &str) {
         let text = format!("airpace: {word}");
         let text = if std::io::stderr().is_terminal() { terminal::fit(&text) } else { text };
@@ -122,16 +122,16 @@ impl<'o> Sink<'o> {
     /// Flushes the output.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The output cannot be written.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.out.flush()?;
         self.reports.as_mut().map_or(Ok(()), ReportFile::flush)
     }
 
-    /// Takes an event of a recording.
+    /// Processes an event of a recording.
     ///
     /// # Errors
-    /// If something cannot be written.
+    /// The output or a file cannot be written.
     pub fn take(&mut self, event: CarrierEvent) -> anyhow::Result<()> {
         let carrier = usize::from(event.carrier.0);
         match event.event {
@@ -157,7 +157,8 @@ impl<'o> Sink<'o> {
         Ok(())
     }
 
-    /// Samples are missing. The user of a radio can do something about it, but need not be told every time.
+    /// Counts a gap of samples. For radios, prints a hint at the 1st, 10th, 100th, ... gap: the user can reduce the
+    /// rate.
     fn gap(&mut self, carrier: usize) {
         let is_radio = carrier >= self.args.files.len();
         let recording = &mut self.recordings[carrier];
@@ -233,7 +234,8 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// Frame numbers jump. A recording that is played in a loop need not be reported every time.
+    /// Processes a jump of frame numbers. Prints the 1st, 10th, 100th, ... jump, because a recording that is played in
+    /// a loop has many jumps.
     fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
         let leaps = self.recordings[carrier].stats.leap();
         let taken_for = match &shift {
@@ -266,9 +268,9 @@ impl<'o> Sink<'o> {
         }
     }
 
-    /// Prints one message, as soon as it is accepted.
+    /// Processes an accepted message: counters, tables, capture, reports and output.
     fn message(&mut self, carrier: usize, found: &Found) -> anyhow::Result<()> {
-        // Every user that appears gets a pseudonym, whether it is printed or not.
+        // Assign a pseudonym to every user that appears, whether the message is printed or not.
         let name = match &mut self.names {
             Some(names) => names.name(found),
             None => Name::plain(found),
@@ -306,12 +308,12 @@ impl<'o> Sink<'o> {
         self.line(carrier, &layout.head(), &layout.line(found, name, gain.as_ref()))
     }
 
-    /// The layout of messages' lines, behind the recording's number if there are several.
+    /// Layout of message lines, with space for the recording's number if there are several recordings.
     fn layout(&self) -> Layout {
         Layout::of_output(if self.recordings.len() > 1 { 3 } else { 0 }, self.args.rnti.is_some())
     }
 
-    /// Prints an answer to an uplink block.
+    /// Processes an answer to an uplink block, and prints it if `--phich` is given.
     fn answer(&mut self, carrier: usize, reading: &Reading, answer: &Answered) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.answer(answer);
@@ -330,7 +332,8 @@ impl<'o> Sink<'o> {
         self.line(carrier, &self.layout().head(), &answer::line(reading, answer, rnti))
     }
 
-    /// Prints a JSON object of a recording, or its row of the table. It contains the recording's name if there are several.
+    /// Prints a JSON object of a recording, or the object's row of the CSV table. The object contains the recording's
+    /// number if there are several recordings.
     fn object(&mut self, carrier: usize, mut object: Value) -> anyhow::Result<()> {
         if self.recordings.len() > 1 {
             object["carrier"] = json!(carrier);
@@ -344,7 +347,7 @@ impl<'o> Sink<'o> {
         Ok(writeln!(self.out, "{object}")?)
     }
 
-    /// Prints a line of a recording, with the recording's number in front if there are several. A heading comes before
+    /// Prints a line of a recording, after the recording's number if there are several recordings. A heading precedes
     /// the first line.
     fn line(&mut self, carrier: usize, head: &str, line: &str) -> anyhow::Result<()> {
         let is_one_of_many = self.recordings.len() > 1;
@@ -358,7 +361,7 @@ impl<'o> Sink<'o> {
         Ok(writeln!(self.out, "{line}")?)
     }
 
-    /// Prints one subframe that has all its messages.
+    /// Processes a completed subframe, to which no further messages are added.
     fn whole(&mut self, carrier: usize, reading: &Reading) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
         recording.stats.whole(reading);
@@ -396,11 +399,11 @@ impl<'o> Sink<'o> {
     /// Completes all files, and prints statistics, errors and hints.
     ///
     /// # Errors
-    /// If a file cannot be written, or no cell could be read in a recording.
+    /// A file cannot be written, or no cell could be decoded in a recording.
     pub fn finish(mut self) -> anyhow::Result<Verdict> {
         self.bar.finish_and_clear();
         self.out.flush()?;
-        // If nothing was read, earlier tables are not replaced.
+        // Without any decoded subframe, keep existing tables and captures.
         let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
         if let Some(tables) = self.tables.filter(|_| has_read) {
             tables.finish()?;
@@ -461,8 +464,8 @@ impl<'o> Sink<'o> {
                     ));
                 }
             }
-            // If a recording ended with a failure, only the failure is reported, not the rung at which decoding
-            // stopped.
+            // If a recording ended with a failure, report only the failure, and not the decoding stage at which
+            // decoding stopped.
             let broken = ladder.broken().filter(|_| !is_cut);
             if self.args.stats {
                 writeln!(err, "{}", paint.bold(&name))?;

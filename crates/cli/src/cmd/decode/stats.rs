@@ -1,4 +1,4 @@
-//! Statistics of a recording, and the ladder, which shows how far decoding of its samples came.
+//! Statistics of a recording, and the list of decoding stages, which shows the last stage that decoding reached.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use crate::terminal::{Paint, Table, count, thousands};
 /// Kind of RNTI, direction and format.
 type Sort = (&'static str, &'static str, &'static str);
 
-/// The most users that are listed if the user who is asked for did not appear.
+/// Maximum number of users that are listed if the requested user did not appear.
 const MOST_NAMED: usize = 8;
 
-/// Counts of one recording.
+/// Counters of one recording.
 #[derive(Debug, Default)]
 pub struct Stats {
     sorts: BTreeMap<Sort, Sum>,
@@ -32,7 +32,7 @@ pub struct Stats {
     cfis: BTreeMap<u8, u64>,
     prbs: u64,
     prbs_used: u64,
-    /// Number of subframes in which messages may be unread, and of their CCEs.
+    /// Number of subframes that may contain unread messages, and number of CCEs of these messages.
     unread: (u64, u64),
     snr_db: f64,
     gaps: u64,
@@ -67,12 +67,12 @@ impl Stats {
         }
     }
 
-    /// A cell was found.
+    /// Called when a cell was found.
     pub fn locked(&mut self) {
         self.cost.has_searched = true;
     }
 
-    /// Counts a subframe that was read.
+    /// Counts a decoded subframe.
     pub fn heard(&mut self, reading: &Reading) {
         self.subframes += 1;
         *self.cfis.entry(reading.cfi).or_default() += 1;
@@ -80,7 +80,7 @@ impl Stats {
         self.cost.subframe();
     }
 
-    /// Counts a subframe that has all its messages.
+    /// Counts a completed subframe, to which no further messages are added.
     pub fn whole(&mut self, reading: &Reading) {
         self.prbs += u64::from(reading.prbs);
         self.prbs_used += u64::from(used_prbs(reading));
@@ -89,7 +89,7 @@ impl Stats {
         self.unread.1 += unread;
     }
 
-    /// The users that appeared, the most frequent first.
+    /// Lists the users that appeared, the most frequent first.
     pub fn who(&self) -> String {
         let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
         users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
@@ -104,13 +104,13 @@ impl Stats {
         }
     }
 
-    /// The number of users that appeared, for use where RNTIs must not be shown.
+    /// Reports the number of users that appeared, for use where RNTIs must not be shown.
     pub fn how_many(&self) -> String {
         let users = count(self.users.len() as u64, "other user");
         format!("{users} heard; beside --anonymize too, --rnti wants the number that the cell uses")
     }
 
-    /// Number of subframes that were read, if any.
+    /// Number of decoded subframes; `None` if there are none.
     pub fn subframes(&self) -> Option<u64> {
         (self.subframes > 0).then_some(self.subframes)
     }
@@ -121,13 +121,13 @@ impl Stats {
         self.refusals += u64::from(!answer.ack);
     }
 
-    /// Notes that samples are missing. Returns how often that happened.
+    /// Counts a gap of samples. Returns the number of gaps so far.
     pub fn gap(&mut self) -> u64 {
         self.gaps += 1;
         self.gaps
     }
 
-    /// Notes that frame numbers jump. Returns how often that happened.
+    /// Counts a jump of frame numbers. Returns the number of jumps so far.
     pub fn leap(&mut self) -> u64 {
         self.leaps += 1;
         self.leaps
@@ -138,10 +138,10 @@ impl Stats {
         self.cost.spent(us);
     }
 
-    /// Writes all statistics for people.
+    /// Writes all statistics as text.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The output cannot be written.
     pub fn write(
         &self,
         ladder: &Ladder,
@@ -185,7 +185,7 @@ impl Stats {
         Ok(())
     }
 
-    /// The messages, by kind.
+    /// Writes the counters, and a table of messages by kind of RNTI, direction and format.
     fn write_counts(&self, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
         let per = |sum: u64| sum as f64 / self.subframes.max(1) as f64;
         let cfis: Vec<String> = self.cfis.iter().map(|(cfi, count)| format!("{cfi}: {count}")).collect();
@@ -233,15 +233,16 @@ impl Stats {
     }
 }
 
-/// Processor time of subframes. For percentiles, times above a hundred milliseconds count as a hundred.
+/// Processor time per subframe. For percentiles, times above 100 ms count as 100 ms.
 #[derive(Debug, Default)]
 struct Cost {
-    /// Number of subframes by whole microseconds.
+    /// Number of subframes by processor time in whole microseconds.
     by_us: BTreeMap<u32, u64>,
     since_us: f64,
     subframes: u32,
     total_us: f64,
-    /// Whether a cell was found since time was last added. The search's time says nothing about a single subframe.
+    /// Whether a cell was found since processor time was last added. The search's processor time must not count as that
+    /// of a subframe.
     has_searched: bool,
     search_us: f64,
 }
@@ -253,7 +254,7 @@ impl Cost {
         self.subframes += 1;
     }
 
-    /// Adds time. It is the cost of the subframes that came since time was last added.
+    /// Adds processor time: the cost of the subframes since the last call.
     fn spent(&mut self, us: f64) {
         self.since_us += us;
         if std::mem::take(&mut self.has_searched) {
@@ -267,7 +268,7 @@ impl Cost {
         }
     }
 
-    /// Median, 99th percentile and mean.
+    /// Median, 99th percentile and mean of the processor time per subframe (µs).
     fn summary(&self) -> Option<[f64; 3]> {
         let count: u64 = self.by_us.values().sum();
         let at = |share: f64| {
@@ -284,10 +285,10 @@ impl Cost {
     }
 }
 
-/// Writes the ladder, rung by rung, and the reason why it ends where it does.
+/// Writes the decoding stages one by one, and the reason why decoding stopped at the last one.
 ///
 /// # Errors
-/// If it cannot be written.
+/// The output cannot be written.
 pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::Result<()> {
     let broken = ladder.broken();
     for rung in Rung::ALL {
@@ -298,7 +299,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
             (_, true) => "-    ".to_owned(),
             _ => paint.good("ok   "),
         };
-        // Counts beyond the rung that fails are at best due to chance.
+        // Counts beyond the stage that fails are at best due to chance.
         let (count, meaning) = match is_beyond {
             true => (String::new(), String::new()),
             false => (thousands(shown(ladder, rung)), meaning(ladder, rung)),
@@ -306,19 +307,19 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
         let line = format!("  {:<10} {mark} {count:>12}  {meaning}", rung.name());
         writeln!(out, "{}", line.trim_end())?;
     }
-    // If it stops at a lower rung, that is an error, which gives the same hint.
+    // If decoding stops at a lower stage, this is an error, which contains the same hint.
     if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung >= Rung::Candidates) {
         writeln!(out, "  stopped at {}: {hint}", rung.name())?;
     }
     Ok(())
 }
 
-/// The number of a rung. Samples are counted even if all of them are zero.
+/// The count of a decoding stage. Samples are counted even if all of them are zero.
 fn shown(ladder: &Ladder, rung: Rung) -> u64 {
     if rung == Rung::Samples { ladder.samples } else { ladder.count(rung) }
 }
 
-/// What a rung's number counts, in words.
+/// Describes the quantity that a decoding stage counts.
 fn meaning(ladder: &Ladder, rung: Rung) -> String {
     match rung {
         Rung::Samples if ladder.samples > 0 && ladder.count(rung) == 0 => {
@@ -342,7 +343,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
     }
 }
 
-/// A cell in one line of text.
+/// Describes a cell in one line of text.
 pub fn describe(cell: &Cell) -> String {
     let cp = if cell.cp == CyclicPrefix::Normal { "normal" } else { "extended" };
     let duration = if cell.phich_duration == PhichDuration::Normal { "normal" } else { "extended" };

@@ -1,4 +1,4 @@
-//! Whole subframes as JSON and as text: how full each is, and with which messages.
+//! Completed subframes as JSON and as text: their load and their messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::message::rounded;
 
-/// How many PRB pairs of a subframe its downlink messages grant. A PRB of one slot is half a pair.
+/// Number of PRB pairs of a subframe that its downlink messages grant. A PRB in one slot is half a pair.
 ///
 /// Distributed grants have other PRBs in the second slot, but the same number of them. So the result is consistent with
 /// [`RadioReport::idle_prbs`](airpace_radio::RadioReport::idle_prbs), which counts the first slot.
@@ -25,27 +25,27 @@ fn pairs(granted: impl Iterator<Item = [PrbSet; 2]>) -> u16 {
     (first.len() + second.len()).div_ceil(2)
 }
 
-/// How full a subframe is.
+/// Load of a subframe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Number of CCEs that its messages take.
+    /// Number of CCEs that the subframe's messages occupy.
     pub cces_used: u16,
-    /// Number of CCEs in which there may be messages that could not be read.
+    /// Number of CCEs that may contain unread messages.
     pub cces_unread: u16,
-    /// Number of messages that grant something in the downlink.
+    /// Number of downlink grants.
     pub downlink: u16,
-    /// Number of messages that grant something in the uplink.
+    /// Number of uplink grants.
     pub uplink: u16,
-    /// Number of downlink PRB pairs that they grant.
+    /// Number of granted downlink PRB pairs.
     pub prbs_used: u16,
-    /// Number of downlink PRB pairs that no user got; `None` if messages may be unread.
+    /// Number of downlink PRB pairs that are not granted; `None` if messages may be unread.
     pub prbs_idle: Option<u16>,
-    /// Number of users that are granted something.
+    /// Number of users with a grant.
     pub users: u16,
 }
 
 impl Account {
-    /// For a subframe that has all its messages.
+    /// Computes the load of a completed subframe.
     pub fn of(reading: &Reading) -> Account {
         let of = |way| reading.found.iter().filter(|found| found.direction() == Some(way)).count() as u16;
         let granted = reading.found.iter().filter(|found| found.dci.is_some());
@@ -63,7 +63,7 @@ impl Account {
     }
 }
 
-/// One JSON object: how full a subframe is, and with which messages.
+/// One JSON object: the load and the messages of a subframe.
 pub fn json(reading: &Reading) -> Value {
     let account = Account::of(reading);
     json!({
@@ -90,7 +90,7 @@ pub fn json(reading: &Reading) -> Value {
 /// The heading above [`line()`]s.
 pub const HEAD: &str = "cell sfn.sf cfi messages DL UL users PRBs idle CCEs  of unread snr  format:messages";
 
-/// One line for people.
+/// The subframe as one line of text.
 pub fn line(reading: &Reading) -> String {
     let account = Account::of(reading);
     let formats = formats(reading);
@@ -116,7 +116,7 @@ pub fn line(reading: &Reading) -> String {
     .to_owned()
 }
 
-/// How many messages there are in each format.
+/// Number of messages per format.
 fn formats(reading: &Reading) -> BTreeMap<&'static str, u64> {
     let mut formats = BTreeMap::new();
     for found in &reading.found {

@@ -1,4 +1,4 @@
-//! `--parquet`: tables of what is printed. Columns have the names of the JSON.
+//! `--parquet`: tables of the printed data. Columns have the names of the JSON fields.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ use super::subframes::Account;
 use crate::cmd::outputs;
 use crate::parquet_file::refused;
 
-/// Where something was received.
+/// Recording and time of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct At {
     /// The index of the recording.
     pub carrier: CarrierId,
-    /// When its subframe began, in milliseconds from the recording's first sample.
+    /// Start of its subframe, in milliseconds from the recording's first sample.
     pub time_ms: f64,
 }
 
@@ -29,10 +29,10 @@ pub struct At {
 pub struct Tables(Decoded);
 
 impl Tables {
-    /// Makes the tables that `args` ask for. Answers have rows of another shape than messages, and a file of their own.
+    /// Creates the tables that `args` request. Answers have other columns than messages, and a separate file.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// A file cannot be created.
     pub fn create(path: &Path, args: &Args) -> anyhow::Result<Tables> {
         let row = match (args.subframes, args.rnti) {
             (true, _) => Row::Subframe,
@@ -44,10 +44,10 @@ impl Tables {
         said(Decoded::new(main, row, answers)).map(Tables)
     }
 
-    /// Adds a message, and what the user who is followed gets by it.
+    /// Adds a message, and the gain of the followed user from it.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// A file cannot be written.
     pub fn message(&mut self, at: At, found: &Found, name: Name, gain: Option<&Gain>) -> anyhow::Result<()> {
         let pseudonym = name.is_pseudonym.then_some(name.rnti);
         said(self.0.message(|| Message::of(found, at.carrier, at.time_ms, pseudonym), gain))
@@ -64,7 +64,7 @@ impl Tables {
         said(self.0.answer(|| answer(at, reading, answered, rnti)))
     }
 
-    /// Adds a whole subframe.
+    /// Adds a completed subframe.
     pub fn subframe(&mut self, at: At, reading: &Reading) -> anyhow::Result<()> {
         said(self.0.subframe(|| subframe(at, reading)))
     }

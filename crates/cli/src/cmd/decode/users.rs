@@ -1,4 +1,4 @@
-//! `decode --users`: what each user got over a whole recording.
+//! `decode --users`: totals of each user over a recording.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,9 +15,9 @@ use crate::terminal::{Paint, Table, thousands};
 struct Sums {
     grants: u64,
     prbs: u64,
-    /// Bits of blocks that are sent for the first time.
+    /// Bits of initial transmissions.
     new_bits: u64,
-    /// Blocks that are sent again.
+    /// Number of retransmitted blocks.
     again: u64,
 }
 
@@ -25,18 +25,19 @@ struct Sums {
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
     kind: &'static str,
-    /// All messages, including those that grant nothing.
+    /// Number of all messages, including those without a grant.
     messages: u64,
-    /// Down, up.
+    /// Sums of downlink and uplink.
     ways: [Sums; 2],
 }
 
-/// The users of a recording. An RNTI that the cell gives to a second phone later counts as one user.
+/// Sums of the users of a recording. If the cell assigns an RNTI to a second phone later, both phones count as one
+/// user.
 #[derive(Debug, Default)]
 pub struct Users(BTreeMap<Rnti, User>);
 
 impl Users {
-    /// Takes a message.
+    /// Adds a message.
     pub fn take(&mut self, found: &Found) {
         let user = self.0.entry(found.rnti).or_default();
         user.kind = found.kind.name();
@@ -50,7 +51,7 @@ impl Users {
         sums.new_bits += dci.new_bits().0;
     }
 
-    /// The users, those with most bits first.
+    /// The users, sorted by the number of new bits, the largest first.
     fn sorted(&self) -> Vec<(Rnti, &User)> {
         let mut users: Vec<_> = self.0.iter().map(|(rnti, user)| (*rnti, user)).collect();
         let bits = |user: &User| user.ways.iter().map(|sums| sums.new_bits).sum::<u64>();
@@ -58,10 +59,10 @@ impl Users {
         users
     }
 
-    /// Prints them as a table, with rates over so many subframes. `called` is what a user is called.
+    /// Prints the users as a table, with rates over this many subframes. `called` returns the printed name of a user.
     ///
     /// # Errors
-    /// Nobody reads the output any more.
+    /// The output cannot be written.
     pub fn write(
         &self,
         subframes: u64,
@@ -82,7 +83,7 @@ impl Users {
         table.write(out, Paint::stdout())
     }
 
-    /// The same as one JSON object for each.
+    /// The users as one JSON object each.
     pub fn objects(&self, subframes: u64, mut called: impl FnMut(Rnti) -> Rnti) -> Vec<Value> {
         self.sorted().into_iter().map(|(rnti, user)| object(called(rnti), user, subframes)).collect()
     }
@@ -107,12 +108,12 @@ fn object(called: Rnti, user: &User, subframes: u64) -> Value {
     })
 }
 
-/// An object as [`Users::objects`] makes them, of a user that got nothing. It has the names of all fields.
+/// An object in the form of [`Users::objects`], for a user without grants. It contains the names of all fields.
 pub fn nobody() -> Value {
     object(Rnti(0), &User::default(), 0)
 }
 
-/// An object of [`Users::objects`] without objects in it, for a row of a table: `down.mbps` becomes `down_mbps`.
+/// Flattens an object of [`Users::objects`] for a row of a table: `down.mbps` becomes `down_mbps`.
 pub fn flat(object: Value) -> Value {
     let Value::Object(fields) = object else { return object };
     let flat = fields.into_iter().flat_map(|(name, value)| match value {
@@ -124,7 +125,7 @@ pub fn flat(object: Value) -> Value {
     Value::Object(flat.collect())
 }
 
-/// New bits per second over so many subframes of a millisecond, in Mbit/s.
+/// Throughput of new bits over this many subframes of 1 ms, in Mbit/s.
 fn mbps(sums: &Sums, subframes: u64) -> f64 {
     sums.new_bits as f64 / subframes.max(1) as f64 / 1e3
 }

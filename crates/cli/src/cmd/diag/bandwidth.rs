@@ -229,7 +229,7 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     outputs::write("--kpi-trace", path, text)
 }
 
-/// The most windows that may wait to be printed while a piece of a file is read.
+/// Maximum number of windows that wait to be printed while a block of a file is read.
 ///
 /// Chosen: they take some ten megabytes of memory.
 const MOST_DUE: u64 = 20_000;
@@ -425,7 +425,7 @@ impl Series<'_> {
 
 const METHODS: [(&str, Method); 2] = [("blocks", Method::Blocks), ("granted", Method::Granted)];
 
-/// What the summary shows, in memory that does not grow with the log.
+/// Data of the summary, in memory that does not grow with the log.
 #[derive(Default)]
 struct Summary(BTreeMap<(Radio, Direction), OfRadio>);
 
@@ -436,7 +436,7 @@ struct OfRadio {
     rates: [Rates; METHODS.len()],
 }
 
-/// The values by one of the methods.
+/// The values computed by one of the methods.
 #[derive(Default)]
 struct Rates {
     /// Windows with a value.
@@ -468,7 +468,8 @@ fn way(direction: Direction) -> &'static str {
     }
 }
 
-/// Divided by a million, not multiplied by a millionth, so that 5,400,000 gives exactly 5.4.
+/// Converts a rate to Mbit/s. Divides by a million instead of multiplying by a millionth, so that 5,400,000 gives
+/// exactly 5.4.
 fn mbps(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 1e6
 }

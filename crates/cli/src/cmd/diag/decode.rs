@@ -94,7 +94,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         decoded: 0,
     };
     let sources = input::read(&args.files, &mut decode)?;
-    // A file that is written as a whole is of a whole log.
+    // A file that is written only when complete requires a whole log as input.
     input::check_ends(&sources)?;
     let nothing = decode.writer.finish()?;
     decode.unread.report(&sources)?;
@@ -161,15 +161,16 @@ fn parse_code(text: &str) -> anyhow::Result<LogCode> {
 
 /// Turns packets into output.
 trait Writer {
-    /// Takes a packet. Returns what could not be read of it, if anything.
+    /// Processes a packet. Returns the part of the packet that could not be parsed, if any.
     fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
 
-    /// Flushes what was written so far, so that readers get it.
+    /// Flushes the output written so far, so that readers receive it.
     fn pause(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Completes the output after the last packet. Returns what is to be said if it holds nothing in spite of packets.
+    /// Completes the output after the last packet. Returns the message for a log that contains packets but gives no
+    /// output.
     fn finish(&mut self) -> anyhow::Result<Option<NothingFound>>;
 }
 

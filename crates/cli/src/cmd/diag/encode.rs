@@ -42,10 +42,10 @@ pub struct Args {
     json: bool,
 }
 
-/// When the run begins by the modem's clock: 2026-01-01 00:00:00 UTC, as the time since 1980-01-06.
+/// Start of the run by the modem's clock: 2026-01-01 00:00:00 UTC, as time since 1980-01-06.
 ///
-/// Chosen: a fixed day, so that the bytes are always the same, and so late that it reads as a time which the modem
-/// learned from the network.
+/// Chosen: a fixed day, so that the output is always the same, and late enough to be recognised as a time that the
+/// modem received from the network.
 const BEGIN: Duration = Duration::from_secs(16_797 * 86_400);
 
 /// Writes the log.

@@ -1,4 +1,4 @@
-//! `airpace diag info`: sums up what a log holds.
+//! `airpace diag info`: summarises the content of a log.
 
 mod tally;
 
@@ -89,7 +89,7 @@ fn rats(tally: &Tally) -> Vec<&'static str> {
     rats
 }
 
-/// How well a version's layout is known; `None` if there is no layout.
+/// Verification level of a version's layout; `None` if there is no layout.
 fn known(code: LogCode, version: Version) -> Option<Verified> {
     log::code(code)?.layout(version).map(|layout| layout.verified)
 }

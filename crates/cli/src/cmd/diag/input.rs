@@ -1,4 +1,4 @@
-//! Reads logs: files one after the other, compressed or not, or a pipe that is still being written.
+//! Input of logs: files in sequence, compressed or not, or a pipe that is still being written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -12,54 +12,55 @@ use indicatif::ProgressBar;
 use crate::cmd::NothingFound;
 use crate::terminal::{self, count};
 
-/// How many bytes are read at once, at most. So there are few system calls, and a pipe's bytes are read at once.
+/// Maximum number of bytes per read call. Large enough that few system calls are needed and that a pipe is emptied in
+/// one call.
 const PIECE: usize = 1 << 18;
 
-/// Receives what is read from logs.
+/// Consumer of the items of logs.
 pub trait Sink {
-    /// Takes an item of a log.
+    /// Processes an item of a log.
     fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()>;
 
-    /// Called when all bytes so far were handled. The next bytes may take a while.
+    /// Called when all bytes received so far have been processed. The next bytes may not arrive for a while.
     fn pause(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
-/// A file that was read.
+/// An input file.
 pub struct Source {
-    /// Its name, as the user gave it.
+    /// Name of the file, as given by the user.
     pub name: String,
-    /// Its bytes, expanded.
+    /// Number of bytes after decompression.
     pub bytes: u64,
-    /// Its compression.
+    /// Compression of the file.
     pub compression: Option<&'static str>,
-    /// Its form.
+    /// Log format of the file.
     pub form: Format,
     has_found: bool,
-    /// Why it could not be read to its end.
+    /// Reason why the file could not be read to its end.
     cut: Option<String>,
 }
 
 impl Source {
-    /// Whether it holds messages: more of them than chance makes.
+    /// Whether the file contains more messages than random bytes would.
     pub fn has_found(&self) -> bool {
         self.has_found
     }
 }
 
-/// Ends with a failure if a file could not be read to its end.
+/// Fails if a file could not be read to its end.
 ///
 /// # Errors
-/// Names the file, and the byte up to which it was read.
+/// The message contains the file's name and the number of bytes read.
 pub fn check_ends(sources: &[Source]) -> anyhow::Result<()> {
     sources.iter().find_map(|source| source.cut.clone()).map_or(Ok(()), |cut| bail!(cut))
 }
 
-/// Ends with a failure if a file held nothing or could not be read to its end, after what is there was put out.
+/// Fails if a file contained no messages or could not be read to its end. Called after the output of all decoded data.
 ///
 /// # Errors
-/// [`NothingFound`], naming all files without anything; and those of [`check_ends`], which come first.
+/// [`NothingFound`] with the names of all files without messages. The errors of [`check_ends`] come first.
 pub fn check(sources: &[Source]) -> anyhow::Result<()> {
     check_ends(sources)?;
     let nothing = sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
@@ -74,12 +75,12 @@ pub fn check(sources: &[Source]) -> anyhow::Result<()> {
     if nothing.is_empty() { Ok(()) } else { bail!(NothingFound(nothing.join("\n"))) }
 }
 
-/// Reads files one after the other as one log: a message may begin in one and end in the next. `-` is standard input. Whether
-/// each holds any is for [`check`] to say, once the others are done. If one cannot be read to its end, it is the last, and
-/// [`check_ends`] says so.
+/// Reads files in sequence as one log: a message may start in one file and end in the next. `-` is standard input.
+/// [`check`] later reports files without messages. If a file cannot be read to its end, reading stops after this file,
+/// and [`check_ends`] reports the error.
 ///
 /// # Errors
-/// If a file cannot be opened; [`NothingFound`] if none holds a message; and the errors of `sink`.
+/// A file cannot be opened; [`NothingFound`] if no file contains a message; the errors of `sink`.
 pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Source>> {
     let bar = progress(paths);
     let mut reader = Reader::default();
@@ -121,13 +122,14 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
     feed.passed()?;
     bar.finish_and_clear();
     if !sources.iter().any(Source::has_found) {
-        // Nothing is put out, and what was there stays.
+        // Write no output, and keep existing files.
         check(&sources)?;
     }
     Ok(sources)
 }
 
-/// Checks that files can be opened, before anything is made for what they hold. Pipes are not opened: that may wait.
+/// Checks that files can be opened, before any output file is created. Pipes are not opened, because opening a pipe may
+/// block.
 ///
 /// # Errors
 /// Those of [`read`] for a file that cannot be opened.
@@ -147,14 +149,14 @@ fn opened(path: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("cannot read `{name}`; give an existing file, or - for standard input"))
 }
 
-/// Passes on what a reader finds, until the sink fails.
+/// Passes the items of a reader to the sink, until the sink fails.
 struct Feed<'s, S> {
     sink: &'s mut S,
-    /// Log packets of the file that is being read.
+    /// Number of log packets in the present file.
     packets: u64,
-    /// Its other messages.
+    /// Number of other messages in the present file.
     others: u64,
-    /// Its stretches that are no message.
+    /// Number of byte ranges in the present file that are not messages.
     faults: u64,
     failed: Option<anyhow::Error>,
 }
@@ -171,10 +173,10 @@ impl<S: Sink> Feed<'_, S> {
         }
     }
 
-    /// Whether the file holds messages.
+    /// Whether the file contains messages.
     ///
-    /// Chosen: one of 65,536 stretches of random bytes has a good checksum. Without any log packet, one in a hundred
-    /// counts as more than chance.
+    /// Chosen: one in 65,536 ranges of random bytes has a valid checksum. In a file without log packets, one message
+    /// per 100 faults or more counts as more than chance.
     fn has_found(&self) -> bool {
         const FAULTS_PER_MESSAGE: u64 = 100;
         self.packets > 0 || (self.others > 0 && self.faults <= FAULTS_PER_MESSAGE * self.others)
@@ -185,7 +187,7 @@ impl<S: Sink> Feed<'_, S> {
     }
 }
 
-/// A progress bar over the bytes of all files, if the size of all is known.
+/// Progress bar over the bytes of all files, if all sizes are known; otherwise hidden.
 fn progress(paths: &[PathBuf]) -> ProgressBar {
     let size =
         |path: &PathBuf| std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
@@ -199,7 +201,7 @@ fn progress(paths: &[PathBuf]) -> ProgressBar {
     }
 }
 
-/// A file's bytes, expanded, and its compression.
+/// Opens a file. Returns its compression and a reader of its decompressed bytes.
 fn open(path: &Path, bar: &ProgressBar) -> anyhow::Result<(Option<&'static str>, Box<dyn Read>)> {
     let file: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())

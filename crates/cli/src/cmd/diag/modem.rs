@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Serves until it is told to end, or until all packets were sent.
+/// Serves until it is stopped, or until all packets have been sent.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_over = Arc::new(AtomicBool::new(false));
     let mut options = ModemOptions {
@@ -247,7 +247,7 @@ fn scenario_name(words: &[PathBuf]) -> Option<&str> {
     let name = word.to_str()?;
     let is_file = Path::new(name).extension().is_some_and(|extension| extension == "toml");
     let is_built_in = airpace_sim::builtin().iter().any(|(built_in, _)| *built_in == name);
-    // A name that is no file is taken for a mistyped scenario if it has no extension. Logs have one.
+    // Treat a name that is not a file and has no extension as a mistyped scenario. Logs have an extension.
     let is_mistyped = !word.exists() && word.extension().is_none() && name != "-";
     (is_file || is_built_in || is_mistyped).then_some(name)
 }

@@ -26,7 +26,7 @@ pub struct PortArgs {
     tcp: Option<String>,
 }
 
-/// The options of [`PortArgs`], of which a command takes one.
+/// The mutually exclusive options of [`PortArgs`].
 pub const PORTS: [&str; 3] = ["port", "dev", "tcp"];
 
 /// How the modem is listened to.
@@ -42,19 +42,19 @@ pub struct ListenArgs {
     realtime: bool,
 }
 
-/// How often the modem's buffer is drained unless the user says otherwise.
+/// Default interval between drains of the modem's buffer.
 ///
-/// Chosen: with every drain, two threads of the daemon wake up, which is most of what the daemon costs. The time between
-/// what a modem reports every ten milliseconds stays the same, because that is a multiple; what it reports is two
-/// milliseconds older than with drains every millisecond.
+/// Chosen: every drain wakes two threads of the daemon, and these wake-ups are most of the daemon's cost. The interval
+/// between values that a modem reports every ten milliseconds stays the same, because ten is a multiple of five. Values
+/// are two milliseconds older than with a drain every millisecond.
 pub const DRAIN: &str = "5ms";
 
-/// How often to drain; `None` means never.
+/// Interval between drains; `None` means no draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drain(pub Option<Duration>);
 
 impl PortArgs {
-    /// The port, under a name that stays the same when it is plugged in again; `None` if no port is given.
+    /// The port, with a path that stays the same when the device is plugged in again; `None` if no port is given.
     pub fn source(&self) -> Option<Source> {
         let serial = self.port.clone().map(Source::Serial);
         let dev_diag = self.dev.clone().map(Source::DevDiag);
@@ -108,7 +108,7 @@ pub fn about_grants() -> Vec<String> {
 /// The KPIs of these names.
 ///
 /// # Errors
-/// A KPI that does not exist. The message says where all are listed.
+/// A KPI does not exist. The message names the command that lists all KPIs.
 pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
     Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
         KpiError::Unknown(..) => anyhow::anyhow!("{error}; `airpace list kpis` lists all"),
@@ -119,7 +119,7 @@ pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
 /// Parses how often to drain: a duration, or `off`.
 ///
 /// # Errors
-/// If it is none, or too short.
+/// The text is not a duration, or the duration is too short.
 pub fn parse_drain(text: &str) -> Result<Drain, String> {
     if text == "off" {
         return Ok(Drain(None));

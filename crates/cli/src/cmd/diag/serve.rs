@@ -45,7 +45,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Serves until it is told to end.
+/// Serves until it is stopped.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),

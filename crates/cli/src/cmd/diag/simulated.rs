@@ -75,8 +75,8 @@ impl Simulated {
         self.prepared.scenario().duration()
     }
 
-    /// Runs the scenario and passes each packet to `hear`, with times as if the run began at `begin`. Stops when `hear`
-    /// breaks off.
+    /// Runs the scenario and passes each packet to `hear`, with times as if the run started at `begin`. Stops when
+    /// `hear` returns `Break`.
     ///
     /// # Errors
     /// If the scenario cannot be run.

@@ -20,7 +20,7 @@ use crate::terminal::say;
 use feed::{Feed, Seen};
 use view::View;
 
-/// The KPIs that most people look at first.
+/// Default KPIs.
 const USUAL: &[&str] = &[
     "lte.rsrp",
     "lte.rsrq",
@@ -77,7 +77,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Shows KPIs until it is told to end.
+/// Shows KPIs until it is stopped.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let kpis = if args.kpi.is_empty() {
         USUAL.iter().map(|name| (*name).to_owned()).collect()
@@ -169,7 +169,7 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
 /// Shows samples as they come, and counts them.
 fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<u64> {
     let mut view = View::new(feed.title(), feed.names());
-    // Opened only when there is something to draw, so that the screen stays as it is if the port is refused at once.
+    // The screen opens at the first drawing, so that the terminal stays unchanged if the port is refused at once.
     let mut screen = Screen::closed(out);
     let (mut seen, mut draw_at) = (vec![], Instant::now() + DRAW_EVERY);
     let mut samples = 0;
@@ -188,7 +188,7 @@ fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) 
     Ok(samples)
 }
 
-/// The terminal's alternate screen. The first drawing opens it. Dropping it brings the normal screen back.
+/// The terminal's alternate screen. The first drawing opens it. Dropping the value restores the normal screen.
 struct Screen<'a> {
     out: &'a mut dyn Write,
     is_open: bool,
@@ -199,7 +199,7 @@ impl<'a> Screen<'a> {
         Screen { out, is_open: false }
     }
 
-    /// Columns and rows; the traditional numbers if the terminal does not give them.
+    /// Columns and rows of the terminal; 80 × 24 if the terminal does not report them.
     fn size(&self) -> (usize, usize) {
         let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
         let size = size.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));

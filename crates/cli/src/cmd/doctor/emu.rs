@@ -1,4 +1,4 @@
-//! `airpace doctor --emu`: what this machine carries of an emulator, measured, and how to get more.
+//! `airpace doctor --emu`: measures the emulator's capacity on this machine, and shows how to increase it.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{Finding, in_path, package_line, present};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
-/// How long timers are measured, with and without priority.
+/// Duration of the timer measurements, with and without real-time priority.
 const TIMERS_FOR: Duration = Duration::from_secs(2);
 
-/// The line of the plain doctor: whether `airpace emu` runs here.
+/// Finding of `airpace doctor` without `--emu`: whether `airpace emu` can run on this machine.
 pub fn line() -> Finding {
     let lack = match machine::is_privileged() {
         true => machine::tun().err(),
@@ -39,16 +39,16 @@ pub fn line() -> Finding {
     }
 }
 
-/// What was found and measured.
+/// Findings and measurements.
 pub struct Examined {
     pub findings: Vec<Finding>,
-    /// Of a thread with real-time priority, and of one without.
+    /// Timer lateness of a thread with real-time priority, and of a thread without.
     timers: [Option<Lateness>; 2],
-    /// What the emulator carried, or why it did not run.
+    /// Results of the emulator's tests, or the reason why they did not run.
     carried: Result<Vec<Carried>, String>,
 }
 
-/// Looks at everything and measures; it takes some 25 s.
+/// Performs all checks and measurements; takes about 25 s.
 pub fn examine() -> Examined {
     let bar = terminal::progress(false);
     bar.set_length(2 + selftest::TESTS.len() as u64);
@@ -97,12 +97,12 @@ fn findings() -> Vec<Finding> {
     all
 }
 
-/// A sentence without the clause that leads to this command.
+/// Removes the reference to `airpace doctor` from a sentence.
 fn without_this(sentence: &str) -> &str {
     sentence.split("; `airpace doctor").next().unwrap_or(sentence)
 }
 
-/// What a session has here.
+/// Findings about the kernel features and permissions for a session.
 fn session() -> Vec<Finding> {
     let begun = stage::inside().and_then(|inside| {
         let plan = SessionPlan { inside, devices: 1, far: Far::Host { or_own: true } };
@@ -187,15 +187,16 @@ fn memory() -> Finding {
     }
 }
 
-/// What raises a limit of this user.
+/// Instructions for raising a limit of this user.
 fn limit(what: &str) -> String {
     let user = std::env::var("USER").ok().filter(|name| !name.is_empty());
     let user = user.unwrap_or_else(|| "USER".to_owned());
     format!("a line `{user} - {what}` in /etc/security/limits.conf and a new login")
 }
 
-/// A command that gives the program both rights, whoever starts it. A program with rights of its own keeps no others but
-/// those that its file names, and needs these on a device of another emulator.
+/// Command that gives the program both capabilities (real-time priority, memory lock) for all users. A program with
+/// file capabilities keeps only capabilities that its file names. The program needs the inheritable capabilities on a
+/// device of another emulator.
 ///
 /// Source: man-pages capabilities(7) ("Transformation of capabilities during execve()")
 fn capabilities() -> String {
@@ -222,7 +223,7 @@ fn pasta(is_privileged: bool) -> Finding {
     }
 }
 
-/// The kernel's congestion controls.
+/// Finding about the kernel's congestion controls.
 fn controls() -> Finding {
     let read = |what: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/net/ipv4/tcp_{what}_congestion_control"));
@@ -241,7 +242,7 @@ fn controls() -> Finding {
 }
 
 impl Examined {
-    /// As members of the object that `--json` prints.
+    /// The results as members of the object that `--json` prints.
     pub fn json(&self) -> Value {
         let timers: Vec<Value> = [true, false]
             .into_iter()
@@ -262,7 +263,7 @@ impl Examined {
         json!({ "timers": timers, "throughput": carried, "throughput_error": error })
     }
 
-    /// Prints what was measured.
+    /// Prints the findings and measurements.
     pub fn write(&self, out: &mut dyn Write, paint: Paint) -> anyhow::Result<()> {
         writeln!(out, "\nHow late timers wake a thread, in µs:")?;
         let mut table = Table::new(&["thread", "p50", "p99", "p99.9", "max"], 1);
@@ -305,7 +306,7 @@ impl Examined {
         table.write(out, paint)?;
         let mut told: Vec<&str> = vec![];
         for reason in carried.iter().flat_map(|it| &it.audit.unfit_because) {
-            // One sentence of a kind is enough.
+            // Print one sentence per kind of reason.
             let kind = |text: &str| text.chars().filter(|it| !it.is_ascii_digit()).collect::<String>();
             let reason = without_this(reason);
             if !told.iter().any(|it| kind(it) == kind(reason)) {

@@ -1,8 +1,8 @@
-//! The line of `airpace doctor` about schemes in the Linux kernel.
+//! Finding of `airpace doctor` about schemes in the Linux kernel.
 
 use super::Finding;
 
-/// Whether this build and this kernel go together. It loads nothing, so it needs no privileges.
+/// Checks whether this build and this kernel can load schemes. Loads nothing, so it needs no privileges.
 #[cfg(feature = "bpf")]
 pub fn line() -> Finding {
     use airpace_bpf::kernel::{SCHEMES, may_load, readiness};
@@ -28,7 +28,7 @@ pub fn line() -> Finding {
     }
 }
 
-/// Says how to get a build that can.
+/// Returns instructions for a build that can load schemes.
 #[cfg(not(feature = "bpf"))]
 pub fn line() -> Finding {
     Finding {

@@ -1,4 +1,4 @@
-//! What the emulator carries: a private network with a link of a certain rate, and a TCP connection of this program's own
+//! Throughput test of the emulator: a private network with a link of a given rate, and a TCP connection of this program
 //! through it.
 
 use std::sync::atomic::AtomicBool;
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 
 use super::super::emu::stage::{Played, Player, Stage};
 
-/// A test.
+/// A throughput test.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
-    /// The link's rate in both directions.
+    /// Rate of the link in both directions.
     pub rate_mbps: u32,
     direction: Direction,
 }
 
-/// The tests, in their order.
+/// The tests in the order of their execution.
 pub const TESTS: [Test; 8] = {
     use Direction::{Downlink, Uplink};
     [
@@ -38,10 +38,10 @@ pub const TESTS: [Test; 8] = {
     ]
 };
 
-/// How long each sends, in s.
+/// Duration of each test (s).
 const SECONDS: f64 = 2.0;
 
-/// How long the connection may take beyond that until the test is given up.
+/// Maximum additional time for the connection before the test is aborted.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 impl Test {
@@ -49,7 +49,7 @@ impl Test {
         Test { rate_mbps, direction }
     }
 
-    /// Which way the data goes.
+    /// Direction of the data.
     pub fn way(&self) -> &'static str {
         match self.direction {
             Direction::Downlink => "down",
@@ -57,11 +57,11 @@ impl Test {
         }
     }
 
-    /// The network, as a scenario.
+    /// The network in the form of a scenario.
     fn scenario(&self) -> String {
         let Test { rate_mbps, .. } = self;
         let way = self.way();
-        // A link as of a trace, with a queue of a round trip's time and more, so that one connection fills it.
+        // A trace-driven link with a queue of more than a round-trip time, so that one connection fills the link.
         format!(
             "name = \"doctor\"\nduration_s = 60\n[trace]\ntelemetry = false\nlink.buffer.ms = 40\n\
              synth = {{ model = \"constant\", mean_mbps = {rate_mbps}, seconds = 1 }}\n[[flow]]\nrtt_ms = 10\n\
@@ -70,23 +70,23 @@ impl Test {
     }
 }
 
-/// What was carried.
+/// Result of a test.
 pub struct Carried {
-    /// The test.
+    /// Parameters of the test.
     pub test: Test,
-    /// What came out of the connection.
+    /// Goodput of the connection.
     pub goodput_mbps: f64,
-    /// How the emulator did.
+    /// Checks of the emulator during the test.
     pub audit: Audit,
 }
 
 impl Carried {
-    /// Packets that were carried, of both directions.
+    /// Packets per second that the emulator delivered in both directions.
     pub fn packets_per_s(&self) -> f64 {
         self.audit.counts.packets_out as f64 / self.audit.seconds.max(1e-9)
     }
 
-    /// As `--json` prints it.
+    /// The result in the form that `--json` prints.
     pub fn json(&self) -> Value {
         json!({
             "link_mbps": self.test.rate_mbps,
@@ -103,10 +103,10 @@ impl Carried {
     }
 }
 
-/// Carries out a test.
+/// Performs a test.
 ///
 /// # Errors
-/// What the machine lacks, in one sentence.
+/// A sentence that names the missing capability of the machine, or the failure of the test connection.
 pub fn run(test: &Test) -> anyhow::Result<Carried> {
     let scenario = Scenario::load(&test.scenario(), "doctor", &[])?;
     let world = World { plan: scenario.prepare_endless()?.devices_network()?, devices: 1, seed: 1 };

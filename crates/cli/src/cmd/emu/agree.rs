@@ -28,27 +28,27 @@ use super::stage::{Played, Player, Stage};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
-/// When the schedule begins, by the run's clock: the players are ready by then.
+/// Start of the schedule, by the run's clock. All players are ready by then.
 ///
-/// Chosen: a busy machine starts them within it.
+/// Chosen: even a busy machine starts all players within this time.
 const START: Time = Time::from_millis(1_500);
 
-/// How long players listen after the last packet should have come.
+/// Time for which players still receive after the last packet's due time.
 ///
-/// Chosen: as late as a packet of a run that may be used can be, several times.
+/// Chosen: several times the maximum lateness of a packet in a valid run.
 const LISTEN_ON: Duration = Duration::from_millis(500);
 
-/// How long players may take to end after that.
+/// Maximum time for the players to end after that.
 ///
-/// Chosen: enough to write the notes of many packets on a busy machine.
+/// Chosen: enough for a busy machine to write the records of many packets.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a drawn schedule is if nothing is said.
+/// Default duration of a random schedule.
 ///
-/// Chosen: some thousands of packets, and a pause that people wait through.
+/// Chosen: some thousands of packets, in a time for which a user is willing to wait.
 const DRAWN: Duration = Duration::from_secs(10);
 
-/// The longest schedule, in seconds: a day, as tables of schedules have it too.
+/// Maximum duration of a schedule (s): one day, as for schedules in tables.
 const LONGEST_S: f64 = 86_400.0;
 
 /// Compares the emulator with the simulator: sends the packets of a schedule through a scenario's network in real time and
@@ -179,7 +179,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Does work of which nobody knows how long it takes.
+/// Runs a task of unknown duration, with a progress indicator.
 fn busy<T>(is_silent: bool, what: &'static str, work: impl FnOnce() -> T) -> T {
     let bar = terminal::activity(is_silent);
     bar.set_message(what);
@@ -189,7 +189,7 @@ fn busy<T>(is_silent: bool, what: &'static str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The schedule that is asked for.
+/// The requested schedule.
 fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
     let only = args.device.map(|number| DeviceId(number - 1));
     let devices = terminal::count(world.devices as u64, "device");
@@ -234,7 +234,7 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
     }
 }
 
-/// The packets of an emulated run, as they came to it.
+/// Schedule of the packets of an emulated run, with their arrival times.
 fn of_run(folder: &Path) -> anyhow::Result<Schedule> {
     let arrivals = tables::departures::arrivals(&RunFolder::open(folder)?)?;
     // Packets keep their places in their milliseconds.
@@ -253,7 +253,7 @@ fn of_run(folder: &Path) -> anyhow::Result<Schedule> {
     Ok(Schedule::of(planned, padded))
 }
 
-/// What virtual time does with the packets that `when` gives a time; the others are never sent.
+/// Simulates, in virtual time, the packets for which `when` returns a time; other packets are not sent.
 fn virtually(
     world: &World,
     packets: &[Planned],
@@ -271,7 +271,7 @@ fn virtually(
     outcomes
 }
 
-/// A player for the far side, and one for each device.
+/// Creates a player for the server end and one for each device.
 fn players(
     world: &World,
     session: &airpace_emu::Session,
@@ -302,7 +302,7 @@ fn players(
     Ok(players)
 }
 
-/// The notes that a player has printed.
+/// Parses the records that a player has printed.
 fn heard(said: &str) -> anyhow::Result<Notes> {
     Notes::parse(said).with_context(|| {
         let last = said.lines().last().unwrap_or("nothing");
@@ -310,7 +310,7 @@ fn heard(said: &str) -> anyhow::Result<Notes> {
     })
 }
 
-/// Every packet of the schedule, in real and in virtual time.
+/// Compares every packet of the schedule in real and in virtual time.
 fn compare(
     world: &World,
     schedule: &Schedule,
@@ -326,7 +326,7 @@ fn compare(
         for (list, of) in [(&notes.sent, &mut sent), (&notes.received, &mut received)] {
             for &(number, at_ns) in list {
                 if let Some(place) = of.get_mut(number as usize) {
-                    // Copies come later.
+                    // Duplicates arrive later.
                     *place = place.or(Some(time(at_ns)));
                 }
             }
@@ -356,7 +356,7 @@ fn compare(
     schedule.packets().iter().enumerate().map(of).collect()
 }
 
-/// Prints what was found.
+/// Prints the results.
 fn tell(
     args: &Args,
     agreement: &Agreement,
@@ -407,7 +407,7 @@ fn tell(
     Ok(())
 }
 
-/// The object for `--json`: what `agreement.json` has, without what is for figures, and with the verdict.
+/// The object for `--json`: `agreement.json` without the data of figures, plus the verdict.
 fn in_short(agreement: &Agreement) -> anyhow::Result<serde_json::Value> {
     let mut value = serde_json::to_value(agreement)?;
     if let Some(object) = value.as_object_mut() {
@@ -422,7 +422,7 @@ fn in_short(agreement: &Agreement) -> anyhow::Result<serde_json::Value> {
     Ok(value)
 }
 
-/// How far apart departures are, and how late the machine was.
+/// Table of departure time differences and of the machine's lateness.
 fn differences(agreement: &Agreement) -> Table {
     let mut table = Table::new(&["ms", "p50", "p99", "max"], 1);
     let mut row = |what: &str, of: &Percentiles| {
@@ -437,7 +437,7 @@ fn differences(agreement: &Agreement) -> Table {
     table
 }
 
-/// What became of the packets.
+/// Table of the packets' fates.
 fn fates(agreement: &Agreement) -> Table {
     let mut table = Table::new(&["packets", "compared", "dropped by both", "real only", "virtual only"], 1);
     for (what, of) in [("as sent", &agreement.as_sent), ("as scheduled", &agreement.as_scheduled)] {

@@ -48,10 +48,11 @@ fn task(word: &str) -> Result<Task, String> {
     }
 }
 
-/// Runs it to its end. An end that waits says so, and a receiver prints its goodput in Mbit/s.
+/// Runs the endpoint until the transfer ends. A waiting endpoint prints that it listens, and a receiver prints its
+/// goodput in Mbit/s.
 ///
 /// # Errors
-/// A connection that cannot be made; what the kernel refuses.
+/// The connection cannot be opened, or a system call failed.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let bulk = Bulk {
         part: args.part,
@@ -62,7 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         is_wide: args.wide,
     };
     let goodput_mbps = bulk.run(|| {
-        // Who does not read this does not wait for it.
+        // A caller that does not read this line does not wait for it.
         let _ = writeln!(out, "listening").and_then(|()| out.flush());
     })?;
     if args.task == Task::Receive {

@@ -1,17 +1,17 @@
-//! Several forms on one command line: options belong to the form before them, or to the first form if they stand before
-//! its name.
+//! Composition of several forms (`delay`, `loss`, `link`, …) of `airpace emu` on one command line. Options belong to
+//! the form before them; options before the name of the first form belong to the first form.
 //!
-//! The program of an outer form is the emulator of the inner one. This file finds where the inner one begins.
+//! The program of an outer form is the emulator of the inner form. This module finds the start of the inner form.
 
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
 
-/// Separates a form from the inner one; hidden from help.
+/// Option that separates a form from the inner form; hidden from help.
 pub const INSIDE: &str = "inside";
 
-/// The command line as clap reads it: the words after the outermost form's values and options become its program, behind
-/// `--inside --`. `command` is the whole program's. What is no composition comes back as it was.
+/// Converts a command line for clap: the words after the outermost form's values and options become its program, after
+/// `--inside --`. `command` is that of the whole program. A command line without composition is returned unchanged.
 pub fn in_order(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let [_, first, ..] = &words[..] else { return words };
     let Some(emu) = command.find_subcommand("emu").filter(|_| first == "emu") else { return words };
@@ -20,7 +20,7 @@ pub fn in_order(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     if !form.get_arguments().any(|argument| argument.get_id() == INSIDE) {
         return words;
     }
-    // Options that stand before the form's name.
+    // Move options that stand before the form's name behind the name.
     words[2..=name].rotate_right(1);
     let mut place = 3;
     for _ in form.get_positionals().filter(|argument| !argument.is_last_set()) {
@@ -33,8 +33,8 @@ pub fn in_order(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The place of the first word from `place` on that is neither an option nor an option's value; `None` if the program comes
-/// before.
+/// Index of the first word at or after `place` that is neither an option nor the value of an option; `None` if the
+/// program after `--` comes first.
 fn next_value(command: &Command, words: &[OsString], mut place: usize) -> Option<usize> {
     loop {
         let word = words.get(place)?;
@@ -46,12 +46,12 @@ fn next_value(command: &Command, words: &[OsString], mut place: usize) -> Option
     }
 }
 
-/// A number below zero is none.
+/// Whether a word is an option. A negative number is not an option.
 fn is_option(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1 && word.parse::<f64>().is_err()
 }
 
-/// Whether the word after this option is its value.
+/// Whether this option takes the next word as its value.
 fn takes_next(command: &Command, option: &str) -> bool {
     let Some(name) = option.strip_prefix("--").filter(|name| !name.contains('=')) else { return false };
     let is_meant = |argument: &&Arg| {

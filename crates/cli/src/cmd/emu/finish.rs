@@ -1,4 +1,4 @@
-//! The end of an emulated run: its record is turned again in virtual time, which gives tables, numbers and the page.
+//! End of an emulated run: replays its record in virtual time, from which tables, numbers and the report are made.
 
 use std::io::Write;
 
@@ -21,18 +21,18 @@ use super::Options;
 use super::mmlog::Logs;
 use crate::terminal::{self, Paint};
 
-/// What a run has left behind.
+/// Results of a run.
 pub struct Ran {
     pub world: World,
     pub record: Record,
     pub connections: Connections,
     pub audit: Audit,
-    /// The congestion controls that sockets ran.
+    /// Congestion controls that the sockets of the run used.
     pub controls: Vec<Control>,
     pub programs: Vec<Program>,
 }
 
-/// A finished run, judged.
+/// A finished run with its verdict.
 pub struct Judged {
     pub finished: Finished,
     pub audit: Audit,
@@ -40,7 +40,7 @@ pub struct Judged {
     pub is_fit: bool,
 }
 
-/// Puts the replay of a run into its folder.
+/// Writes the replay of a run into its folder.
 struct IntoFolder<'a> {
     run: &'a mut EmulatedRun,
     connections: &'a Connections,
@@ -79,10 +79,10 @@ impl Reader for IntoFolder<'_> {
     }
 }
 
-/// Turns the record again, and writes what the folder holds.
+/// Replays the record in virtual time, and writes the files of the run folder.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// A file cannot be read or written.
 pub fn finish(mut run: EmulatedRun, ran: Ran, mut logs: Logs, is_quiet: bool) -> anyhow::Result<Judged> {
     let Ran { world, mut record, connections, mut audit, controls, programs } = ran;
     let bar = terminal::progress(is_quiet);
@@ -101,7 +101,7 @@ pub fn finish(mut run: EmulatedRun, ran: Ran, mut logs: Logs, is_quiet: bool) ->
     Ok(Judged { finished, is_fit: audit.is_fit(), audit, controls })
 }
 
-/// The words of a manifest for an audit.
+/// Converts an audit to the section of the manifest.
 fn section(audit: &Audit, controls: &[Control], programs: Vec<Program>) -> Emulation {
     let counts = &audit.counts;
     let has_any = counts.packets_out > 0;
@@ -168,10 +168,10 @@ pub fn kernel() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
-/// Prints where the run folder is, and whether its figures may be used.
+/// Prints the path of the run folder, and whether the figures of the run may be used.
 ///
 /// # Errors
-/// Nobody reads the output any more.
+/// The output cannot be written.
 pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::Result<()> {
     let Judged { finished, audit, .. } = judged;
     if options.json {
@@ -180,7 +180,7 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
         }
     }
     let paint = Paint::stderr();
-    // Whoever wants to read nothing else must know that these figures mean nothing.
+    // These reasons are printed even with `--quiet`, because the figures of an unfit run are meaningless.
     let say_unfit = || {
         for reason in &audit.unfit_because {
             let line = terminal::noted(UNFIT, reason);
@@ -225,10 +225,10 @@ pub fn tell(judged: &Judged, options: &Options, out: &mut dyn Write) -> anyhow::
     Ok(())
 }
 
-/// The heading of what makes a run unfit.
+/// Heading of the reasons why a run is unfit.
 const UNFIT: &str = "Unfit:";
 
-/// What a direction of a device carried, for people, below a heading. Devices count from 1, as for `--device`.
+/// Summary line of a direction of a device, with its heading. Devices count from 1, as for `--device`.
 fn carried(link: &LinkSummary) -> (String, String) {
     let way = match link.direction {
         Direction::Downlink => "Down",
@@ -247,7 +247,8 @@ fn carried(link: &LinkSummary) -> (String, String) {
     (format!("{way} {}:", link.device + 1), text)
 }
 
-/// Which congestion controls TCP ran, by direction. Devices count from 1. If none was sampled, what a socket would have run.
+/// The congestion controls that TCP used, by direction. Devices count from 1. If no socket was sampled, the default of
+/// new sockets.
 fn tcp(controls: &[Control]) -> Option<String> {
     if controls.is_empty() {
         let default = default_control()?;
@@ -269,13 +270,13 @@ fn tcp(controls: &[Control]) -> Option<String> {
     Some(text)
 }
 
-/// The congestion control that TCP has here if a program chooses none; `None` if the kernel does not report it.
+/// Default TCP congestion control of this machine; `None` if the kernel does not report it.
 fn default_control() -> Option<String> {
     let read = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok()?;
     Some(read.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The connection with this number in a record.
+/// The connection with this number in a record; packets of other connections share a placeholder.
 fn connection(connections: &Connections, number: u32) -> Connection {
     let others = FiveTuple {
         protocol: 255,

@@ -1,4 +1,4 @@
-//! Logs of an emulated link in mahimahi's form (`--mm-log`, `--mm-back-log`).
+//! Logs of an emulated link in mahimahi's format (`--mm-log`, `--mm-back-log`).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::LastHopOptions;
 use crate::cmd::matrix;
 use crate::cmd::outputs::{self, Named};
 
-/// The logs that were asked for.
+/// The requested logs.
 #[derive(Default)]
 pub struct Logs {
     logs: Vec<Log>,
@@ -29,10 +29,10 @@ struct Log {
 }
 
 impl Logs {
-    /// Begins the logs that the options name.
+    /// Creates the logs that the options name.
     ///
     /// # Errors
-    /// A scenario without such a trace, a queue that mahimahi does not know, or a file that cannot be made.
+    /// The scenario has no trace of this kind, its queue does not exist in mahimahi, or a file cannot be created.
     pub fn begin(options: &LastHopOptions, choice: &Choice) -> anyhow::Result<Logs> {
         let trace = choice.scenario.trace.as_ref();
         let main = choice.scenario.flow[0].direction;
@@ -76,12 +76,12 @@ impl Logs {
         Ok(Logs { logs })
     }
 
-    /// Whether there is any.
+    /// Whether no log is requested.
     pub fn is_empty(&self) -> bool {
         self.logs.is_empty()
     }
 
-    /// Adds what a link did.
+    /// Adds an event of a link.
     pub fn add(&mut self, direction: Direction, line: Line) {
         for log in self.logs.iter_mut().filter(|log| log.direction == direction && log.failure.is_none()) {
             log.writer.write(line);
@@ -89,15 +89,15 @@ impl Logs {
         }
     }
 
-    /// Gives the files their names.
+    /// Completes the logs. Each file gets its name only now.
     ///
     /// # Errors
-    /// What the system refused.
+    /// A log cannot be written; the message contains the option and the file.
     pub fn finish(self) -> anyhow::Result<()> {
         for Log { option, path, mut writer, mut file, failure, .. } in self.logs {
             let written = match failure {
                 Some(failure) => Err(failure),
-                // A link that did nothing has a log with a head.
+                // The log of a link without events consists of the header.
                 None => file.write_all(writer.take().as_bytes()).and_then(|()| file.finish()),
             };
             written.map_err(outputs::refused(option, &path))?;

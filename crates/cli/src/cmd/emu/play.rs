@@ -1,4 +1,4 @@
-//! The program that plays one end of a schedule. `airpace emu agree` starts it.
+//! Program for one end of a schedule of packets. `airpace emu agree` starts it.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::super::Verdict;
 
-/// The longest file of a schedule.
+/// Maximum size of a schedule file (bytes).
 ///
 /// Chosen: as many packets as a schedule may have, in lines of 40 bytes.
 pub const MOST_BYTES: u64 = 800 << 20;
@@ -39,7 +39,7 @@ pub struct Args {
     until: u64,
 }
 
-/// Plays it, and prints notes of what was sent and what came.
+/// Sends the packets of the schedule, and prints records of sent and received packets.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let name = args.schedule.display();
     let text = airpace_files::read_to_string(&args.schedule, MOST_BYTES)

@@ -1,4 +1,4 @@
-//! The programs of an emulated run: which run where, and how they ended.
+//! Programs of an emulated run: their devices and how they ended.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,10 +10,10 @@ use anyhow::{Context, bail};
 
 use crate::terminal::count;
 
-/// `N=LINE`: a command line on a device.
+/// Parses `N=LINE`: a command line on device N.
 ///
 /// # Errors
-/// Text of another form.
+/// The text has another form.
 pub fn on_device(text: &str) -> Result<(usize, String), String> {
     let read =
         text.split_once('=').and_then(|(number, line)| Some((number.trim().parse().ok()?, line.trim())));
@@ -23,7 +23,7 @@ pub fn on_device(text: &str) -> Result<(usize, String), String> {
     }
 }
 
-/// A program of a run, in the order in which they are started.
+/// Programs of a run in the order in which they are started.
 pub struct Cast {
     list: Vec<Planned>,
 }
@@ -31,27 +31,28 @@ pub struct Cast {
 struct Planned {
     program: Program,
     role: Role,
-    /// As a shell would read it.
+    /// Command line, quoted for a shell.
     line: String,
     end: Option<ProgramEnd>,
 }
 
-/// What a program is for.
+/// Role of a program in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It is waited for until it listens, and ended at the end.
+    /// A server: the run waits until the server listens, and stops the server at the end.
     Server,
-    /// The run lasts until it ends; it does not have the terminal.
+    /// The run lasts until this program ends; the program does not get the terminal.
     Beside,
-    /// The same, with the terminal; its status is that of the run.
+    /// Like [`Role::Beside`], but the program gets the terminal, and its status is that of the run.
     Main,
 }
 
 impl Cast {
-    /// The programs of a run. `words` is the main one's; without words, it is a shell.
+    /// Creates the programs of a run. `words` is the command line of the main program; if it is empty, the main program
+    /// is a shell.
     ///
     /// # Errors
-    /// A device that the scenario does not have.
+    /// The scenario does not have the device.
     pub fn new(
         name: &str,
         devices: usize,
@@ -99,7 +100,7 @@ impl Cast {
         Ok(Cast { list })
     }
 
-    /// Gives the programs on each device these variables.
+    /// Adds environment variables to the programs on each device.
     pub fn tell<'a>(&mut self, variables: impl Fn(usize) -> &'a [(String, String)]) {
         for planned in &mut self.list {
             if let Spot::Device(index) = planned.program.spot {
@@ -108,11 +109,11 @@ impl Cast {
         }
     }
 
-    /// Starts all of them. Servers and programs on other devices write to files in `folder`. Returns sentences about
+    /// Starts all programs. Servers and programs on other devices write to files in `folder`. Returns warnings about
     /// servers that do not listen.
     ///
     /// # Errors
-    /// A program that cannot be started, or a server that ended at once.
+    /// A program cannot be started, or a server ended immediately.
     pub fn start(&mut self, session: &mut Session, folder: &Path) -> anyhow::Result<Vec<String>> {
         let mut doubts = vec![];
         for (index, planned) in self.list.iter().enumerate() {
@@ -138,7 +139,7 @@ impl Cast {
         Ok(doubts)
     }
 
-    /// Notes the end of a program. Returns whether all but the servers have ended.
+    /// Records the end of a program. Returns whether all programs except the servers have ended.
     pub fn ended(&mut self, end: ProgramEnd) -> bool {
         if let Some(planned) = self.list.get_mut(end.program) {
             planned.end = Some(end);
@@ -146,15 +147,15 @@ impl Cast {
         self.list.iter().all(|planned| planned.role == Role::Server || planned.end.is_some())
     }
 
-    /// The status of the main program, or of the first program that failed if that one did not; `None` if the main program
-    /// was ended.
+    /// Exit status of the main program. If it is 0, the first non-zero status of another program. `None` if the main
+    /// program was stopped.
     pub fn status(&self) -> Option<i32> {
         let main = self.list.iter().find(|planned| planned.role == Role::Main)?.end?.status();
         let mut others = self.list.iter().filter_map(|planned| planned.end).map(|end| end.status());
         Some(if main == 0 { others.find(|&status| status != 0).unwrap_or(0) } else { main })
     }
 
-    /// Sentences about servers and programs beside the main one that ended by themselves and failed. Their output is in
+    /// Messages about failed programs other than the main program that ended by themselves. Their output is in
     /// `folder`.
     pub fn failures(&self, folder: &Path) -> Vec<String> {
         let failed = self.list.iter().enumerate().filter_map(|(index, planned)| {
@@ -167,7 +168,7 @@ impl Cast {
         failed.collect()
     }
 
-    /// The programs, as a manifest tells them.
+    /// The programs in the form of the run's manifest.
     pub fn told(&self) -> Vec<Told> {
         let told = |planned: &Planned| Told {
             device: match planned.program.spot {
@@ -185,12 +186,12 @@ impl Cast {
     }
 }
 
-/// The file for the output of the program with this number.
+/// Creates the file for the output of the program with this number.
 fn log(folder: &Path, number: usize) -> anyhow::Result<File> {
     let path = folder.join(log_name(number));
     let make = || {
         std::fs::create_dir_all(path.parent().expect("it has a folder"))?;
-        // That of an earlier run, which this one replaces.
+        // Remove the file of an earlier run that used this folder.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -204,10 +205,10 @@ fn log_name(number: usize) -> String {
     format!("programs/{number}.log")
 }
 
-/// Variables with which a shell shows where one is.
+/// Environment variables of a shell whose prompt shows the scenario and the device.
 fn prompt(name: &str, device: u64, devices: usize) -> Vec<(String, String)> {
     let place = if devices == 1 { name.to_owned() } else { format!("{name} device {device}") };
-    // bash's own settings are read after the variables, so the prompt is changed before it is shown first.
+    // bash reads its own settings after these variables, so the prompt is changed just before it is shown first.
     let change = format!("PS1=\"[{place}] $PS1\"; unset PROMPT_COMMAND");
     vec![("PS1".to_owned(), format!("[{place}] $ ")), ("PROMPT_COMMAND".to_owned(), change)]
 }

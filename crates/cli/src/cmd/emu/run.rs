@@ -1,4 +1,4 @@
-//! An emulated run, from the first namespace to the page.
+//! An emulated run, from the creation of the namespaces to the report.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use super::{LastHopOptions, Options, Place};
 use crate::called;
 use crate::terminal;
 
-/// How long programs have after an interrupt to end by themselves: the terminal interrupts them too.
+/// Maximum time for programs to end after an interrupt; the terminal interrupts them too.
 ///
 /// Chosen: enough to print a summary.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Runs programs behind the network of a scenario.
 ///
 /// # Errors
-/// One sentence about what this machine lacks, or what is wrong with the scenario or a program.
+/// A sentence that names the missing capability of this machine, or the defect of the scenario or of a program.
 pub fn run(
     choice: Choice,
     options: &Options,
@@ -46,7 +46,7 @@ pub fn run(
     };
     let name = choice.scenario.name.clone();
     let mut cast = Cast::new(&name, world.devices, &options.server, &options.on, (options.device, words))?;
-    // The namespaces come first: without them there is nothing to write.
+    // The namespaces are created before the run folder: without namespaces there is nothing to write.
     let far = match options.far {
         Place::Own => Far::Own,
         Place::Host => Far::Host { or_own: false },
@@ -94,7 +94,7 @@ pub fn run(
     };
     let mut staged = stage.turn(&world, Begins::AtOnce, reports, &folder.path)?;
     let attended = attend(&mut cast, &mut staged.session, &folder.path, options, &is_interrupted);
-    // The programs end while their packets still get through.
+    // The programs are stopped while the network still delivers their packets.
     let played = staged.end();
     if let Some(teller) = teller {
         teller
@@ -130,10 +130,10 @@ pub fn run(
     })
 }
 
-/// The status of a run whose program ended well and whose figures must not be used.
+/// Exit status of a run whose program succeeded and whose figures must not be used.
 pub const UNFIT: u8 = 3;
 
-/// Starts the programs and waits until they have ended, time is up, or the run is interrupted.
+/// Starts the programs and waits until they have ended, the time limit is reached, or the run is interrupted.
 fn attend(
     cast: &mut Cast,
     session: &mut Session,
@@ -160,20 +160,20 @@ fn attend(
     }
 }
 
-/// The run folder, claimed.
+/// The run folder, locked by this run.
 pub struct Folder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Whether it has a number because the user gave it no name.
+    /// Whether the folder's name is numbered because the user gave no name.
     pub is_numbered: bool,
     _claim: Claim,
 }
 
 impl Folder {
-    /// Makes it.
+    /// Creates the run folder.
     ///
     /// # Errors
-    /// A folder that another run is writing, or that cannot be written.
+    /// Another run writes to the folder, or the folder cannot be written.
     pub fn make(out: Option<&Path>, name: &str) -> anyhow::Result<Folder> {
         let path = match out {
             Some(path) => path.to_owned(),

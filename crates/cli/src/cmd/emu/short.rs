@@ -174,7 +174,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
 const NO_DELAY_MS: f64 = 0.001;
 
 impl Form {
-    /// Runs programs behind it.
+    /// Runs programs behind this link.
     ///
     /// # Errors
     /// As [`run::run`]; text that is no network.
@@ -211,7 +211,7 @@ impl Form {
 }
 
 impl Form {
-    /// The form with its values, as it was typed.
+    /// The form with its values, as typed by the user.
     fn argument(&self) -> String {
         let quoted = |path: &Path| shell::quote(&path.to_string_lossy());
         match self {
@@ -297,7 +297,7 @@ impl Cellular {
         let up = self.way(&self.up_light, &self.up_heavy, &self.uplink_queue, &self.uplink_offsets)?;
         let ways = toml::Table::from_iter([("down".to_owned(), down.into()), ("up".to_owned(), up.into())]);
         let mut table = toml::Table::from_iter([("cellular".to_owned(), ways.into())]);
-        // Nothing but the link delays, and the link says itself how long it takes.
+        // Only the link delays packets; the link's own parameters contain its delay.
         let long = toml::Table::from_iter([("flow".to_owned(), flow(LONG_MS))]);
         let mut text = with_usual("cellular", table.clone());
         text.extend(long);

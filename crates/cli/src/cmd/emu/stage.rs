@@ -1,5 +1,4 @@
-//! A session whose network is turned in real time: what every emulated run begins and ends with, and programs of our own
-//! in it.
+//! Set-up and end of an emulated run: a session whose network runs in real time, and Airpace's own programs in it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,13 +19,13 @@ use airpace_rt::clock::Clock;
 use anyhow::{Context, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// A session and its interfaces, before its network is turned.
+/// A session and its interfaces, before the network runs.
 pub struct Stage {
     session: Session,
     interfaces: Interfaces,
 }
 
-/// A session whose network is turned.
+/// A session whose network runs.
 pub struct Staged {
     pub session: Session,
     pub clock: Clock,
@@ -35,40 +34,40 @@ pub struct Staged {
     folder: PathBuf,
 }
 
-/// What it leaves behind.
+/// Results of a run.
 pub struct Played {
     pub record: Record,
     pub connections: Connections,
     pub audit: Audit,
-    /// The congestion controls that sockets ran.
+    /// Congestion controls that the sockets of the run used.
     pub controls: Vec<Control>,
 }
 
-/// A program of ours on the stage, and the file that holds what it says.
+/// One of Airpace's own programs in the session, and the file with its output.
 pub struct Player {
     pub program: Program,
     said: File,
 }
 
 impl Stage {
-    /// Makes the namespaces.
+    /// Creates the network namespaces.
     ///
     /// # Errors
-    /// One sentence about what this machine lacks.
+    /// A sentence that names the missing capability of this machine.
     pub fn make(devices: usize, far: Far) -> anyhow::Result<Stage> {
         let (session, interfaces) = Session::begin(&SessionPlan { inside: inside()?, devices, far })?;
         Ok(Stage { session, interfaces })
     }
 
-    /// Sentences about what is not as one may expect.
+    /// Warnings about unusual conditions of the session.
     pub fn doubts(&self) -> &[String] {
         self.session.doubts()
     }
 
-    /// Begins to turn the network. The record is kept in `folder`; radio reports go to `reports`.
+    /// Starts the network. The record of packets is written to `folder`; radio reports go to `reports`.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn turn(
         self,
         world: &World,
@@ -88,11 +87,12 @@ impl Stage {
 }
 
 impl Staged {
-    /// Waits until these programs have ended, or `longest` is over, and tells `progress` several times a second what the
-    /// run's clock shows. Returns the programs' ends, by their number; one that was not awaited has none.
+    /// Waits until these programs have ended, at most for `longest`, and reports the run's time to `progress` several
+    /// times per second. Returns the ends of the programs, indexed by their number; `None` for programs that have not
+    /// ended.
     ///
     /// # Errors
-    /// If the run is interrupted or the session is gone.
+    /// The run is interrupted, or the session has ended.
     pub fn wait(
         &mut self,
         programs: &[usize],
@@ -120,10 +120,10 @@ impl Staged {
         Ok(ends)
     }
 
-    /// Ends all programs and the network.
+    /// Stops all programs and the network.
     ///
     /// # Errors
-    /// A record that could not be written.
+    /// The record of packets could not be written.
     pub fn end(self) -> anyhow::Result<Played> {
         let ended = self.session.end();
         self.stop.store(true, Ordering::Relaxed);
@@ -142,10 +142,10 @@ impl Staged {
 }
 
 impl Player {
-    /// This program with these arguments; what it says is kept in `folder` until it has been heard.
+    /// Prepares a run of this executable with these arguments. Its output is stored in an unnamed file in `folder`.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// The folder cannot be written.
     pub fn new(words: &[String], spot: Spot, folder: &Path) -> anyhow::Result<Player> {
         let said = airpace_files::unnamed(folder).with_context(|| {
             format!("cannot write into `{}`; choose another place with --out", folder.display())
@@ -157,26 +157,26 @@ impl Player {
         Ok(Player { program: Program { words, spot, environment: vec![], directory }, said })
     }
 
-    /// Starts it. Returns its number.
+    /// Starts the program. Returns its number.
     ///
     /// # Errors
-    /// A program that cannot be started.
+    /// The program cannot be started.
     pub fn start(&self, session: &mut Session) -> anyhow::Result<usize> {
         Ok(session.launch(&self.program, Some(&self.said))?)
     }
 
-    /// Starts it as a server, and waits until it listens. Returns its number, and whether it does.
+    /// Starts the program as a server, and waits until it listens. Returns its number, and whether it listens.
     ///
     /// # Errors
-    /// A program that cannot be started.
+    /// The program cannot be started.
     pub fn serve(&self, session: &mut Session) -> anyhow::Result<(usize, bool)> {
         Ok(session.serve(&self.program, Some(&self.said))?)
     }
 
-    /// What it has said.
+    /// Returns the program's output.
     ///
     /// # Errors
-    /// A disk that cannot be read.
+    /// The output cannot be read.
     pub fn said(mut self) -> anyhow::Result<String> {
         let mut text = String::new();
         self.said
@@ -186,13 +186,13 @@ impl Player {
         Ok(text)
     }
 
-    /// Its words, without the path of this program.
+    /// The command line, without the path of the executable.
     pub fn line(&self) -> String {
         format!("airpace {}", self.program.words[1..].join(" "))
     }
 }
 
-/// Waits a moment for the session to say something. Returns whether it does.
+/// Waits up to 50 ms for a message of the session. Returns whether there is one.
 pub fn has_said(session: &Session) -> bool {
     if session.has_end() {
         return true;
@@ -203,10 +203,10 @@ pub fn has_said(session: &Session) -> bool {
     poll(&mut waiting, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// The command that holds a session's namespaces.
+/// The command line of the process that holds a session's namespaces.
 ///
 /// # Errors
-/// If the program does not find itself.
+/// The path of this executable is unknown.
 pub fn inside() -> anyhow::Result<Vec<OsString>> {
     Ok(vec![this_program()?, "emu-inside".into()])
 }

@@ -1,11 +1,12 @@
-//! What the radios of emulated devices say, live: as lines on Unix sockets (`--reports`), and as KPIs of libOD (`--od`).
+//! Live radio reports of emulated devices: as lines on Unix sockets (`--reports`), and as KPIs of libOD (`--od`).
 //!
 //! ```text
 //! network ─reports─▶ sockets ─▶ programs
 //!            └─▶ Composer ─log packets─▶ modem ═pseudo-terminal═ OpenDiag daemon ─▶ libOD ─▶ programs
 //! ```
 //!
-//! The way to libOD is the real one: the emulated modem logs what it sees, and the daemon asks for it and reads it.
+//! The path to libOD is that of a real phone: the emulated modem writes log packets, and the daemon requests and parses
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,24 +27,24 @@ use airpace_modem::source::Source as Port;
 use airpace_radio::RadioReport;
 use anyhow::Context;
 
-/// Batches of reports that may wait until they are told.
+/// Maximum number of batches of reports that wait for their distribution.
 ///
-/// Chosen: a second's.
+/// Chosen: the batches of one second.
 const MOST_BATCHES: usize = 1_000;
 
-/// From 1970-01-01 to 1980-01-06, where the clocks of modems begin.
+/// Time from 1970-01-01 to 1980-01-06, the epoch of modem clocks.
 const MODEM_EPOCH: Duration = Duration::from_secs(315_964_800);
 
-/// Where the reports of devices are told.
+/// Receivers of the reports of devices.
 pub struct Telemetry {
     asked: Vec<(DeviceId, Source)>,
     sockets: Vec<ReportSocket>,
     modems: Vec<ModemChain>,
-    /// Variables by which programs on each device find it.
+    /// Environment variables with the paths of sockets and daemons, per device.
     environment: Vec<Vec<(String, String)>>,
 }
 
-/// A device's modem and the daemon that listens to it.
+/// The emulated modem of a device and the daemon that reads its log packets.
 struct ModemChain {
     device: DeviceId,
     composer: Composer,
@@ -51,15 +52,15 @@ struct ModemChain {
     is_over: Arc<AtomicBool>,
     modem: Option<JoinHandle<std::io::Result<()>>>,
     daemon: Daemon,
-    /// The modem's time at the run's zero; known when the run begins.
+    /// The modem's time at the start of the run; set by [`Telemetry::start`].
     zero: Duration,
 }
 
 impl Telemetry {
-    /// Opens sockets below `reports` and daemons below `od`, for each device.
+    /// Opens sockets in `reports` and daemons in `od`, for each device.
     ///
     /// # Errors
-    /// A folder in which they cannot be made.
+    /// The sockets or daemons cannot be created in the folder.
     pub fn open(reports: Option<&Path>, od: Option<&Path>, devices: usize) -> anyhow::Result<Telemetry> {
         let mut telemetry =
             Telemetry { asked: vec![], sockets: vec![], modems: vec![], environment: vec![vec![]; devices] };
@@ -92,16 +93,16 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Variables for programs on a device.
+    /// Environment variables for programs on a device.
     pub fn environment(&self, device: usize) -> &[(String, String)] {
         &self.environment[device]
     }
 
-    /// Starts to tell what the emulator sends. Returns where it sends that, and the thread that tells it; nothing if nobody
-    /// asked. `zero` is the run's zero on the wall clock.
+    /// Starts the distribution of reports. Returns the channel to which the emulator sends reports, and the thread that
+    /// distributes them; `None` if no receiver is configured. `zero` is the wall-clock time of the run's start.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// The thread cannot be started.
     pub fn start(mut self, zero: SystemTime) -> anyhow::Result<Option<(Listeners, JoinHandle<()>)>> {
         if self.asked.is_empty() {
             return Ok(None);
@@ -149,7 +150,7 @@ impl ModemChain {
             dir: Some(folder),
             drain: Some(DRAIN_EVERY),
             wants_realtime: false,
-            // The modem ends with the emulator, so nobody has to restore it.
+            // The modem ends with the emulator, so its settings need not be restored.
             guard: None,
             tap: None,
             packets: None,
@@ -171,7 +172,7 @@ impl ModemChain {
                 stamped: Stamped::Kept(stamp),
                 payload,
             };
-            // A modem that broke down has said so.
+            // Ignore the error: a modem that failed has already reported its failure.
             let _ = packets.send(packet);
         });
     }

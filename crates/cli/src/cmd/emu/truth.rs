@@ -20,12 +20,12 @@ use super::finish::kernel;
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
-/// How often a run that was late is tried again before the command gives up.
+/// Maximum number of attempts of a run that the machine did not process in time.
 ///
 /// Chosen: on a machine on which one run in three is late, one condition in a thousand still ends the command.
 const TRIES: u32 = 6;
 
-/// The longest table of a kernel's runs.
+/// Maximum size of a table of a kernel's runs (bytes).
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Measures this machine's kernel over recorded links and lossy paths, and compares it with Linux 6.18 and our schemes.
@@ -146,7 +146,7 @@ fn read(file: &Path) -> anyhow::Result<Measured> {
     Measured::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 
-/// Measures what is wanted and not in the folder yet.
+/// Measures the requested conditions that the folder does not contain yet.
 fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Result<Measured> {
     let recorded = reference.runs.iter().map(|(condition, _)| condition.clone());
     let recorded = recorded.filter(|it| paths::path(it).is_none());
@@ -266,7 +266,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     Ok(measured)
 }
 
-/// Bytes of the list of a kernel's congestion controls: a name has at most 15.
+/// Maximum size of the list of a kernel's congestion controls (bytes). A name has at most 15 bytes.
 const MOST_NAMES: u64 = 4096;
 
 /// The congestion controls that the kernel has now.

@@ -1,4 +1,4 @@
-//! Checks whether there is room for a recording at its place.
+//! Check of the free space for a recording.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use indicatif::DecimalBytes;
 
 use crate::terminal;
 
-/// Prints how large so many seconds will be, and which files they replace.
+/// Prints the size of the output for this duration, and the files that the output replaces.
 ///
 /// # Errors
-/// If there is not enough room.
+/// The free space is too small.
 pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> anyhow::Result<()> {
     let bytes_per_second = sample_rate_hz * format.size() as f64;
     let size = DecimalBytes((bytes_per_second * seconds) as u64);
-    // If the free space is not known, this check passes. Making the file may still fail.
+    // If the free space is unknown, the check passes. Creating the file may still fail.
     if let Some(free) = free_bytes(out)
         && size.0 > free
     {
@@ -42,7 +42,7 @@ pub fn check(out: &Path, format: Format, sample_rate_hz: f64, seconds: f64) -> a
     Ok(())
 }
 
-/// How many bytes an ordinary user may still write in the folder of `out`.
+/// Number of bytes that an ordinary user may still write in the folder of `out`.
 fn free_bytes(out: &Path) -> Option<u64> {
     let folder = out.parent().filter(|parent| *parent != Path::new(""));
     let there = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))).ok()?;

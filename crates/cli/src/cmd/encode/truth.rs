@@ -1,4 +1,4 @@
-//! Writes what was sent, in the form in which the decoder prints messages.
+//! Writes the transmitted messages (ground truth), in the decoder's output format.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,21 +19,21 @@ use super::Args;
 use crate::cmd::decode::message::{self, Name};
 use crate::cmd::outputs;
 
-/// A file of the messages that were sent.
+/// A file of the transmitted messages.
 pub struct Truth {
     file: Whole,
     pci: u16,
     carrier: Carrier,
-    /// How many subframes the cell's clock is ahead of that of the reports.
+    /// Number of subframes by which the cell's clock is ahead of the clock of the reports.
     offset: u64,
     snr_db: f32,
 }
 
 impl Truth {
-    /// A file for this cell.
+    /// Creates a file for this cell.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
         let file = outputs::whole("--truth", path)?;
         Ok(Truth {
@@ -48,7 +48,7 @@ impl Truth {
     /// Writes the messages of a subframe.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn write(&mut self, report: &RadioReport, announcement: &Announcement) -> anyhow::Result<()> {
         let index = report.slot.index + self.offset;
         for sent in &announcement.messages {
@@ -87,7 +87,7 @@ impl Truth {
         Ok(())
     }
 
-    /// The grant that a message contains: the one of the user's grants that gives the same bits.
+    /// The grant that a message contains: the user's grant that packs to the same bits.
     fn meaning(&self, report: &RadioReport, sent: &Sent) -> Option<(Dci, Message)> {
         let audience = Audience::of(sent.rnti).unwrap_or(Audience::User);
         let own = report.dcis.iter().filter(|dci| dci.rnti == sent.rnti);
@@ -98,21 +98,21 @@ impl Truth {
     /// Completes the file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn finish(self) -> anyhow::Result<()> {
         let path = self.file.path().to_owned();
         self.file.finish().map_err(outputs::refused("--truth", &path))
     }
 }
 
-/// A grant as it is sent: what the cell left open, as for users without HARQ, is zero.
+/// A grant as transmitted: fields that the cell leaves unset, as for users without HARQ, are zero.
 fn as_sent(dci: Dci) -> Dci {
     let rv = [0, 1].map(|at| dci.rv[at].or(dci.is_sent(at).then_some(0)));
     let ndi = [0, 1].map(|at| dci.ndi[at].or(dci.is_sent(at).then_some(false)));
     Dci { rv, ndi, ..dci }
 }
 
-/// The MCS of each block as the message contains it. For a retransmitted block it may be a reserved MCS.
+/// MCS of each block as contained in the message. For a retransmitted block it may be a reserved MCS.
 fn mcs(message: &Message) -> Option<[Option<u8>; 2]> {
     match message {
         Message::Downlink(downlink) => Some(downlink.blocks().map(|block| block.map(|block| block.mcs))),

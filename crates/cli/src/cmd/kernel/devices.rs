@@ -1,4 +1,4 @@
-//! The phone's network devices: at each, ACKs get room for what PBE-CC's receiver tells.
+//! Network devices of the phone: a BPF program at each device adds space to ACKs for the feedback of PBE-CC's receiver.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,27 +7,27 @@ use airpace_bpf::room::{Attached, Room};
 
 use crate::terminal::say;
 
-/// How often new devices are looked for.
+/// Interval between searches for new devices.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Network devices of the namespace that the feeder is in.
+/// File that lists the network devices of the feeder's network namespace.
 const DEVICES: &str = "/proc/self/net/dev";
 
-/// The devices at which the program is.
+/// The devices to which the program is attached.
 pub struct Devices {
     room: Room,
-    /// `None`: the system refused it there.
+    /// `None` if the system refused to attach the program to this device.
     attached: BTreeMap<u32, Option<Attached>>,
     looked: Option<Instant>,
 }
 
 impl Devices {
-    /// None yet.
+    /// Starts without devices.
     pub fn new(room: Room) -> Devices {
         Devices { room, attached: BTreeMap::new(), looked: None }
     }
 
-    /// Attaches the program to what is new, from time to time.
+    /// Attaches the program to new devices, at most once per [`LOOK`].
     pub fn look(&mut self) {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return;
@@ -50,15 +50,15 @@ impl Devices {
     }
 }
 
-/// Removes what a feeder that was killed has left at the devices of this network namespace, in kernels before 6.6.
+/// Detaches the programs of a killed feeder from the devices of this network namespace, in kernels before 6.6.
 pub fn forget(room: &Room) {
     for device in present().into_keys() {
-        // Where there is nothing, nothing is to be removed.
+        // The call fails for devices without an attached program; ignore this error.
         let _ = room.detach_filter(device);
     }
 }
 
-/// The devices by their numbers, without the loopback.
+/// Names of the network devices by index, without the loopback device.
 fn present() -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string(DEVICES).unwrap_or_default();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));

@@ -1,4 +1,4 @@
-//! `airpace kernel feed`: what a radio says, into the kernel.
+//! `airpace kernel feed`: writes radio reports to the kernel's congestion controls.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use super::source::{PlayTrace, read, trace};
 use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::terminal::{count, say};
 
-/// How often the feed is written if nothing new comes.
+/// Interval at which the feed is written again without a new report.
 ///
-/// Chosen: as often as a radio reports.
+/// Chosen: the report interval of a radio.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// How often a feeder looks whether what it feeds is still there.
+/// Interval at which a feeder checks that its scheme is still loaded.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// So many reports of no use, and none before, are no accident.
+/// Number of unusable reports, counted from the first report, after which the user is warned.
 const USELESS: u64 = 100;
 
 const NO_ARRAY: &str = "what is loaded has no array for a feeder; unload it and load it again";
 const NOT_MAPPED: &str = "the kernel does not map its array; feed as root";
 
-/// A loaded scheme that this process alone feeds.
+/// A loaded scheme. This process is its only feeder.
 struct Fed {
     name: &'static str,
     pinned: Pinned,
@@ -56,7 +56,7 @@ impl Fed {
         Ok(Fed { name, pinned, looked: Instant::now() })
     }
 
-    /// Fails if nobody would hear what is told from now on.
+    /// Checks, at most every [`LOOK`], that the scheme is still loaded; fails if not.
     fn look(&mut self) -> anyhow::Result<()> {
         if self.looked.elapsed() < LOOK {
             return Ok(());
@@ -71,7 +71,7 @@ impl Fed {
     }
 }
 
-/// BISCAY's side, or that of its relay.
+/// Feeder of BISCAY or of its relay.
 struct Device {
     fed: Fed,
     feed: Feed,
@@ -90,7 +90,7 @@ impl Device {
     }
 }
 
-/// The phone's side of PBE-CC.
+/// Feeder of PBE-CC, on the phone.
 struct Phone {
     fed: Fed,
     feed: CellFeed,
@@ -105,7 +105,7 @@ impl Phone {
         Ok(Phone { fed, feed, devices })
     }
 
-    /// Tells how the cell is, and cares for new devices.
+    /// Writes the state of the cell, and checks for new network devices.
     fn tell(&mut self, cell: &Cell) -> anyhow::Result<()> {
         self.feed.tell(cell);
         self.devices.look();
@@ -113,14 +113,14 @@ impl Phone {
     }
 }
 
-/// Tells BISCAY, or its relay, this bandwidth.
+/// Feeds BISCAY, or its relay, with a constant bandwidth.
 pub fn biscay_constant(name: &'static str, mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut device = Device::open(name)?;
     let told = Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
     constant(name, mbps, out, || device.tell(&told))
 }
 
-/// Tells PBE-CC's senders this capacity.
+/// Feeds PBE-CC's senders with a constant capacity.
 pub fn pbe_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut phone = Phone::open()?;
     constant(PBE, mbps, out, || phone.tell(&Cell::constant(Rate::from_mbps(mbps), now())))
@@ -142,12 +142,12 @@ fn constant(
     Ok(Verdict::Fine)
 }
 
-/// Tells BISCAY what the reports of `from`, or the radio of a trace, say of the uplink.
+/// Feeds BISCAY with the uplink data of reports from `from`, or of an ACK trace.
 pub fn biscay(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     tell_biscay(BISCAY, Direction::Uplink, Some(trace), from, out)
 }
 
-/// Tells its relay what the reports of `from` say of the downlink.
+/// Feeds BISCAY's relay with the downlink data of reports from `from`.
 pub fn relay(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     tell_biscay(RELAY, Direction::Downlink, None, from, out)
 }
@@ -169,11 +169,11 @@ fn tell_biscay(
     run(from, Need::Own, move |report| feeder.report(report), trace, tell, out)
 }
 
-/// Tells PBE-CC's senders what the reports of `from` say.
+/// Feeds PBE-CC's senders with reports from `from`.
 pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut phone = Phone::open()?;
     let mut feeder = PbeFeeder::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?);
-    // Averages are over the round trip that senders tell the kernel.
+    // Averages are over the round-trip time that senders report to the kernel.
     let rtprop = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&rtprop);
     let mut all = 0;
@@ -184,7 +184,7 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         let cell = feeder.report(report, now());
         all += 1;
-        // At the start, some lack something.
+        // Single reports at the start may be incomplete; therefore warn only if all of them are unusable.
         if all == USELESS && feeder.refused() == all {
             say(format_args!(
                 "airpace: the first {USELESS} reports do not tell what others in the cell get, as a decoder's do; PBE-CC needs \
@@ -201,7 +201,7 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     run(from, Need::Everyone, meaning, None, tell, out)
 }
 
-/// Reads reports, and tells what each means; `tell` also takes how old that is.
+/// Reads reports, converts each with `meaning`, and passes the result and its age to `tell`, which feeds the scheme.
 fn run<N: Send + 'static>(
     from: &str,
     need: Need,
@@ -213,7 +213,7 @@ fn run<N: Send + 'static>(
     let stop = on_interrupt()?;
     let (from, over) = (from.to_owned(), Arc::clone(&stop));
     let (send, receive) = channel();
-    // A thread of its own: what it reads may not come for a while, and the kernel wants to hear that somebody is there.
+    // A separate thread reads: reports may pause for a while, but the kernel needs regular updates as a sign of life.
     let reader = thread("reports", move || read(&from, need, meaning, trace, &over, &send))?;
     let told = tell_all(&receive, tell);
     stop.store(told.is_err() || stop.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -225,7 +225,7 @@ fn run<N: Send + 'static>(
     Ok(Verdict::Fine)
 }
 
-/// Tells what comes, and the last news again every millisecond. Returns the number of reports.
+/// Writes each new item at once, and the latest item again every millisecond. Returns the number of items.
 fn tell_all<N>(
     news: &Receiver<N>,
     mut tell: impl FnMut(&N, Duration) -> anyhow::Result<()>,

@@ -19,7 +19,7 @@ use super::netns::{self, Place};
 use super::run::{self, Groups};
 use crate::cmd::Verdict;
 
-/// Loads a scheme, or makes one that is loaded the default somewhere.
+/// Loads a scheme, or makes a loaded scheme the default of new sockets in a network namespace.
 pub(super) fn load(
     scheme: &SchemeSpec,
     default_in: Option<Place>,
@@ -33,14 +33,14 @@ pub(super) fn load(
     );
     default_in.iter().try_for_each(Place::check)?;
     let _turn = turn();
-    // Its options are those of the time when it was loaded.
+    // A loaded scheme keeps the options with which it was loaded.
     let is_there = default_in.is_some() && scheme.text() == name && Pinned::open(name)?.is_some();
     let (mut doubt, mut renewed) = (None, vec![]);
     if !is_there {
         let (mut kernel, _, uncounted) = bring_in(scheme)?;
         kernel.pin()?;
         doubt = uncounted;
-        // Where it was the default before, the kernel still gives sockets the one that was unloaded.
+        // In namespaces whose default it was, the kernel still gives new sockets the unloaded version.
         renewed = netns::defaults(name);
         renewed.iter().try_for_each(|place| place.set_default(name))?;
     }
@@ -77,7 +77,7 @@ pub(super) fn load(
     Ok(Verdict::Fine)
 }
 
-/// Says what it does now, and what it needs.
+/// Prints the state of a loaded scheme, and its requirements.
 fn tell_loaded(name: &str, doubt: Option<&anyhow::Error>, out: &mut dyn Write) -> std::io::Result<()> {
     if name == RELAY {
         writeln!(
@@ -112,11 +112,11 @@ fn tell_loaded(name: &str, doubt: Option<&anyhow::Error>, out: &mut dyn Write) -
     }
 }
 
-/// Loads a scheme with all that belongs to it, for as long as the result lives or until it is pinned. Also returns its name, and
-/// why the machine's flows are not counted, if they should be.
+/// Loads a scheme with its auxiliary programs, for as long as the result lives or until it is pinned. Also returns the
+/// scheme's name, and the reason if the machine's other flows should be counted but cannot be.
 ///
 /// # Errors
-/// A machine that takes no programs; a scheme that is loaded already.
+/// The kernel accepts no programs, or the scheme is already loaded.
 pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Option<anyhow::Error>)> {
     let part = part(scheme)?;
     let name = part.name();
@@ -129,7 +129,7 @@ pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Op
         bail!("{}: it needs a count of this machine's flows: {error:#}", scheme.text());
     }
     if name == PBE {
-        // Without it, the scheme is no more than BBR.
+        // Without the exchange of feedback, PBE-CC is only BBR.
         kernel.exchange(root(&Groups::see()?)?.as_fd())?;
     }
     if name == RELAY {
@@ -138,18 +138,18 @@ pub fn bring_in(scheme: &SchemeSpec) -> anyhow::Result<(Kernel, &'static str, Op
     Ok((kernel, name, doubt))
 }
 
-/// Counts the flows of the whole machine, or of the container that this runs in.
+/// Starts the count of flows of the whole machine, or of the container in which this process runs.
 fn count(kernel: &mut Kernel) -> anyhow::Result<()> {
     let groups = Groups::see()?;
     Ok(kernel.count_flows(root(&groups)?.as_fd())?)
 }
 
-/// The group that all others are in.
+/// Opens the root control group, which contains all other groups.
 fn root(groups: &Groups) -> anyhow::Result<File> {
     File::open(groups.root()).with_context(|| groups.root().display().to_string())
 }
 
-/// The kernel's part of a scheme.
+/// The kernel implementation of a scheme, with the scheme's options.
 fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     let (name, options) = (scheme.scheme().name, scheme.options());
     let part = match name {
@@ -169,7 +169,7 @@ fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
     })
 }
 
-/// Removes a scheme, or all.
+/// Unloads a scheme, or all schemes.
 pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let _turn = turn();
     let mut removed = vec![];
@@ -216,13 +216,13 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
     Ok(Verdict::Fine)
 }
 
-/// A scheme that was to be removed and that the kernel still offers. It removes one soon after its last file.
+/// A scheme that should be gone but that the kernel still offers. The kernel removes a scheme soon after its last file.
 fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Option<String> {
     let until = Instant::now() + STILL_THERE;
     loop {
         let here = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
         let found = unseen(&here, asked).map(str::to_owned)?;
-        // Nothing of it was removed: it will not go.
+        // A scheme that this command did not remove stays registered: do not wait for it.
         let is_removed = removed.iter().any(|(name, _)| *name == found);
         if !is_removed || Instant::now() >= until {
             return Some(found);
@@ -231,23 +231,23 @@ fn registered(asked: Option<&str>, removed: &[(&'static str, Vec<Place>)]) -> Op
     }
 }
 
-/// What the kernel lets sockets choose.
+/// The congestion controls that sockets may choose.
 ///
 /// Source: Linux Documentation/networking/ip-sysctl.rst (tcp_available_congestion_control)
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// How long the kernel may take to remove a scheme.
+/// Maximum time for the kernel to remove a scheme.
 ///
-/// Chosen: its grace periods take some ten milliseconds.
+/// Chosen: the kernel's grace periods take about 10 ms.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
-/// What to say if a scheme is needed that is not there, or cannot be seen.
+/// Error text if a required scheme is not loaded, or is not visible.
 pub(super) fn not_loaded(name: &str) -> String {
     nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
 }
 
-/// Says that nothing is loaded, or that what was asked for is not; or that it is, and cannot be seen from here. To be called
-/// if none of it is pinned.
+/// Returns the sentence that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not
+/// visible from here. Called if none of the requested schemes is pinned.
 pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     let here = std::fs::read_to_string(AVAILABLE);
     match (unseen(&here.unwrap_or_default(), asked), asked) {
@@ -259,7 +259,7 @@ pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     }
 }
 
-/// The first scheme of ours, or the one that is asked for, among the kernel's congestion controls.
+/// The first of Airpace's schemes, or the requested scheme, among the kernel's congestion controls.
 fn unseen<'a>(available: &'a str, asked: Option<&str>) -> Option<&'a str> {
     let is_asked = |name: &&str| asked.is_none_or(|asked| asked == *name);
     available.split_whitespace().filter(is_asked).find(|name| LOADABLE.contains(name))

@@ -1,4 +1,4 @@
-//! Network namespaces, and the congestion control that new sockets get in each.
+//! Network namespaces, and the default congestion control of new sockets in each.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Those that have names, as `ip netns` lists them.
+/// Folder of the namespaces with names, as `ip netns` lists them.
 const NAMED: &str = "/run/netns";
 
-/// The default of a network namespace.
+/// File of a namespace's default congestion control, below `/proc/sys`.
 const DEFAULT: &str = "net/ipv4/tcp_congestion_control";
 
 /// A network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// That of this program.
+    /// The namespace of this program.
     Here,
-    /// One that has a name.
+    /// A namespace with a name.
     Named(String),
-    /// One without a name, and a process in it: that of a container, for one.
+    /// A namespace without a name, identified by a process in it, for example that of a container.
     Of(u32),
 }
 
 impl Place {
-    /// Its name, `pid:` and the number of a process in it where it has none, or `None` for that of this program.
+    /// Name of the namespace; `pid:` and a process ID if it has no name; `None` for the namespace of this program.
     pub fn name(&self) -> Option<String> {
         match self {
             Place::Here => None,
@@ -44,7 +44,7 @@ impl Place {
         }
     }
 
-    /// Opens it.
+    /// Opens the namespace.
     fn open(&self) -> anyhow::Result<File> {
         if let Place::Named(name) = self {
             ensure!(!name.contains('/') && !name.is_empty(), "{self} is no name of a network namespace");
@@ -55,13 +55,13 @@ impl Place {
         })
     }
 
-    /// What `act` returns in it.
+    /// Runs `act` inside the namespace, and returns its result.
     fn within<T: Send>(&self, act: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
         if *self == Place::Here {
             return act();
         }
         let namespace = self.open()?;
-        // A thread may enter another namespace and end there.
+        // A separate thread enters the namespace and ends there.
         std::thread::scope(|scope| {
             let enter = || {
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
@@ -76,12 +76,12 @@ impl Place {
         })
     }
 
-    /// Fails if there is no such namespace.
+    /// Fails if the namespace does not exist.
     pub fn check(&self) -> anyhow::Result<()> {
         self.open().map(drop)
     }
 
-    /// New TCP sockets in it get this scheme from now on.
+    /// Makes this scheme the default of new TCP sockets in the namespace.
     pub fn set_default(&self, scheme: &str) -> anyhow::Result<()> {
         self.within(|| {
             airpace_files::set_kernel(DEFAULT, scheme)
@@ -89,7 +89,7 @@ impl Place {
         })
     }
 
-    /// Whether it is there, and none of those that were `seen`.
+    /// Whether the namespace exists and is not in `seen`; adds it to `seen`.
     fn is_first_of_its_kind(&self, seen: &mut Vec<(u64, u64)>) -> bool {
         let Ok(found) = fs::metadata(self.path()) else { return false };
         let identity = (found.dev(), found.ino());
@@ -114,8 +114,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The namespaces that this user may enter, in which new sockets get a scheme: this one, those with names, and those in which
-/// processes are.
+/// Namespaces that this user may enter and in which the scheme is the default of new sockets: this namespace,
+/// namespaces with names, and namespaces of processes.
 pub fn defaults(scheme: &str) -> Vec<Place> {
     let entries = |folder: &str| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -132,7 +132,7 @@ pub fn defaults(scheme: &str) -> Vec<Place> {
     places.filter(|place| place.is_first_of_its_kind(&mut seen) && place.has_default(scheme)).collect()
 }
 
-/// Their names, for a sentence.
+/// The names of the namespaces, for a sentence.
 pub fn words(places: &[Place]) -> String {
     places.iter().map(Place::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
-//! `airpace kernel run`: a program whose TCP connections use a scheme, although it knows nothing of it.
+//! `airpace kernel run`: runs a program whose TCP connections use a scheme without any change to the program.
 //!
-//! The program runs in a control group of its own, in which a small program in the kernel chooses the scheme for each
+//! The program runs in a separate control group, in which a small program in the kernel selects the scheme for each
 //! connection.
 
 use std::ffi::OsString;
@@ -23,14 +23,14 @@ use super::loaded::not_loaded;
 use crate::cmd::{Verdict, thread};
 use crate::terminal::say;
 
-/// Runs the command, and ends with its status.
+/// Runs the command, and returns its exit status.
 pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     let Some(scheme) = SCHEMES.into_iter().find(|name| *name == scheme) else {
         bail!("`{scheme}` is not of the kernel's: `{}`", SCHEMES.join("`, `"));
     };
     let [program, arguments @ ..] = command else { bail!("name a program") };
     ensure!(Pinned::open(scheme)?.is_some(), "{}", not_loaded(scheme));
-    // From here on, nothing ends this program before the one that it runs, and nothing is left behind.
+    // From here on, this process always outlives the program that it runs, and cleans up after it.
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
     let group = Group::enter()?;
     let folder = File::open(&group.path).with_context(|| group.path.display().to_string())?;
@@ -44,9 +44,10 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     Ok(if code == 0 { Verdict::Fine } else { Verdict::Status(code as u8) })
 }
 
-/// Passes on what says that the program is to end, and ends after it. A terminal's Ctrl-C reaches both without that.
+/// Forwards SIGTERM and SIGHUP to the program, so that this process stops after the program. SIGINT and SIGQUIT are not
+/// forwarded, because a terminal sends them to both processes.
 fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
-    // It names this process and no later one of the same number.
+    // A pidfd refers to this process, and not to a later process with the same ID.
     let process =
         pidfd_open(Pid::from_child(child), PidfdFlags::empty()).context("cannot watch the program")?;
     let pass = move || {
@@ -56,23 +57,23 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
                 SIGHUP => Signal::HUP,
                 _ => continue,
             };
-            // It may have ended by itself.
+            // The program may already have ended.
             let _ = pidfd_send_signal(&process, passed);
         }
     };
     thread("signals", pass).map(drop)
 }
 
-/// The names of the programs' groups: a process's number follows.
+/// Prefix of the names of the programs' control groups; the ID of this process follows.
 const PREFIX: &str = "airpace-run-";
 
-/// A place where this system's control groups can be seen, until it is dropped.
+/// A mount of this system's control groups; dropping the value unmounts it.
 pub struct Groups {
     mounted: tempfile::TempDir,
 }
 
 impl Groups {
-    /// Makes it.
+    /// Mounts the control groups.
     pub fn see() -> anyhow::Result<Groups> {
         let mounted = tempfile::tempdir().context("no folder for control groups")?;
         mount("airpace", mounted.path(), "cgroup2", MountFlags::empty(), None)
@@ -80,26 +81,27 @@ impl Groups {
         Ok(Groups { mounted })
     }
 
-    /// The group that all others are in: that of the whole system, or of a container that sees only its own.
+    /// The root group: that of the whole system, or that of a container that sees only its own groups.
     pub fn root(&self) -> &Path {
         self.mounted.path()
     }
 
-    /// Removes what an earlier run has left: it was killed, or its program had left others behind that have ended since.
+    /// Removes the remains of an earlier run: the run was killed, or its program had left processes that have ended
+    /// since.
     fn sweep(&self) {
         let entries = fs::read_dir(self.root()).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name();
             let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
             if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-                // The kernel keeps a group that has processes.
+                // The kernel does not remove a group that contains processes.
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
 }
 
-/// Removes the control groups that earlier runs have left and that are empty, if this user may.
+/// Removes the empty control groups of earlier runs, if this user may.
 pub fn sweep() {
     if let Ok(groups) = Groups::see() {
         groups.sweep();
@@ -107,18 +109,18 @@ pub fn sweep() {
 }
 
 impl Drop for Groups {
-    /// What stays is empty.
+    /// Unmounts the control groups; the remaining folder is empty.
     fn drop(&mut self) {
         let _ = unmount(self.mounted.path(), UnmountFlags::DETACH);
     }
 }
 
-/// A control group with this process in it. Its end undoes that.
+/// A control group that contains this process. Dropping the value moves the process back and removes the group.
 struct Group {
-    /// `path` lies there.
+    /// Keeps the mount that contains `path`.
     _groups: Groups,
     path: PathBuf,
-    /// Where this process was before.
+    /// Control group of this process before.
     before: PathBuf,
 }
 
@@ -135,7 +137,7 @@ impl Group {
     }
 }
 
-/// The group of this process.
+/// The control group of this process.
 fn before(mounted: &Path) -> io::Result<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
@@ -148,7 +150,7 @@ fn join(group: &Path) -> io::Result<()> {
 }
 
 impl Drop for Group {
-    /// The kernel keeps a group that has processes.
+    /// The kernel does not remove a group that contains processes.
     fn drop(&mut self) {
         if join(&self.before).and_then(|()| fs::remove_dir(&self.path)).is_err() {
             say("airpace: what the program started goes on, and its new connections use the default again");

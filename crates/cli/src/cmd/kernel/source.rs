@@ -1,4 +1,4 @@
-//! What `airpace kernel feed --from` names, and what comes from it.
+//! Sources of reports for `airpace kernel feed --from`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -22,16 +22,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::cmd::wire::radio::{self, Changes};
 use crate::terminal::say;
 
-/// The longest line that is read: a report of a carrier takes some hundred bytes.
+/// Maximum length of a line (bytes). A report of one carrier takes some hundred bytes.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// How long a radio is waited for before the order to end is looked at.
+/// Maximum wait for a radio between checks of `stop`.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Plays an ACK trace and sends what its radio told.
+/// Function that replays an ACK trace and sends the radio values that it contains.
 pub type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
 
-/// Reads reports and sends what they mean, until they end or `stop` is set.
+/// Reads reports, converts each with `meaning` and sends the results, until the reports end or `stop` is set.
 pub fn read<N>(
     from: &str,
     need: Need,
@@ -45,7 +45,7 @@ pub fn read<N>(
         return reports(std::io::stdin().lock(), None, meaning, stop, news).context("standard input");
     }
     if radio::is_no_file(from) {
-        // The words are those of `airpace send --radio`, which takes the same sources.
+        // The error texts are those of `airpace send --radio`, which takes the same sources.
         let opened =
             radio::open(from).map_err(|error| anyhow!(format!("{error:#}").replace("--radio", "--from")))?;
         return listen(opened, need, meaning, stop, news);
@@ -53,7 +53,7 @@ pub fn read<N>(
     let path = Path::new(from);
     if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         let stream = UnixStream::connect(path).with_context(|| format!("nobody tells at {from}"))?;
-        // So that Ctrl-C is seen while nothing comes.
+        // With a timeout, Ctrl-C takes effect while no report arrives.
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         return reports(BufReader::new(stream), None, meaning, stop, news).with_context(|| from.to_owned());
     }
@@ -69,7 +69,7 @@ pub fn read<N>(
     reports(file, Some(Pace::default()), meaning, stop, news).with_context(|| from.to_owned())
 }
 
-/// What to give in place of a word that says what the reports are of.
+/// Hint for a user who gave the kind of source instead of its path.
 fn hint(from: &str) -> &'static str {
     match from {
         "diag" => {
@@ -84,7 +84,8 @@ fn hint(from: &str) -> &'static str {
     }
 }
 
-/// Sends what the reports of a modem, a board, a decoder or another machine mean. One that goes away is looked for.
+/// Converts reports of a modem, libOD, a decoder or another machine with `meaning`, and sends the results. Waits for a
+/// lost source to return.
 fn listen<N>(
     mut radio: Box<dyn Radio>,
     need: Need,
@@ -116,7 +117,7 @@ fn listen<N>(
             Some(fd) => poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&span)),
             None => poll(&mut [], Some(&span)),
         };
-        // A signal ends a wait: whether it is to stop is looked at next.
+        // A signal interrupts the wait; the loop condition then checks `stop`.
         waited
             .map(drop)
             .or_else(|error| if error == rustix::io::Errno::INTR { Ok(()) } else { Err(error) })?;
@@ -124,14 +125,14 @@ fn listen<N>(
     Ok(())
 }
 
-/// Plays what was recorded at its own pace.
+/// Replays recorded reports at their original pace.
 #[derive(Default)]
 struct Pace {
     began: Option<(Instant, Time)>,
 }
 
 impl Pace {
-    /// Waits until `time` has come, or `stop` is set.
+    /// Waits until the replay reaches `time`, or `stop` is set.
     fn wait(&mut self, time: Time, stop: &AtomicBool) {
         let (began, first) = *self.began.get_or_insert((Instant::now(), time));
         while let Some(left) = (time - first).checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
@@ -143,7 +144,7 @@ impl Pace {
     }
 }
 
-/// Sends what the reports of a stream mean.
+/// Converts reports of a stream of lines with `meaning`, and sends the results.
 fn reports<N>(
     mut lines: impl BufRead,
     mut pace: Option<Pace>,
@@ -156,7 +157,7 @@ fn reports<N>(
         match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
-            // What has come of a line stays in `line`.
+            // The received part of the line stays in `line`.
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error.into()),
         }
@@ -168,7 +169,7 @@ fn reports<N>(
                 pace.wait(report.time, stop);
             }
             if let Some(told) = meaning(report) {
-                // Nobody listens any more only when the program ends.
+                // The receiver is gone only when the program ends.
                 let _ = news.send(told);
             }
         }
@@ -179,10 +180,10 @@ fn reports<N>(
 
 /// Maximum length of an ACK trace in bytes.
 ///
-/// Chosen: an hour of a fast flow.
+/// Chosen: enough for an hour of a fast flow.
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
-/// Sends what the radio of an ACK trace told.
+/// Sends the radio values of an ACK trace, at the trace's pace.
 pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
     let text = airpace_files::text_at_most(file, MAX_TRACE_BYTES)?;
     let (_, entries) = Reader::new(&text)?;

@@ -1,4 +1,4 @@
-//! `airpace kernel status`: what is loaded, how its flows are, and how old the feed is.
+//! `airpace kernel status`: loaded schemes, their flows, and the age of their feed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,15 +15,15 @@ use super::netns::{self, Place};
 use crate::cmd::Verdict;
 use crate::terminal::{count, thousands};
 
-/// Flows that are shown one by one; JSON has all.
+/// Maximum number of flows that are listed one by one; JSON contains all flows.
 ///
-/// Chosen: what a screen has room for.
+/// Chosen: fits on a screen.
 const SHOWN: usize = 20;
 
-/// Mbit/s that were told last, and how many milliseconds ago.
+/// Last fed rate in Mbit/s, and its age in milliseconds.
 type Fed = (Option<f64>, Option<f64>);
 
-/// What was told to a scheme; `None` if it needs no feed.
+/// Last values that were fed to a scheme; `None` if the scheme needs no feed.
 fn fed(name: &str, pinned: &Pinned) -> anyhow::Result<Option<Fed>> {
     if name == PBE {
         let read = pinned.cell()?.map(|feed| CellFeed::read(&feed));
@@ -41,7 +41,7 @@ fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
 }
 
-/// What it means that a feed is so old, in milliseconds.
+/// Consequence of a feed that is `age_ms` milliseconds old.
 fn consequence(name: &str, age_ms: f64) -> &'static str {
     match name {
         _ if age_ms <= MAX_AGE.as_secs_f64() * 1e3 => "",
@@ -51,16 +51,16 @@ fn consequence(name: &str, age_ms: f64) -> &'static str {
     }
 }
 
-/// A loaded scheme.
+/// State of a loaded scheme.
 struct Status {
     name: &'static str,
     totals: Totals,
     flows: Vec<Shown>,
-    /// `None` if it needs no feed.
+    /// Last feed; `None` if the scheme needs no feed.
     feed: Option<Fed>,
     active: Option<u64>,
     apps: Option<u64>,
-    /// The network namespaces in which new sockets get it.
+    /// Network namespaces in which the scheme is the default of new sockets.
     default_in: Vec<Place>,
 }
 
@@ -69,7 +69,7 @@ impl Status {
         let Some(pinned) = Pinned::open(name)? else { return Ok(None) };
         let flows = match pinned.flows() {
             Ok(flows) => flows,
-            // It was unloaded meanwhile.
+            // The scheme has been unloaded in the meantime.
             Err(_) if !pinned.is_there() => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("the flows of `{name}` cannot be read")),
         };
@@ -133,7 +133,7 @@ impl Status {
         }
         self.write_sharing(out)?;
         let feed = match (mbps, age_ms) {
-            // A server needs none.
+            // A server needs no feed.
             (_, None) if self.name == PBE => {
                 "none, as on a server: what the peers' phones measure steers its flows".to_owned()
             }
@@ -166,7 +166,7 @@ impl Status {
         )
     }
 
-    /// How many are in which state, and each of the first.
+    /// Prints the number of flows per state, and then the first flows one by one.
     fn write_flows(&self, out: &mut dyn Write) -> std::io::Result<()> {
         if self.flows.is_empty() {
             return Ok(());
@@ -223,7 +223,7 @@ fn flow_as_json(flow: &Shown) -> Value {
     })
 }
 
-/// Runs the command.
+/// Prints the state of all loaded schemes.
 pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let loaded = LOADABLE.into_iter().filter_map(|name| Status::of(name).transpose());
     let loaded = loaded.collect::<anyhow::Result<Vec<_>>>()?;

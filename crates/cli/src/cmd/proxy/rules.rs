@@ -1,8 +1,8 @@
-//! The rules by which a router's kernel hands connections over to the proxy, for as long as it runs.
+//! Packet rules of a router that redirect connections to the proxy while the proxy runs.
 //!
-//! The table of packet rules belongs to a process of `nft` behind a shell that lives as long as the proxy: if the proxy is
-//! killed, the shell removes the route and its rule, `nft` ends, and the table is gone with it. Connections go their own way
-//! again.
+//! A process of `nft` owns the table of packet rules. It runs below a shell that lives as long as the proxy. If the
+//! proxy is killed, the shell removes the route and its rule, and `nft` ends, which removes the table. Connections then
+//! bypass the proxy again.
 //!
 //! Source: Linux Documentation/networking/tproxy.rst; nftables nft(8)
 
@@ -12,26 +12,26 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 
-/// The name of our table of rules.
+/// Name of the proxy's nftables table.
 const TABLE: &str = "airpace_proxy";
 
-/// The mark of packets that are for the proxy, and the routing table that keeps them here.
+/// Firewall mark of packets for the proxy, and number of the routing table that delivers them locally.
 ///
 /// Chosen: numbers that common tools do not use.
 const MARK: u32 = 0x0a1b_0001;
 const ROUTES: u32 = 41_501;
 
-/// How often it is looked whether the rules are there, 10 ms apart.
+/// Maximum number of checks for the rules, at intervals of 10 ms.
 const LOOKS: u32 = 300;
 
-/// Rules that hold until this is dropped, or the process ends.
+/// Active rules. They are removed when this value is dropped or the process ends.
 pub struct Rules {
     guard: Child,
-    /// While this is open, the rules hold.
+    /// The rules stay active while this is open.
     commands: Option<ChildStdin>,
 }
 
-/// Reads the name of an interface: one that could be mistaken for something else in a rule is refused.
+/// Parses the name of an interface. Names that could be misread in a rule are rejected.
 pub fn interface(name: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:".contains(&byte);
     match (1..16).contains(&name.len()) && name.bytes().all(is_plain) {
@@ -40,7 +40,7 @@ pub fn interface(name: &str) -> Result<String, String> {
     }
 }
 
-/// What `nft` is told. Connections to the machine itself are left alone.
+/// Input of `nft`. Connections to the machine itself are not redirected.
 fn script(interface: &str, ports: &[u16], port: u16) -> String {
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let ports =
@@ -54,8 +54,9 @@ fn script(interface: &str, ports: &[u16], port: u16) -> String {
     )
 }
 
-/// What the shell does that guards the rules: `nft` gets the proxy's commands, and its table lives until the proxy is gone
-/// and the route is removed. Ctrl-C reaches all processes of a terminal, and this one has its work before it then.
+/// Script of the shell that guards the rules. `nft` reads the proxy's commands, and its table exists until the proxy
+/// has ended and the route is removed. The script ignores Ctrl-C, which reaches all processes of a terminal, because it
+/// must still clean up.
 fn guard() -> String {
     let (mark, table) = (MARK, ROUTES);
     format!(
@@ -66,10 +67,12 @@ fn guard() -> String {
 }
 
 impl Rules {
-    /// Sets them: what comes in by `interface`, to `ports` or to any, is for the proxy at `port`.
+    /// Activates the rules: connections that arrive at `interface`, to `ports` or to any port, go to the proxy at
+    /// `port`.
     ///
     /// # Errors
-    /// One sentence: no root, no `nft`, no such interface, a kernel without what they need, another proxy that runs.
+    /// A sentence with the cause: no root, no `nft`, no such interface, missing kernel features, or another running
+    /// proxy.
     pub fn set(interface: &str, ports: &[u16], port: u16) -> anyhow::Result<Rules> {
         run("ip", &["link", "show", "dev", interface], "")
             .with_context(|| format!("there is no interface `{interface}`; `ip link` lists them"))?;
@@ -95,9 +98,9 @@ impl Rules {
                 ["route", "add", "local", "default", "dev", "lo", "table", &table].to_vec(),
             ] {
                 match run("ip", &[&[family], &words[..]].concat(), "") {
-                    // A proxy of an earlier version that was killed has left it.
+                    // Remains of a killed proxy of an earlier version.
                     Err(error) if error.to_string().contains("File exists") => {}
-                    // A machine without IPv6 carries none.
+                    // A machine without IPv6 carries no IPv6 connections.
                     Err(error) if family == "-4" => return Err(error),
                     _ => {}
                 }
@@ -117,7 +120,7 @@ impl Drop for Rules {
     }
 }
 
-/// Waits until our rules are there, or until they are gone. Returns whether that came within 3 s.
+/// Waits until the rules are active, or until they are removed. Returns whether this happened within 3 s.
 fn comes(wanted: bool) -> anyhow::Result<bool> {
     for _ in 0..LOOKS {
         if is_set()? == wanted {
@@ -128,7 +131,7 @@ fn comes(wanted: bool) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// Whether our last rule is there.
+/// Whether the last of the rules is active.
 fn is_set() -> anyhow::Result<bool> {
     let listed = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
     let listed = listed.context("cannot run `nft`; install nftables")?;
@@ -144,7 +147,7 @@ fn run(program: &str, words: &[&str], input: &str) -> anyhow::Result<()> {
         .spawn();
     let mut child = child.with_context(|| format!("cannot run `{program}`; install it"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends early says why.
+        // A program that exits early has printed the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output().with_context(|| format!("`{program}` cannot be heard"))?;

@@ -140,7 +140,7 @@ fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
     runs.into_iter().enumerate().filter(is_chosen).map(|(_, run)| run).collect()
 }
 
-/// Whether the user says yes.
+/// Asks the question, and returns whether the user confirms.
 ///
 /// # Errors
 /// There is no terminal on which to ask.
@@ -155,7 +155,7 @@ fn is_confirmed(question: &str, out: &mut dyn Write) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Removes what the run wrote, and its folder if nothing else is in it. Returns whether the folder is gone.
+/// Removes the files of the run, and its folder if it is then empty. Returns whether the folder was removed.
 fn remove(run: &Run) -> anyhow::Result<bool> {
     // Another run may have started in this folder since it was listed.
     let _claim = Claim::of(&run.path)?;

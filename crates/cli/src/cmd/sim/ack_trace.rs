@@ -1,4 +1,4 @@
-//! `airpace sim --ack-trace`: what the controller of one flow is told and what it answers, in a file.
+//! `airpace sim --ack-trace`: writes the inputs and outputs of one flow's controller to a file.
 
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use anyhow::ensure;
 use crate::cmd::outputs::{self, Named};
 use crate::terminal;
 
-/// The file, and the first error in writing it.
+/// The output file, and the first error when writing it.
 struct Lines {
     file: BufWriter<Whole>,
     error: Option<std::io::Error>,
@@ -31,7 +31,7 @@ impl Lines {
 /// Runs `scheme` in a scenario with `seed`, and writes the ACK trace of `flow`.
 ///
 /// # Errors
-/// If there is no such flow, the run fails, or the file cannot be written.
+/// The flow does not exist, the run fails, or the file cannot be written.
 pub fn write(
     path: &Path,
     choice: &Choice,
@@ -60,7 +60,7 @@ pub fn write(
     let writer = Arc::clone(&lines);
     let tape = Box::new(move |entry: &Entry| locked(&writer, entry));
     airpace_sim::run_traced(&prepared, scheme, seed, (flow, tape), &mut |_| ControlFlow::Continue(()))?;
-    // The controller that held the other handle is gone with its run.
+    // The controller, which held the other handle, was dropped at the end of its run.
     let Some(lines) = Arc::into_inner(lines) else { unreachable!("the run has ended") };
     let lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);
     let refused = outputs::refused(OPTION, path);

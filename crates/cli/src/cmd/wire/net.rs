@@ -1,4 +1,4 @@
-//! A sender or a receiver on a real socket, until it is done.
+//! Runs a sender or a receiver on a real socket until it has finished.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,44 +16,45 @@ use anyhow::{Context, anyhow};
 
 use super::Transport;
 
-/// Nothing was heard for so long: a sender begins a new connection, since its receiver may have been started again.
+/// Idle timeout of a connection. After it, a sender opens a new connection, because the receiver may have been
+/// restarted.
 ///
-/// Chosen: an outage of 10 s passes, and so does the pause until the next probe after it.
+/// Chosen: longer than an outage of 10 s plus the pause until the next probe.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// A quiet QUIC connection sends a packet in each such time. The prototype does that by itself.
+/// Keep-alive interval of an idle QUIC connection. The UDP prototype has its own keep-alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// What a command wants to have turned on the network.
+/// Parameters of [`turn`].
 pub struct Wire {
-    /// The key of both ends.
+    /// The key that both endpoints share.
     pub key: Key,
     /// The socket, from [`listen`] or [`call`].
     pub socket: Socket,
-    /// Who begins.
+    /// Which endpoint opens the connection.
     pub role: Role,
-    /// Where radio reports come from.
+    /// Source of radio reports.
     pub radio: Option<Box<dyn Radio>>,
-    /// Whether its thread runs before all others, where that is allowed.
+    /// Whether to request real-time priority for the thread; without the permission, it runs normally.
     pub wants_realtime: bool,
 }
 
-/// Who begins.
+/// Which endpoint opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Others come, by any transport.
+    /// This endpoint accepts connections, over any transport.
     Listens,
-    /// This end calls, by this transport.
+    /// This endpoint opens the connection, over this transport.
     Calls(Transport),
 }
 
-/// A socket that others come to.
+/// Opens a socket that accepts connections.
 ///
 /// # Errors
-/// What the system refuses, and what to do.
+/// The socket cannot be opened; the message contains a remedy.
 pub fn listen(at: SocketAddr) -> Result<Socket, BindError> {
     Socket::bind(at, Buffers::default()).or_else(|error| {
-        // A machine without IPv6.
+        // On a machine without IPv6, listen on IPv4.
         let every = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), at.port());
         let is_other = at.is_ipv6() && at.ip().is_unspecified();
         let of_ipv4 = is_other.then(|| Socket::bind(every, Buffers::default()).ok()).flatten();
@@ -61,18 +62,18 @@ pub fn listen(at: SocketAddr) -> Result<Socket, BindError> {
     })
 }
 
-/// A socket from which `peer` can be reached.
+/// Opens a socket from which `peer` can be reached.
 ///
 /// # Errors
-/// What the system refuses, and what to do.
+/// The socket cannot be opened; the message contains a remedy.
 pub fn call(peer: SocketAddr) -> Result<Socket, BindError> {
     Socket::toward(peer, Buffers::default())
 }
 
-/// Runs `app` on the network until it is done.
+/// Runs `app` on the network until it has finished.
 ///
 /// # Errors
-/// The system gives no randomness, or nothing to wake a thread with.
+/// The system provides no random numbers or no file descriptor.
 pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
     let accepts = wire.role == Role::Listens;
     let identity =
@@ -81,7 +82,7 @@ pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
         identity,
         idle: IDLE,
         keep_alive: Some(KEEP_ALIVE),
-        // A receiver that was killed and started again has the same key.
+        // A restarted receiver derives the same reset key.
         reset_key: accepts.then(|| wire.key.derive(b"", b"airpace quic stateless reset")),
         ..quic::Config::default()
     };

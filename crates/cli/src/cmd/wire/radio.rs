@@ -1,4 +1,4 @@
-//! What `--radio` names: where this machine's radio reports come from, and how they are now.
+//! Sources of radio reports for `--radio`, and their present state.
 
 mod modem;
 mod samples;
@@ -17,16 +17,16 @@ use airpace_transfer::steering;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
-/// What is printed of `--radio` by `--help`.
+/// Text about `--radio` in `--help`.
 pub const HELP: &str = "Where this machine's radio reports come from, for schemes that use them: a file, FIFO or socket of lines, \
                         tcp:HOST:PORT, - (standard input), od[:DIR] (what airpace diag serve publishes), a modem's port \
                         (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording (cell.sigmf-meta,rnti=R) or a radio \
                         (driver=rtlsdr,freq=806M,rnti=R)";
 
-/// The source that `text` names.
+/// Opens the source that `text` names.
 ///
 /// # Errors
-/// It is none, or it cannot be opened; the sentence says what to do.
+/// `text` names no source, or the source cannot be opened; the message contains a remedy.
 pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     let no_thread = || format!("--radio {text}: the system has no thread left; end other programs");
     let board = match text.split_once(':') {
@@ -47,7 +47,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     Ok(Box::new(Lines::new(place)))
 }
 
-/// The files that the source reads, which no transfer may replace.
+/// Files that the source reads. No transfer may overwrite them.
 pub fn files(text: &str) -> Vec<PathBuf> {
     let is_other = text == "od" || text == "-" || ["od:", "tcp:"].iter().any(|name| text.starts_with(name));
     if is_other || port(text).is_some() {
@@ -59,21 +59,21 @@ pub fn files(text: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Whether [`open`] takes this for something else than the path of a file, a FIFO or a socket.
+/// Whether [`open`] interprets the text as something other than the path of a file, a FIFO or a socket.
 #[cfg(feature = "bpf")]
 pub fn is_no_file(text: &str) -> bool {
     let is_board = text == "od" || text.starts_with("od:");
     is_board || text.starts_with("tcp:") || port(text).is_some() || samples::is_meant(text)
 }
 
-/// The modem's port that is meant: `modem:PORT` as `airpace diag` names ports in one word, or the path of a device.
+/// The modem's port: `modem:PORT`, where `PORT` is a port of `airpace diag` in one word, or the path of a device.
 fn port(text: &str) -> Option<Source> {
     if let Some(port) = text.strip_prefix("modem:").filter(|port| !port.is_empty()) {
         return port.parse().ok();
     }
     let path = Path::new(text);
     let is_device = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device());
-    // One that is not plugged in yet.
+    // A device that is not plugged in yet.
     let is_named_so = ["/dev/tty", "/dev/serial/", "/dev/diag"].iter().any(|name| text.starts_with(name));
     if !is_device && !is_named_so {
         return None;
@@ -84,14 +84,14 @@ fn port(text: &str) -> Option<Source> {
     })
 }
 
-/// What a scheme needs of reports, from the names that its half gives its values: one that counts reports which it
-/// refused needs everybody's grants.
+/// Scope of reports that a scheme needs, derived from the names of its reported values: a scheme that counts refused
+/// reports needs the grants of all users.
 pub fn need(inspect: &Inspect) -> Need {
     let refuses = inspect.values.iter().any(|(name, _)| *name == "refused_reports_n");
     if refuses { Need::Everyone } else { Need::Own }
 }
 
-/// What the half of a scheme needs that is on the side that receives, or on the one that sends.
+/// Scope of reports that the receiver (`receives`) or the sender of a scheme needs.
 pub fn need_of(scheme: &str, receives: bool) -> Need {
     let spec = SchemeSpec::parse(scheme).ok();
     let Some(ends) = spec.and_then(|spec| steering::ends(&spec).ok()) else { return Need::Own };
@@ -103,7 +103,7 @@ pub fn need_of(scheme: &str, receives: bool) -> Need {
     need(&inspect)
 }
 
-/// How the reports are, in words for a line of progress.
+/// State of the reports as text for the progress line.
 pub fn state(heard: &Heard, now: Time, need: Need) -> String {
     let account = heard.account(now, need);
     match account.state {
@@ -114,7 +114,7 @@ pub fn state(heard: &Heard, now: Time, need: Need) -> String {
     }
 }
 
-/// The same for programs: `waiting`, `fresh`, `stale` or `wrong-scope`.
+/// State of the reports for programs: `waiting`, `fresh`, `stale` or `wrong-scope`.
 fn word(state: State) -> &'static str {
     match state {
         State::Waiting => "waiting",
@@ -124,12 +124,12 @@ fn word(state: State) -> &'static str {
     }
 }
 
-/// Whether this machine reads samples so slowly that their reports are left out.
+/// Whether this machine decodes samples too slowly, so that their reports are too old to be used.
 fn is_behind(account: &Account) -> bool {
     account.state != State::Fresh && account.behind > STALE_AFTER
 }
 
-/// All that is known of the reports, for programs.
+/// All data about the reports as JSON.
 pub fn object(heard: &Heard, now: Time, need: Need) -> Value {
     let account = heard.account(now, need);
     let millis = |span: Duration| span.as_secs_f64() * 1e3;
@@ -149,7 +149,7 @@ pub fn object(heard: &Heard, now: Time, need: Need) -> Value {
     })
 }
 
-/// Why telemetry is of no use now; `None` if it is.
+/// Reason why telemetry is unusable now; `None` if it is usable.
 fn why(account: &Account, need: Need) -> Option<String> {
     match (&account.state, &account.problem) {
         (State::Fresh, _) => None,
@@ -174,7 +174,7 @@ fn why(account: &Account, need: Need) -> Option<String> {
     }
 }
 
-/// What came of the reports in the end, in words.
+/// Final summary of the reports as text.
 pub fn summary(heard: &Heard, now: Time, need: Need) -> String {
     let account = heard.account(now, need);
     let mut parts = vec![crate::terminal::count(account.reports, "report")];
@@ -197,21 +197,21 @@ pub fn summary(heard: &Heard, now: Time, need: Need) -> String {
     format!("{}: {}; {end}", account.name, parts.join(", "))
 }
 
-/// What a watcher knows of the radio.
+/// State of the radio for a progress display; `None` without a radio.
 pub type Ear = Option<Arc<Heard>>;
 
-/// Says when telemetry becomes of no use, and when it is of use again.
+/// Detects when telemetry becomes unusable, and when it becomes usable again.
 #[derive(Debug, Default)]
 pub struct Changes {
     before: Option<&'static str>,
     said: u32,
 }
 
-/// Changes that are said. Somebody who has heard of so many looks at the line of progress.
+/// Maximum number of reported changes. After these, the user can watch the progress line.
 const MOST_SAID: u32 = 10;
 
 impl Changes {
-    /// A sentence, if there is news.
+    /// Returns a message if the state has changed.
     pub fn look(&mut self, heard: &Heard, now: Time, need: Need) -> Option<String> {
         let account = heard.account(now, need);
         let word = word(account.state);

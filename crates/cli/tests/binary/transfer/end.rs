@@ -1,4 +1,4 @@
-//! Transfers that end before their time, and go on.
+//! Transfers that are interrupted, and resumed.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use super::{Recv, TRANSPORTS, file, interrupt, is_same, send, sending};
 use crate::{Done, Shell};
 
-/// A sender of standard input, whose writer decides how much there is.
+/// Starts a sender of standard input; the test writes the input.
 fn stream(shell: &Shell, recv: &Recv, transport: &str, words: &[&str]) -> Child {
     let words = sending(recv, transport, &[&["-"], words].concat());
     let mut command = shell.command(&words);
@@ -30,7 +30,7 @@ fn an_interrupt_ends_both_sides_in_good_order() {
         assert!(said.contains("it was stopped; type the same command again"), "{said}");
         let lost = recv.wait_for("lost");
         assert!(lost["why"].as_str().unwrap().contains("stopped"), "{lost}");
-        // The other way round, the sender hears of it.
+        // If the receiver is stopped, the sender reports this.
         let mut sender = stream(&shell, &recv, transport, &["--name", "log", "--patience", "0"]);
         sender.stdin.as_mut().unwrap().write_all(&[7; 10_000]).unwrap();
         recv.wait_for("begins");
@@ -48,7 +48,7 @@ fn a_receiver_that_is_killed_and_started_again_goes_on_where_it_was() {
         let shell = Shell::new();
         let bytes = file(&shell, "film", 6_000_000);
         let mut recv = Recv::start(&shell, &[]);
-        // So slow that there is time to kill it.
+        // The rate is so low that there is time to kill the receiver.
         let words = ["send", "film", &recv.at, "--transport", transport, "--key", "key", "--json"];
         let words = [&words[..], &["--scheme", "cbr:rate_mbps=16", "--patience", "60"]].concat();
         let sender = shell.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -83,7 +83,7 @@ fn a_sender_that_is_killed_and_started_again_does_not_wait_for_its_own_connectio
         while recv.wait_for("moving")["bytes_done"].as_u64() < Some(1_000_000) {}
         killed.kill().unwrap();
         killed.wait().unwrap();
-        // The receiver ends a silent connection after 20 s: the new sender has less patience.
+        // The receiver closes an idle connection after 20 s; the new sender does not wait that long.
         let done =
             shell.command(&[&words[..], &["--scheme", "bbr", "--patience", "12"]].concat()).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr);
@@ -130,7 +130,7 @@ fn a_full_disk_is_one_sentence_on_both_sides_and_what_came_is_kept() {
         send(&shell, &recv, transport, &["film"]).refused(&["does not fit on the receiver's disk"]);
         let lost = recv.wait_for("lost");
         assert!(lost["why"].as_str().unwrap().contains("does not fit"), "{lost}");
-        // The receiver's file system is seen through the process.
+        // The path leads through `/proc` because the receiver has a separate file system.
         let seen = format!("/proc/{}/root{}", recv.child.id(), shell.path("in/film.airpace-part").display());
         let part = fs::read(seen).expect("what came is kept");
         assert!(!part.is_empty() && bytes.starts_with(&part), "{} bytes were kept", part.len());

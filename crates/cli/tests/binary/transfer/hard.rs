@@ -1,4 +1,4 @@
-//! Files over a network that harms datagrams.
+//! File transfers over a network that loses, reorders and duplicates datagrams.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use super::relay::{Harm, LEAST_SILENCED, Relay};
 use super::{Recv, TRANSPORTS, file};
 use crate::Shell;
 
-/// The variable with the number of bytes, for more than a test has time for.
+/// Environment variable with the size of the file (bytes), for sizes that take too long for a test.
 const BYTES: &str = "AIRPACE_TRANSFER_BYTES";
 
-/// The variable with the seconds of an outage.
+/// Environment variable with the duration of an outage (s).
 const OUTAGE: &str = "AIRPACE_TRANSFER_OUTAGE";
 
 fn wished(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
 }
 
-/// Sends a file through `harm`, and fetches it again. Returns the words of what was seen.
+/// Pushes a file through a network with these impairments, then pulls it back, and checks the relay's counters.
 fn both_ways(transport: &str, harm: Harm) {
     let bytes = wished(BYTES, 4_000_000) as usize;
     let shell = Shell::new();
@@ -34,7 +34,7 @@ fn both_ways(transport: &str, harm: Harm) {
         let did = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         assert!(harm.lost == 0 || did(&relay.did().lost) > 0);
         assert!(harm.outage.is_none() || did(&relay.did().silenced) >= LEAST_SILENCED);
-        // Who fetches sends acknowledgements only: few, if what comes is read in large pieces.
+        // The pulling side sends only acknowledgements, and few of them if data is read in large pieces.
         assert!(harm.moves.is_empty() || did(&relay.did().moved) > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Many transfers at once through one receiver.
+//! Many concurrent transfers through one receiver.
 
 use std::cell::RefCell;
 use std::fs;
@@ -20,7 +20,7 @@ use airpace_transport::udp::{UdpConfig, UdpEndpoint};
 use super::{Recv, file, is_same};
 use crate::Shell;
 
-/// Transfers at once.
+/// Number of concurrent transfers.
 const MANY: usize = 200;
 
 fn turn(endpoint: impl Endpoint, settings: Settings) {

@@ -1,4 +1,4 @@
-//! A network between two programs: it loses, holds back and doubles datagrams, goes silent, and gives the caller another
+//! A network between two programs. It loses, delays and duplicates datagrams, has outages, and changes the caller's
 //! address.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What it does to datagrams.
+/// Impairments of the relay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Harm {
-    /// Datagrams lost, of a thousand.
+    /// Lost datagrams per thousand.
     pub lost: u64,
-    /// Datagrams that arrive twice, of a thousand.
+    /// Duplicated datagrams per thousand.
     pub doubled: u64,
-    /// Datagrams that some later ones overtake, of a thousand.
+    /// Datagrams per thousand that are delayed, so that later ones overtake them.
     pub held: u64,
-    /// After these datagrams of both directions it goes silent for at least this long, and until [`LEAST_SILENCED`]
-    /// datagrams were lost in it.
+    /// After each of these numbers of datagrams in both directions, an outage starts. It lasts at least this long, and
+    /// until [`LEAST_SILENCED`] datagrams were lost in it.
     pub outage: Option<(&'static [u64], Duration)>,
-    /// At these datagrams of the caller it goes on from another port.
+    /// At these datagrams of the caller, the relay continues from another port.
     pub moves: &'static [u64],
 }
 
-/// Datagrams that an outage swallows at least, so that it is one on a machine that is too busy to send anything
-/// meanwhile. Both sides send again and again, or begin a new connection.
+/// Minimum number of datagrams lost in an outage, so that the outage has an effect on a machine that is too busy to
+/// send during it. Both endpoints keep retransmitting, or open a new connection.
 pub const LEAST_SILENCED: u64 = 5;
 
-/// What it did.
+/// Counters of the relay.
 #[derive(Debug, Default)]
 pub struct Did {
     pub passed: AtomicU64,
@@ -36,7 +36,7 @@ pub struct Did {
     pub moved: AtomicU64,
 }
 
-/// A relay toward one place. Callers send to its own.
+/// A relay to one address. Callers send to the relay's address `at`.
 pub struct Relay {
     pub at: SocketAddr,
     shared: Arc<Shared>,
@@ -48,13 +48,13 @@ struct Shared {
     to: SocketAddr,
     harm: Harm,
     caller: Mutex<Option<SocketAddr>>,
-    /// Until when nothing passes at least, and how many datagrams are still to be lost.
+    /// Earliest end of the outage, and number of datagrams that must still be lost.
     silence: Mutex<Option<(Instant, u64)>>,
     did: Did,
     is_over: AtomicBool,
 }
 
-/// How long a thread waits before it looks whether it is over.
+/// Interval at which a thread checks whether the relay is over.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Relay {
@@ -94,7 +94,7 @@ fn socket() -> UdpSocket {
 }
 
 impl Shared {
-    /// Takes the caller's datagrams.
+    /// Forwards the caller's datagrams.
     fn forth(self: Arc<Shared>) {
         let mut back = vec![];
         let mut out = Arc::new(socket());
@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Takes what comes back to one of our ports.
+    /// Forwards the datagrams that return to one of the relay's ports.
     fn back(&self, socket: &UdpSocket) {
         let mut fate = Fate::new(2);
         let mut room = [0; 2048];
@@ -133,11 +133,11 @@ impl Shared {
     }
 }
 
-/// What happens to the datagrams of one direction.
+/// Impairments of the datagrams of one direction.
 struct Fate {
-    /// State of xorshift64.
+    /// State of the xorshift64 generator.
     random: u64,
-    /// A datagram that waits until so many others have passed.
+    /// A delayed datagram, and the number of datagrams that still have to pass it.
     held: Option<(Vec<u8>, u32)>,
 }
 

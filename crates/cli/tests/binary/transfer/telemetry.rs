@@ -1,5 +1,5 @@
-//! Radio reports of a flow that is under way, from real sources: they stop, are of the wrong scope, and come back. No
-//! test measures time: each waits for what the program itself says of its telemetry.
+//! Radio reports from real sources during a flow: they stop, have the wrong scope, and return. No test measures time:
+//! each waits until the program itself reports the state of its telemetry.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,14 +19,14 @@ use serde_json::Value;
 use super::{Recv, sending};
 use crate::Shell;
 
-/// Bytes that must arrive in a phase, so that both sides have looked at themselves in it: they do so ten times a second,
-/// and less than 2 MB come in a second.
+/// Number of bytes that must arrive in a phase, so that both endpoints have sampled their state in it: they do so ten
+/// times per second, and less than 2 MB arrive per second.
 const SOME: u64 = 600_000;
 
-/// Events after which something will not come any more: some minutes of a program that says ten in a second.
+/// Number of events after which a test fails: several minutes of a program that prints ten events per second.
 const MOST_EVENTS: u32 = 2_000;
 
-/// A sender whose file grows as long as the test wants.
+/// A sender whose input grows until the test ends it.
 struct Flow {
     child: Child,
     is_over: Arc<AtomicBool>,
@@ -47,7 +47,7 @@ impl Flow {
         Flow { child, is_over, writer }
     }
 
-    /// Ends the file. Returns what the sender says of it.
+    /// Ends the input. Returns the sender's report.
     #[track_caller]
     fn end(mut self) -> Value {
         self.is_over.store(true, Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn grow(mut input: ChildStdin, is_over: &AtomicBool) {
 }
 
 impl Recv {
-    /// Waits until telemetry is in such a state. Returns the event.
+    /// Waits until the telemetry satisfies `wanted`. Returns the event.
     #[track_caller]
     fn wait_for_radio(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
@@ -90,14 +90,14 @@ impl Recv {
         panic!("telemetry never becomes so: {last}");
     }
 
-    /// Waits until telemetry is in this state, and then until some more has arrived in it. Returns the last event.
+    /// Waits until the telemetry is in this state and [`SOME`] more bytes have arrived in it. Returns the last event.
     #[track_caller]
     fn phase(&self, state: &str, also: impl Fn(&Value) -> bool) -> Value {
         let is_so = |radio: &Value| radio["state"] == state && also(radio);
         let mut since = self.wait_for_radio(is_so);
         for _ in 0..MOST_EVENTS {
             let event = self.wait_for("moving");
-            // On a busy machine telemetry may be late for a moment.
+            // On a busy machine telemetry may be late for a short time.
             if !is_so(&event["radio"]) {
                 since = self.wait_for_radio(is_so);
             } else if event["bytes_done"].as_u64() >= since["bytes_done"].as_u64().map(|done| done + SOME) {
@@ -108,7 +108,8 @@ impl Recv {
     }
 }
 
-/// Whether telemetry led the sender, and then not, and so on. What it was in between is the path's affair.
+/// Sequence of periods in which the sender used telemetry (`true`) or the fallback (`false`). Other differences between
+/// states do not count.
 fn was_led(sent: &Value) -> Vec<bool> {
     let is_led = |state: &Value| !state["state"].as_str().unwrap().starts_with("Fallback");
     let mut led: Vec<bool> = sent["states"].as_array().unwrap().iter().map(is_led).collect();
@@ -116,7 +117,7 @@ fn was_led(sent: &Value) -> Vec<bool> {
     led
 }
 
-/// What a program tells that writes reports.
+/// Contents of the reports that a program writes.
 #[derive(Clone, Copy)]
 struct Told {
     scope: Scope,
@@ -125,7 +126,7 @@ struct Told {
 
 const EVERYONE: Told = Told { scope: Scope::Everyone, has_own_side: true };
 
-/// A program that writes a line per millisecond into a FIFO, from subframe 0 on. It is killed when this is dropped.
+/// A program that writes one line per millisecond into a FIFO, starting with subframe 0. Dropping the value stops it.
 struct Reporter {
     told: Arc<Mutex<Told>>,
     is_over: Arc<AtomicBool>,
@@ -137,7 +138,7 @@ impl Reporter {
         let told = Arc::new(Mutex::new(EVERYONE));
         let is_over = Arc::new(AtomicBool::new(false));
         let (theirs, until) = (Arc::clone(&told), Arc::clone(&is_over));
-        // It waits for a reader.
+        // Opening the FIFO waits for a reader.
         let mut fifo = File::options().write(true).open(path).unwrap();
         let thread = std::thread::spawn(move || {
             for subframe in 0.. {
@@ -164,7 +165,7 @@ impl Drop for Reporter {
     }
 }
 
-/// A subframe of an idle cell of 50 PRBs, which can carry 25 Mbit/s.
+/// A report for a subframe of an idle cell of 50 PRBs, which can carry 25 Mbit/s.
 fn report(subframe: u64, scope: Scope, has_own_side: bool) -> RadioReport {
     let own = OwnRadio {
         rnti: Rnti(70),
@@ -223,7 +224,7 @@ fn a_writer_that_dies_tells_too_little_or_comes_back_is_seen_on_both_sides() {
             stale["why"].as_str().unwrap().contains("it is looked for") || stale["opened"].as_u64() > Some(1),
             "{stale}"
         );
-        // Another program, which counts its subframes from 0.
+        // Another program, which starts again with subframe 0.
         let reporter = Reporter::start(&fifo);
         let back = &recv.phase("fresh", |radio| radio["opened"].as_u64() > Some(1))["radio"];
         assert!(back["gaps"].as_u64() >= Some(4), "{back}");
@@ -238,12 +239,12 @@ fn a_writer_that_dies_tells_too_little_or_comes_back_is_seen_on_both_sides() {
     }
 }
 
-/// A program of ours that runs as long as the test wants.
+/// An airpace program that runs until the test stops it.
 struct Running {
     child: Child,
-    /// The line with which it begins.
+    /// First line of its output.
     first: Value,
-    /// Its further lines are read, so that it can write them.
+    /// A thread that reads the further output, so that the program can write it.
     _drain: JoinHandle<()>,
 }
 
@@ -257,7 +258,7 @@ impl Running {
         Running { child, first, _drain: drain }
     }
 
-    /// An emulated modem on a pseudo-terminal, which `link` leads to.
+    /// Starts an emulated modem on a pseudo-terminal, and creates `link` to it.
     fn modem(shell: &Shell, link: &str, speech: &[&str]) -> Running {
         let modem =
             Running::start(shell, &[&["diag", "modem", "--pty", "--loop", "--json"], speech].concat());
@@ -275,7 +276,7 @@ impl Drop for Running {
     }
 }
 
-/// What a simulated phone's modem logs of a download.
+/// Scenario whose simulated phone downloads; its modem writes the log.
 const PHONE: &[&str] = &["stationary-idle", "--scheme", "cubic"];
 
 #[test]
@@ -283,7 +284,7 @@ fn a_modems_port_tells_of_own_grants_until_it_is_closed_and_when_it_is_back() {
     let shell = Shell::new();
     let modem = Running::modem(&shell, "dm", PHONE);
     let recv = Recv::start(&shell, &["--radio", "modem:dm", "--overwrite"]);
-    // PBE-CC needs more than a modem can tell.
+    // PBE-CC needs more data than a modem reports.
     let flow = Flow::start(&shell, &recv, "quic", &["--scheme", "pbe"]);
     let wrong = &recv.phase("wrong-scope", |_| true)["radio"];
     assert!(wrong["why"].as_str().unwrap().contains("own grants only"), "{wrong}");
@@ -308,9 +309,9 @@ fn a_modems_port_tells_of_own_grants_until_it_is_closed_and_when_it_is_back() {
     drop(modem);
 }
 
-/// Sends with this source until something came from it. Returns what the sender says of it.
+/// Sends with this source until it has delivered reports. Returns the sender's report about the radio.
 fn until_heard(shell: &Shell, recv: &Recv, transport: &str, source: &str) -> Value {
-    // A busy machine may need longer to open a modem than to send a little.
+    // On a busy machine, opening a modem may take longer than a small transfer.
     for megabytes in 1.. {
         let flow = Flow::start(shell, recv, transport, &["--scheme", "biscay", "--radio", source]);
         while recv.wait_for("moving")["bytes_done"].as_u64() < Some(megabytes * 1_000_000) {}
@@ -336,7 +337,7 @@ fn the_sender_hears_its_own_modem_through_its_port_and_through_a_daemon() {
     let daemon = Running::start(&shell, &serve);
     let radio = until_heard(&shell, &recv, "quic", "od:od");
     assert!(radio["source"].as_str().unwrap().contains("libOD in `od`"), "{radio}");
-    // Who reads the port already is not disturbed.
+    // A program that already reads the port is not disturbed.
     let words = sending(&recv, "quic", &["film", "--radio", "modem:dm"]);
     fs::write(shell.path("film"), "film").unwrap();
     shell.run(&words).refused(&["--radio od"]);
@@ -377,7 +378,7 @@ fn a_real_modems_log_is_heard() {
     drop(modem);
 }
 
-/// A recording of so many seconds of a small cell. Returns the RNTI of one of its users.
+/// Creates a recording of a small cell of this many seconds. Returns the RNTI of one of its users.
 fn record(shell: &Shell, seconds: &str) -> String {
     let words = [
         "encode",
@@ -411,7 +412,7 @@ fn a_recording_is_decoded_as_it_was_received_and_its_end_is_told() {
     let flow = Flow::start(&shell, &recv, "quic", &["--scheme", "pbe"]);
     let ended = &recv
         .wait_for_radio(|radio| radio["why"].as_str().is_some_and(|why| why == "the recording has ended"))["radio"];
-    // A machine that does not keep up, or not always, says so: no late report is taken for what the cell does now.
+    // A machine that is too slow counts late reports, and does not use them as the present state of the cell.
     let [reports, late] = ["reports", "late"].map(|key| ended[key].as_u64().unwrap());
     assert!(reports + late > 2_000, "all subframes behind the search are read: {ended}");
     assert_eq!(ended["state"], if reports > 0 { "stale" } else { "waiting" }, "{ended}");
@@ -427,7 +428,8 @@ fn samples_that_come_as_somebody_sends_them_are_decoded() {
     let source = format!("iq:samples,rate=1.92e6,format=ci8,rnti={rnti}");
     let is_over = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&is_over);
-    // Half of real time, so that every machine keeps up; from the beginning again, as if the radio had been tuned anew.
+    // Half of real time, so that every machine keeps up. The samples are repeated from the start, as if the radio had
+    // been retuned.
     let radio = std::thread::spawn(move || {
         let mut to = File::options().write(true).open(to).unwrap();
         let samples = fs::read(from).unwrap();

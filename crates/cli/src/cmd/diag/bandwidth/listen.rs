@@ -14,11 +14,11 @@ use super::super::port::{ListenArgs, about_grants, parse_duration};
 use super::Determine;
 use crate::terminal::say;
 
-/// How many packets may wait to be read.
+/// Maximum number of log packets in the queue.
 ///
 /// Chosen: ten seconds of a busy modem.
 const ROOM: usize = 1 << 14;
-/// How long to wait for a packet before windows are checked.
+/// Maximum wait for a packet between checks of the windows.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What only a live series wants to know.
@@ -35,10 +35,10 @@ pub struct LiveArgs {
     listen: ListenArgs,
 }
 
-/// Reads packets until it is told to end, and then restores the modem.
+/// Reads packets until it is stopped, and then restores the modem.
 ///
 /// # Errors
-/// The modem does not answer any more when it is to be restored, or the series cannot be written.
+/// The modem does not answer during its restoration, or the series cannot be written.
 pub fn listen(source: Source, args: &LiveArgs, determine: &mut Determine<'_>) -> anyhow::Result<()> {
     let (sender, packets) = mpsc::sync_channel(ROOM);
     let mut options = args.listen.options(source, &about_grants(), None)?;

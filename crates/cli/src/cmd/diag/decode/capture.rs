@@ -1,4 +1,4 @@
-//! RRC and NAS messages in a capture file.
+//! RRC and NAS messages in a capture file for Wireshark.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,17 +18,17 @@ pub struct CaptureFile<'o> {
     name: String,
     out: Out<'o>,
     capture: Capture,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
     messages: u64,
-    /// Number of messages that a capture file cannot hold.
+    /// Number of messages that the capture's format cannot represent.
     left_out: u64,
 }
 
 /// The output.
 enum Out<'o> {
     Standard(&'o mut dyn Write),
-    /// `None` once it has ended.
+    /// `None` after the output has ended.
     File(Option<OutFile>),
 }
 
@@ -38,10 +38,10 @@ impl<'o> CaptureFile<'o> {
         CaptureFile::to(capture, Out::Standard(out), "-".to_owned())
     }
 
-    /// Writes a file: either one that can be followed while it grows, or one that gets its name when it is complete.
+    /// Writes a file, which either grows while other programs read it, or gets its name when it is complete.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub fn create(capture: Capture, path: &Path, is_followed: bool) -> anyhow::Result<CaptureFile<'o>> {
         let file = OutFile::create("--pcap", path, is_followed)?;
         Ok(CaptureFile::to(capture, Out::File(Some(file)), path.display().to_string()))
@@ -86,7 +86,7 @@ impl Writer for CaptureFile<'_> {
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
-        // Until it is certain that the input is a log, the file keeps its earlier content.
+        // Keep the file's earlier content until it is certain that the input is a log.
         if self.messages > 0 { self.write() } else { Ok(()) }
     }
 
@@ -97,7 +97,7 @@ impl Writer for CaptureFile<'_> {
         };
         if self.messages == 0 {
             let stays = if let Out::File(file) = &mut self.out {
-                // What was there stays.
+                // Keep existing files.
                 *file = None;
                 ": nothing is written"
             } else {

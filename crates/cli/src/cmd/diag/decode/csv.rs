@@ -15,7 +15,7 @@ pub struct Csv<'o> {
     /// The columns of a wide table.
     table: Option<Table>,
     out: &'o mut dyn Write,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
     packets: u64,
 }

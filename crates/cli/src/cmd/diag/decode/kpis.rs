@@ -13,11 +13,11 @@ use super::{Kind, Writer};
 use crate::cmd::NothingFound;
 use crate::terminal::count;
 
-/// Where samples go.
+/// Output format of samples.
 enum Form<'o> {
-    /// To a stream, line by line.
+    /// Lines on a stream.
     Lines(fn(&Sample, &Wanted, &mut Vec<u8>), &'o mut dyn Write),
-    /// Into a Parquet file.
+    /// Parquet file.
     Parquet(Box<Samples>),
 }
 
@@ -26,7 +26,7 @@ pub struct Kpis<'o> {
     subscription: Subscription,
     extractor: Extractor,
     form: Form<'o>,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
     samples: u64,
 }
@@ -50,7 +50,7 @@ impl<'o> Kpis<'o> {
     /// Writes samples into a Parquet file.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The file cannot be created.
     pub fn parquet(subscription: Subscription, path: &Path) -> anyhow::Result<Kpis<'o>> {
         Ok(Kpis::new(subscription, Form::Parquet(Box::new(Samples::create(path)?)), b""))
     }
@@ -97,7 +97,7 @@ impl Writer for Kpis<'_> {
 
     fn finish(&mut self) -> anyhow::Result<Option<NothingFound>> {
         self.write()?;
-        // Without a sample, a file that was there stays.
+        // Without any sample, keep an existing file.
         if let Form::Parquet(file) = &mut self.form
             && self.samples > 0
         {

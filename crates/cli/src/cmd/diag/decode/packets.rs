@@ -9,15 +9,15 @@ use airpace_diag::log;
 use super::{Kind, Writer};
 use crate::cmd::NothingFound;
 
-/// How packets are printed.
+/// Output format of packets.
 #[derive(Clone, Copy)]
 pub enum Form {
     /// One object per line.
     Json {
-        /// With the bytes of every packet.
+        /// Whether to include the payload bytes of every packet.
         with_payload: bool,
     },
-    /// Lines for people.
+    /// Lines of text for the user.
     Text,
 }
 
@@ -25,11 +25,11 @@ pub enum Form {
 pub struct Packets<'o> {
     form: Form,
     out: &'o mut dyn Write,
-    /// What is not written yet.
+    /// Data that is not written yet.
     buffer: Vec<u8>,
 }
 
-/// How many bytes are collected before they are written.
+/// Number of bytes that are collected before a write.
 pub const ENOUGH: usize = 1 << 16;
 
 impl<'o> Packets<'o> {

@@ -32,7 +32,7 @@ fn time_builder() -> TimestampNanosecondBuilder {
     TimestampNanosecondBuilder::new().with_timezone("UTC")
 }
 
-/// A time stamp in Parquet's form. Times after Parquet's last one, in the year 2262, become that last one.
+/// Converts a timestamp to Parquet's format. Times after Parquet's maximum, in the year 2262, become this maximum.
 fn nanos(stamp: Stamp) -> i64 {
     i64::try_from(stamp.unix_nanos()).unwrap_or(i64::MAX)
 }
@@ -41,20 +41,20 @@ fn word_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A file of KPI samples: a row for each.
+/// File of KPI samples, one row per sample.
 pub struct Samples {
     /// `None` once the file is complete.
     file: Option<ParquetFile>,
     rows: kpis::Rows,
-    /// A buffer for a name while it is written.
+    /// Buffer for the name of a KPI.
     name: Vec<u8>,
 }
 
 impl Samples {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The file cannot be created.
     pub fn create(path: &Path) -> anyhow::Result<Samples> {
         let file = Some(parquet_file::create(path, kpis::Rows::fields())?);
         Ok(Samples { file, rows: kpis::Rows::default(), name: vec![] })
@@ -63,7 +63,7 @@ impl Samples {
     /// Adds a sample.
     ///
     /// # Errors
-    /// If a row group cannot be written.
+    /// A row group cannot be written.
     pub fn add(&mut self, sample: &Sample, wanted: &Wanted) -> anyhow::Result<()> {
         self.name.clear();
         sample::name(wanted, &mut self.name);
@@ -87,7 +87,7 @@ impl Samples {
     /// Completes the file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn finish(&mut self) -> anyhow::Result<()> {
         self.write()?;
         self.file.take().map_or(Ok(()), ParquetFile::finish).map_err(refused)
@@ -107,7 +107,7 @@ impl Codes {
     /// Writes the contents of these logs into a folder.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The folder cannot be created.
     pub fn create(folder: &Path, inputs: Vec<Named>) -> anyhow::Result<Codes> {
         outputs::folder("--parquet", folder)?;
         Ok(Codes { folder: folder.to_owned(), inputs, codes: BTreeMap::new(), packets: 0 })
@@ -145,7 +145,7 @@ impl Writer for Codes {
     }
 }
 
-/// One code's file.
+/// Parquet file of one log code.
 struct CodeFile {
     file: ParquetFile,
     table: Table,

@@ -1,4 +1,4 @@
-//! What could not be read: counted, kept if wanted, and reported once.
+//! Packets that could not be parsed: counts, copies if requested, and one report at the end.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,31 +14,31 @@ use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
 use crate::terminal::{count, thousands};
 
-/// Counts what could not be read.
+/// Counters of packets that could not be parsed and of bytes that are not messages.
 pub struct Unread {
-    /// The folder where such packets are kept.
+    /// Folder for copies of unparsed packets, if requested.
     folder: Option<PathBuf>,
-    /// The logs that are read. None of them is overwritten.
+    /// Input logs. None of them is overwritten.
     inputs: Vec<Named>,
     is_followed: bool,
     files: BTreeMap<Kind, OutFile>,
     counts: BTreeMap<Kind, u64>,
-    /// For each file: how many stretches are no message, and where the first one begins.
+    /// Per file: number of byte ranges that are not messages, and start of the first one.
     faults: BTreeMap<usize, (u64, u64)>,
     /// A buffer for a frame while it is written.
     frame: Vec<u8>,
 }
 
-/// The reason why a packet could not be read, wholly or in part. Packets are grouped by it.
+/// Reason why a packet could not be parsed completely. Packets are grouped by this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The layout of the code is not known.
+    /// The layout of the code is unknown.
     Code(LogCode),
-    /// The layout of the version is not known.
+    /// The layout of the version is unknown.
     Version(LogCode, Version),
-    /// The layout of a subpacket of this id and version is not known.
+    /// The layout of a subpacket with this id and version is unknown.
     Subpacket(LogCode, u64, u64),
-    /// The layout does not fit.
+    /// The packet does not match its layout, or is empty.
     Misfit(LogCode),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
 }
 
 impl Kind {
-    /// Why a packet could not be read, or `None` if it could.
+    /// The reason why a packet could not be parsed; `None` if it was parsed completely.
     pub fn of(code: LogCode, reading: &Result<Decoded<'_>, Unreadable>) -> Option<Kind> {
         Some(match reading {
             Ok(decoded) => {
@@ -78,11 +78,11 @@ impl Kind {
 }
 
 impl Unread {
-    /// Keeps such packets of these logs in a folder, if one is given. The files can be followed while they grow, or
-    /// appear when they are complete.
+    /// Stores unparsed packets of these logs in a folder, if one is given. The files either grow while other programs
+    /// read them, or appear when they are complete.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// The folder cannot be created.
     pub fn new(folder: Option<PathBuf>, inputs: Vec<Named>, is_followed: bool) -> anyhow::Result<Unread> {
         if let Some(folder) = &folder {
             outputs::folder("--unknown", folder)?;
@@ -98,10 +98,10 @@ impl Unread {
         })
     }
 
-    /// Counts and keeps a packet that could not be read.
+    /// Counts a packet that could not be parsed, and stores it if a folder was given.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// The packet cannot be stored.
     pub fn packet(&mut self, packet: &LogPacket<'_>, kind: Kind) -> anyhow::Result<()> {
         *self.counts.entry(kind).or_default() += 1;
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -120,15 +120,15 @@ impl Unread {
         file.write_all(&self.frame).map_err(outputs::refused("--unknown", &path))
     }
 
-    /// Counts a stretch of bytes that is no message.
+    /// Counts a byte range that is not a message.
     pub fn fault(&mut self, place: Place) {
         self.faults.entry(place.file).or_insert((0, place.offset)).0 += 1;
     }
 
-    /// Reports everything on standard error.
+    /// Completes the files of stored packets, and prints all counters on standard error.
     ///
     /// # Errors
-    /// If the kept packets cannot be written.
+    /// The stored packets cannot be written.
     pub fn report(self, sources: &[Source]) -> anyhow::Result<()> {
         const MANY: usize = 12;
         for file in self.files.into_values() {

@@ -1,4 +1,4 @@
-//! An emulated modem on a pseudo-terminal. It sends RSRP every ten milliseconds, and the other packets of a busy phone.
+//! Emulated modem on a pseudo-terminal. It sends an RSRP packet every 10 ms, and the other packets of a busy phone.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use airpace_modem::modem::{Door, Next, Stamped, TimedPacket, serve};
 use anyhow::{Context, bail};
 use od::clock::now_ns;
 
-/// The interval at which the modem itself reports RSRP.
+/// Interval at which a modem reports RSRP.
 ///
 /// Source: BISCAY §5.1 (the most frequent message)
 pub const RSRP_EVERY: Duration = Duration::from_millis(10);
 
-/// The packets that the modem sends.
+/// Packets that the modem sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Number of packets per second, RSRP included.
     pub packets_per_s: u32,
-    /// How long the modem keeps them.
+    /// Time for which the modem buffers packets.
     pub hold: Duration,
     /// Seed of the values.
     pub seed: u64,
 }
 
-/// A modem on a thread of its own. Dropping it stops the modem.
+/// A modem that runs on its own thread. Dropping the value stops the modem.
 pub struct Emulator {
     device: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -39,7 +39,7 @@ impl Emulator {
     /// Starts a modem.
     ///
     /// # Errors
-    /// A system without pseudo-terminals.
+    /// The system offers no pseudo-terminals, or no thread can be started.
     pub fn start(load: Load) -> anyhow::Result<Emulator> {
         let mut door = Door::terminal().context("cannot open a pseudo-terminal")?;
         let Door::Terminal { path, .. } = &door else { bail!("a terminal's door is a terminal") };
@@ -50,7 +50,7 @@ impl Emulator {
             ModemOptions { buffering: Buffering::THRESHOLD, hold: load.hold, ..ModemOptions::default() };
         let mut packets = Packets::new(load);
         let speak = move || {
-            // A door that breaks is noticed by the host, who hears nothing more.
+            // The host detects a broken port, because it receives nothing more.
             let _ = serve(&mut door, options, false, || Next::Packet(packets.next(now_ns())), &over, |_| {});
         };
         let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak)?;
@@ -72,16 +72,17 @@ impl Drop for Emulator {
     }
 }
 
-/// The modem's clock for a time of the host. It is years after 1980, as if the modem had the time from a network.
+/// Converts a time of the host to the modem's clock. The result is years after 1980, as if the modem had received the
+/// time from a network.
 pub fn modem_ns(now_ns: u64) -> u64 {
     now_ns + 46 * 365 * 86_400 * 1_000_000_000
 }
 
-/// Makes the packets in their order.
+/// Generates the packets in order of time.
 struct Packets {
-    /// When the first packet was asked for. The packets' times count from then.
+    /// Time of the first request, in ns of the host's clock; `None` before it. Packet times are relative to it.
     began_ns: Option<u64>,
-    /// When the next packet is due, since then.
+    /// Due time of the next packet, relative to `began_ns`.
     due: Time,
     every: Duration,
     rsrp_due: Time,
@@ -101,7 +102,7 @@ impl Packets {
         }
     }
 
-    /// The next packet; stamped with the time at which it is due.
+    /// Returns the next packet, stamped with its due time.
     fn next(&mut self, now_ns: u64) -> TimedPacket {
         let began_ns = *self.began_ns.get_or_insert(now_ns);
         let at = self.due;

@@ -1,4 +1,4 @@
-//! One measurement, with an emulated modem, a daemon in a process of its own, and a program that reads.
+//! Measurement with an emulated modem, a daemon in a separate process, and a program that reads KPIs.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,27 +14,27 @@ use serde_json::Value;
 
 use super::emulator::{Emulator, Load, modem_ns};
 
-/// Readings that are closer together than this count as one arrival: a modem that empties its buffer sends the packets
-/// of a second at once.
+/// Maximum interval between readings of the same arrival. A modem that flushes its buffer sends the packets of a whole
+/// second at once.
 ///
 /// Chosen: longer than a buffer takes over the port, shorter than the modem's own reporting interval.
 const TOGETHER: Duration = Duration::from_millis(5);
-/// How long the daemon may take until it streams.
+/// Maximum time until the daemon receives data from the modem.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Time between the start of streaming and the measurement, so that the first buffers have passed.
 const SETTLE: Duration = Duration::from_millis(1_500);
 
-/// The result.
+/// Result of a measurement.
 pub struct Outcome {
-    /// Whether the modem was drained.
+    /// Whether the daemon sent drain requests to the modem.
     pub drains: bool,
     /// Processor time of the daemon, in percent of a core.
     pub cpu_percent: f64,
-    /// How often threads of the daemon woke up, per second.
+    /// Wake-ups of the daemon's threads per second.
     pub wakes_per_s: f64,
-    /// Number of packets that the daemon read.
+    /// Packets per second that the daemon read.
     pub packets_per_s: f64,
-    /// Number of drain requests that the daemon sent.
+    /// Drain requests per second that the daemon sent.
     pub drains_per_s: f64,
     /// Whether the daemon had real-time priority.
     pub is_realtime: bool,
@@ -47,15 +47,15 @@ type Readings = Vec<(Reading, u64)>;
 /// Percentiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
-    /// Half of the values are at most this.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten values are at most this.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100 values are at most this.
+    /// 99th percentile.
     pub p99: f64,
     /// The largest value.
     pub max: f64,
-    /// How many values there are.
+    /// Number of values.
     pub count: usize,
 }
 
@@ -73,7 +73,7 @@ impl Percentiles {
 }
 
 impl Outcome {
-    /// Milliseconds between arrivals.
+    /// Intervals between arrivals (ms).
     pub fn gaps(&self) -> Vec<f64> {
         let (mut gaps, mut last, mut arrived) = (vec![], None, None);
         for (reading, _) in &self.readings {
@@ -86,14 +86,14 @@ impl Outcome {
         gaps
     }
 
-    /// Microseconds from the arrival of a reading's bytes to its being read.
+    /// Time from the arrival of a reading's bytes to the program's read (µs).
     pub fn latencies(&self) -> Vec<f64> {
         self.readings.iter().map(|(reading, read_ns)| (read_ns - reading.arrival_ns) as f64 / 1e3).collect()
     }
 
-    /// Milliseconds from the time at which the modem sent a reading to the time at which it was read. The start of the
-    /// modem's clock is uncertain by the time that passed before its thread ran on. So on a busy machine all ages may
-    /// be too short by that time.
+    /// Time from the modem's transmission of a reading to the program's read (ms). The origin of the modem's clock is
+    /// uncertain by the scheduling delay of the modem's thread. On a busy machine, all ages may therefore be too short
+    /// by this delay.
     pub fn ages(&self) -> Vec<f64> {
         let age = |(reading, read_ns): &(Reading, u64)| {
             (modem_ns(*read_ns) as i64 - reading.modem_ns as i64) as f64 / 1e6
@@ -117,10 +117,11 @@ impl Outcome {
     }
 }
 
-/// Measures for `span`, with drains this often or without. `tick` receives the progress.
+/// Measures for `span`. `drain` is the interval between drain requests; without it, the daemon sends none. `tick`
+/// receives the elapsed time.
 ///
 /// # Errors
-/// The daemon does not start, or ends too early.
+/// The daemon does not start, or stops too early, or fewer than two readings arrive.
 pub fn measure(
     load: &Load,
     drain: Option<&str>,
@@ -161,7 +162,7 @@ pub fn measure(
     })
 }
 
-/// Reads every reading of a KPI for `span`, as a program would, and notes when it did.
+/// Reads every reading of a KPI for `span`, as a program would, and records the time of each read.
 fn read(kpi: Kpi, span: Duration) -> anyhow::Result<JoinHandle<anyhow::Result<Readings>>> {
     let until = now_ns() + span.as_nanos() as u64;
     let mut seen = kpi.latest().map_or(0, |reading| reading.sequence);
@@ -191,15 +192,15 @@ struct Daemon {
     is_realtime: bool,
 }
 
-/// What the threads of the daemon have done.
+/// Work of the daemon's threads.
 struct Work {
     /// Processor time, in nanoseconds.
     cpu_ns: u64,
-    /// How often one slept and was woken up.
+    /// Number of voluntary context switches: a thread slept and was woken up.
     wakes: u64,
 }
 
-/// The daemon's counters.
+/// Counters of the daemon.
 struct Counted {
     packets: f64,
     drains: f64,
@@ -227,7 +228,7 @@ impl Daemon {
         Ok(Daemon { process, says, metrics: String::new(), is_realtime: false })
     }
 
-    /// Waits until the daemon streams, and opens its board.
+    /// Waits until the daemon receives data from the modem, and opens its shared-memory region.
     fn open(&mut self, folder: &std::path::Path) -> anyhow::Result<Od> {
         let began = Instant::now();
         loop {
@@ -247,7 +248,7 @@ impl Daemon {
         }
     }
 
-    /// What its threads have done so far.
+    /// Work that the daemon's threads have done so far.
     fn work(&self) -> anyhow::Result<Work> {
         let folder = format!("/proc/{}/task", self.process.id());
         let mut work = Work { cpu_ns: 0, wakes: 0 };
@@ -283,7 +284,7 @@ impl Daemon {
         })
     }
 
-    /// Ends the daemon in good order.
+    /// Stops the daemon with SIGTERM, and checks its exit status.
     fn end(&mut self) -> anyhow::Result<()> {
         if let Some(pid) = rustix::process::Pid::from_raw(self.process.id() as i32) {
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
@@ -303,7 +304,7 @@ impl Drop for Daemon {
     }
 }
 
-/// All readings, one per row.
+/// All readings as CSV, one per row.
 pub fn as_csv(outcomes: &[Outcome]) -> String {
     let mut csv = String::from("drains,sequence,rsrp_dbm,modem_ns,arrival_ns,published_ns,read_ns\n");
     for outcome in outcomes {

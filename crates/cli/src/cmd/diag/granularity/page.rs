@@ -1,4 +1,4 @@
-//! The page with the results as figures. It only draws what [`super::measure`] computed.
+//! HTML page with the results as figures. It only draws the values that [`super::measure`] computed.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::measure::{Outcome, Percentiles};
 use super::{GAP_GOAL_MS, Goal, LATENCY_GOALS_US};
 
-/// Colours of the two measurements, which colour-blind readers can tell apart too; and their dashes.
+/// Colours and dash patterns of the two measurements. Colour-blind readers can distinguish the colours.
 const STYLES: [(&str, &str); 2] = [("#0077BB", ""), ("#CC3311", "6 4")];
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
@@ -16,7 +16,7 @@ const BOTTOM: f64 = 46.0;
 const TOP: f64 = 14.0;
 const RIGHT: f64 = 28.0;
 
-/// The page.
+/// Renders the page.
 pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     let mut html = String::from(HEAD);
     let _ = write!(html, "<h1>How often KPIs come, how late, and what that costs</h1>");
@@ -127,7 +127,7 @@ fn numbers(outcomes: &[Outcome], html: &mut String) {
     html.push_str("</table>");
 }
 
-/// A figure with the share of values that are at most x, on a logarithmic axis. `marks` are lines across it.
+/// Draws the cumulative distribution of values on a logarithmic axis. `marks` are vertical marker lines.
 fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec<f64>], marks: &[f64]) {
     let all = || series.iter().flatten().chain(marks).copied().filter(|value| *value > 0.0);
     let low = all().fold(f64::INFINITY, f64::min).log10().floor();
@@ -180,7 +180,7 @@ fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec
         let count = sorted.len() as f64;
         let mut path = String::new();
         for (at, value) in sorted.iter().enumerate() {
-            // A step per value, but at most a thousand: more cannot be told apart.
+            // One step per value, but at most a thousand: more cannot be distinguished.
             if sorted.len() > 1_000 && at % (sorted.len() / 1_000) != 0 && at + 1 < sorted.len() {
                 continue;
             }

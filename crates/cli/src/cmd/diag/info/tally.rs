@@ -1,4 +1,4 @@
-//! Counts what a log holds. The memory does not grow with the log.
+//! Counters for the content of a log. The memory does not grow with the log.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use airpace_diag::layout::{Unreadable, Version};
 use airpace_diag::source::Item;
 use airpace_diag::{Fault, LogCode, LogPacket, Message, Radio, Stamp, log};
 
-/// The counts of a file.
+/// Counters of a file.
 #[derive(Default)]
 pub struct Tally {
     /// Number of log packets.
@@ -15,53 +15,53 @@ pub struct Tally {
     pub radios: BTreeMap<Radio, u64>,
     /// Counts of log packets by code.
     pub codes: BTreeMap<LogCode, CodeTally>,
-    /// Results from the time stamps.
+    /// Results from the timestamps.
     pub clock: Clock,
     /// Number of other messages by command code.
     pub commands: BTreeMap<u8, u64>,
-    /// Bytes that are no message, by the kind of fault.
+    /// Bytes that do not belong to a message, by kind of fault.
     pub faults: BTreeMap<&'static str, Faults>,
 }
 
-/// The counts of one code's packets.
+/// Counters of the packets of one code.
 #[derive(Default)]
 pub struct CodeTally {
-    /// How many there are.
+    /// Number of packets.
     pub count: u64,
-    /// Bytes of their payloads.
+    /// Number of bytes of their payloads.
     pub bytes: u64,
-    /// How many there are of each version.
+    /// Number of packets per version.
     pub versions: BTreeMap<Version, u64>,
-    /// How many do not fit their version's layout.
+    /// Number of packets that do not match their version's layout.
     pub misfits: u64,
-    /// The time stamp of each radio's last packet.
+    /// Timestamp of the last packet of each radio.
     last: BTreeMap<Radio, Stamp>,
-    /// Gaps between consecutive packets of the same radio, in microseconds rounded to three digits, and how often each
-    /// occurs.
+    /// Intervals between consecutive packets of the same radio, in microseconds rounded to three significant digits,
+    /// and the number of occurrences of each.
     gaps: BTreeMap<u64, u64>,
 }
 
-/// Bytes that are no message.
+/// Bytes that do not belong to a message.
 #[derive(Default)]
 pub struct Faults {
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// The offsets of the first few.
+    /// Offsets of the first occurrences, at most 100.
     pub offsets: Vec<u64>,
-    /// How many bytes, if that is known.
+    /// Number of bytes, if known.
     pub bytes: u64,
 }
 
-/// Results from the time stamps.
+/// Results from the timestamps.
 #[derive(Default)]
 pub struct Clock {
-    /// The earliest and the latest stamp in the network's time.
+    /// Earliest and latest timestamp in network time.
     set: Option<(Stamp, Stamp)>,
-    /// The earliest and the latest stamp before the network's time was known.
+    /// Earliest and latest timestamp before the modem knew the network time.
     unset: Option<(Stamp, Stamp)>,
-    /// Number of packets before the network's time was known.
+    /// Number of packets before the modem knew the network time.
     pub unset_packets: u64,
-    /// How often a packet is more than a second earlier than the one before it.
+    /// Number of packets that are more than a second earlier than the previous packet.
     pub steps_back: u64,
     last: BTreeMap<Radio, Stamp>,
 }
@@ -113,14 +113,14 @@ impl CodeTally {
         }
         self.misfits += u64::from(matches!(log::read(packet), Err(Unreadable::Misfit(..))));
         let gap = self.last.insert(packet.radio, packet.stamp).and_then(|last| packet.stamp.since(last));
-        // There is no gap across the moment at which the modem learns the time. A gap is negative if the clock steps
-        // back.
+        // No interval is counted across the moment at which the modem learns the network time, nor if the clock steps
+        // back, which gives a negative interval.
         if let Some(gap_s) = gap.filter(|gap_s| *gap_s >= 0.0) {
             *self.gaps.entry(three_digits((gap_s * 1e6) as u64)).or_default() += 1;
         }
     }
 
-    /// The gap that the given share of all gaps does not exceed, in milliseconds.
+    /// Quantile of the gaps between packets, in milliseconds.
     pub fn gap_ms(&self, quantile: f64) -> Option<f64> {
         let gaps: u64 = self.gaps.values().sum();
         let mut left = (quantile * gaps as f64).ceil().max(1.0) as u64;
@@ -133,7 +133,7 @@ impl CodeTally {
     }
 }
 
-/// Rounded to three digits.
+/// Rounds to three significant digits.
 fn three_digits(number: u64) -> u64 {
     let mut unit = 1;
     while number / unit >= 1_000 {
@@ -151,23 +151,23 @@ impl Clock {
         self.steps_back += u64::from(gap.is_some_and(|gap_s| gap_s < -1.0));
     }
 
-    /// The earliest and the latest time.
+    /// Earliest and latest timestamp in network time; if there is none, those before the network time was known.
     pub fn span(&self) -> Option<(Stamp, Stamp)> {
         self.set.or(self.unset)
     }
 
-    /// The span from the earliest to the latest time.
+    /// Duration of [`Clock::span`] in seconds.
     pub fn seconds(&self) -> Option<f64> {
         seconds(self.span())
     }
 
-    /// The same span before the network's time was known.
+    /// Duration of the part before the network time was known, in seconds.
     pub fn unset_seconds(&self) -> Option<f64> {
         seconds(self.unset)
     }
 }
 
-/// Rounded to microseconds, because a stamp's finer digits are not meaningful.
+/// Duration in seconds, computed from microseconds because the finer digits of a timestamp are not meaningful.
 fn seconds(span: Option<(Stamp, Stamp)>) -> Option<f64> {
     span.map(|(begin, end)| (end.micros() - begin.micros()) as f64 / 1e6)
 }

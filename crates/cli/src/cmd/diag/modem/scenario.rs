@@ -1,4 +1,4 @@
-//! The packets of a simulated device's modem. The simulation runs ahead of the wall clock.
+//! Log packets of a simulated device's modem. The simulation runs ahead of the wall clock.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -13,14 +13,14 @@ use anyhow::anyhow;
 
 use crate::cmd::diag::simulated::Simulated;
 
-/// How a scenario is run.
+/// Parameters of the simulation of a scenario.
 #[derive(Clone, Copy)]
 pub struct Drive {
-    /// The seed of the first round. Each further round has the next number.
+    /// Seed of the first round; the seed of each further round is larger by one.
     pub seed: u64,
-    /// The speed, relative to the scenario's clock.
+    /// Speed factor relative to the scenario's clock.
     pub speed: f64,
-    /// Whether the scenario starts again when it is over.
+    /// Whether to restart the scenario when it has ended.
     pub is_looped: bool,
 }
 
@@ -31,16 +31,16 @@ pub struct Driven {
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
-/// How many packets a simulation may be ahead.
+/// Maximum number of packets that the simulation produces ahead of their transmission.
 ///
-/// Chosen: the packets of some seconds. A simulation is much faster than the wall clock, and waits.
+/// Chosen: the packets of a few seconds. The simulation is much faster than the wall clock and waits.
 const AHEAD: usize = 4_096;
 
 impl Driven {
     /// Starts the simulation.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// No thread can be started.
     pub fn start(simulated: Simulated, drive: Drive) -> anyhow::Result<Driven> {
         let about = format!("{}, {} s", simulated.about(), simulated.duration().as_secs_f64());
         let (say, packets) = sync_channel(AHEAD);
@@ -50,12 +50,12 @@ impl Driven {
         Ok(Driven { about, packets: Some(packets), thread })
     }
 
-    /// A description for people.
+    /// Describes the scenario for the user.
     pub fn about(&self) -> String {
         self.about.clone()
     }
 
-    /// The modem's next packet.
+    /// Returns the modem's next packet.
     pub fn next(&mut self) -> Next {
         match self.packets.as_ref().map(Receiver::try_recv) {
             Some(Ok(packet)) => Next::Packet(packet),
@@ -64,12 +64,12 @@ impl Driven {
         }
     }
 
-    /// Ends the simulation.
+    /// Stops the simulation.
     ///
     /// # Errors
-    /// The reason, if the simulation had already ended by itself.
+    /// The error with which the simulation had already stopped.
     pub fn stop(mut self) -> anyhow::Result<()> {
-        // A simulation that waits for room finds that nobody listens any more.
+        // Dropping the receiver stops a simulation that waits for space in the channel.
         self.packets = None;
         self.thread.join().map_err(|_| anyhow!("the simulation broke down"))?
     }
@@ -91,7 +91,7 @@ fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<TimedPacket>) 
     Ok(())
 }
 
-/// At so many times the pace of the scenario's clock.
+/// Converts a log packet, with time accelerated by the factor `speed` relative to the scenario's clock.
 fn timed_packet(composed: Composed, speed: f64) -> TimedPacket {
     let at = Time::from_secs_f64(composed.at.as_secs_f64() / speed);
     TimedPacket {

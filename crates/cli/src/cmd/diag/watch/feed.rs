@@ -1,4 +1,4 @@
-//! The source of samples: a session of this process, or a daemon's board.
+//! Source of samples: a session of this process, or the shared-memory region of a daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -13,17 +13,17 @@ use od::{Kpi, Od};
 
 use crate::cmd::diag::port::{ListenArgs, subscription};
 
-/// How many samples may wait for the terminal.
+/// Maximum number of samples in the queue for the terminal.
 ///
 /// Chosen: ten seconds of all grants of a busy modem.
 const ROOM: usize = 1 << 16;
-/// The time between two reads of a board. Reading it needs no system call.
+/// Interval between reads of the shared-memory region. A read needs no system call.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The time between two attempts to open the board of a daemon that is gone.
+/// Interval between attempts to open the shared-memory region of a new daemon after the previous one has stopped.
 const REOPEN_EVERY: Duration = Duration::from_millis(500);
 
-/// The source of samples.
+/// A source of samples.
 pub struct Feed {
     names: Vec<(String, &'static str)>,
     /// Radio of each KPI.
@@ -36,50 +36,50 @@ enum Origin {
     Session {
         daemon: Daemon,
         tap: Receiver<Tapped>,
-        /// Whether to wait for a port that was never there.
+        /// Whether to wait for a port that does not exist yet.
         waits: bool,
         was_open: bool,
     },
     Board(Board),
 }
 
-/// The board of a daemon. It is opened again when the daemon is restarted.
+/// Shared-memory region of a daemon. It is opened again when the daemon is restarted.
 struct Board {
     dir: Option<PathBuf>,
     od: Od,
-    /// Each KPI, with the sequence number of the last reading that was seen.
+    /// The KPIs, each with the sequence number of its last reading that was passed on.
     kpis: Vec<(Kpi, u64)>,
     was_alive: bool,
-    /// When to open the board again, if the daemon shows no sign of life until then.
+    /// Time at which to open the region again if the daemon sends no heartbeat until then.
     reopen_at: Instant,
-    /// The arrival time of the latest reading that was seen, in ns of [`od::clock`].
+    /// Arrival time of the latest reading that was passed on, in ns of [`od::clock`].
     seen_ns: u64,
     notices: Vec<&'static str>,
 }
 
-/// A sample.
+/// A sample of a KPI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// The index of the KPI in the feed.
+    /// Index of the KPI in the feed.
     pub kpi: usize,
-    /// Its value.
+    /// Value of the sample, in the KPI's unit.
     pub value: f64,
-    /// The phone's radio.
+    /// Radio of the phone.
     pub radio: u8,
-    /// The carrier.
+    /// Index of the carrier.
     pub carrier: u8,
-    /// The subframe, if it is known.
+    /// Subframe, if known.
     pub subframe: Option<u16>,
-    /// Its sequence number among the samples of its KPI.
+    /// Sequence number among the samples of the KPI.
     pub sequence: u64,
-    /// Its time by the modem's clock; 0 if the modem did not give it.
+    /// Time of the sample by the modem's clock; 0 if the modem did not report it.
     pub modem_ns: u64,
-    /// When it arrived, in ns of [`od::clock`].
+    /// Arrival time, in ns of [`od::clock`].
     pub arrival_ns: u64,
 }
 
 impl Feed {
-    /// Opens a session of this process. It waits for a port that is not there yet if `waits` is set.
+    /// Opens a session of this process. With `waits`, the session waits for a port that does not exist yet.
     ///
     /// # Errors
     /// A KPI that does not exist.
@@ -98,10 +98,10 @@ impl Feed {
         Ok(Feed { names, radios, origin: Origin::Session { daemon, tap, waits, was_open: false }, title })
     }
 
-    /// Reads from a daemon that is already running.
+    /// Reads from a running daemon.
     ///
     /// # Errors
-    /// No daemon, or a KPI that it does not know.
+    /// No daemon runs, or the daemon does not offer a KPI.
     pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> anyhow::Result<Feed> {
         let (names, radios) = canonical(kpis)?;
         let board = Board::open(dir, &names)?;
@@ -112,7 +112,7 @@ impl Feed {
         Ok(Feed { names, radios, origin: Origin::Board(board), title })
     }
 
-    /// The title: what is watched.
+    /// Title of the view: the name of the source.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -128,10 +128,10 @@ impl Feed {
         (name, unit)
     }
 
-    /// Waits for samples, no longer than `patience`, and appends those that have come.
+    /// Waits for samples for at most `patience`, and appends the samples that have arrived.
     ///
     /// # Errors
-    /// The session's daemon cannot go on.
+    /// The session has failed, or the successor of a daemon does not offer a KPI.
     pub fn wait(&mut self, patience: Duration, seen: &mut Vec<Seen>) -> anyhow::Result<()> {
         let until = Instant::now() + patience;
         match &mut self.origin {
@@ -139,7 +139,7 @@ impl Feed {
                 let radios = &self.radios;
                 let mut take = |tapped: Tapped| {
                     let kpi = tapped.slot.0 as usize;
-                    // A tap gives only the KPIs that were asked for.
+                    // A tap delivers only the requested KPIs.
                     let Some(&radio) = radios.get(kpi) else { return };
                     seen.push(Seen {
                         kpi,
@@ -176,10 +176,10 @@ impl Feed {
         }
     }
 
-    /// The notices since the last call.
+    /// Returns the notices since the last call.
     ///
     /// # Errors
-    /// The port cannot be opened, was never open, and is not to be waited for.
+    /// The port cannot be opened and has never been open, and `waits` is not set.
     pub fn notices(&mut self) -> anyhow::Result<Vec<String>> {
         match &mut self.origin {
             Origin::Session { daemon, waits, was_open, .. } => {
@@ -204,10 +204,10 @@ impl Feed {
         }
     }
 
-    /// Ends the feed, and restores the modem of a session.
+    /// Closes the feed, and restores the settings of a session's modem.
     ///
     /// # Errors
-    /// The modem did not answer, or the daemon broke.
+    /// The modem did not respond, or the daemon failed.
     pub fn close(self) -> anyhow::Result<()> {
         let Origin::Session { daemon, tap, .. } = self.origin else { return Ok(()) };
         daemon.leave();
@@ -227,12 +227,12 @@ impl Feed {
 
 impl Board {
     /// # Errors
-    /// No daemon, or a KPI that it does not know.
+    /// No daemon runs, or the daemon does not offer a KPI.
     fn open(dir: Option<&Path>, names: &[(String, &str)]) -> Result<Board, od::Error> {
         let od = Od::open(dir)?;
         let subscribe = |(name, _): &(String, &str)| -> Result<_, od::Error> {
             let kpi = od.subscribe(name)?;
-            // Readings that were published earlier are not new.
+            // Readings that were published earlier do not count as new.
             let seen = kpi.latest().map_or(0, |reading| reading.sequence);
             Ok((kpi, seen))
         };
@@ -248,15 +248,15 @@ impl Board {
         })
     }
 
-    /// Checks whether the daemon is alive. If it is gone, opens the board of its successor.
+    /// Checks whether the daemon is alive. If it has stopped, opens the shared-memory region of its successor.
     ///
     /// # Errors
-    /// The successor has no such KPI.
+    /// The successor does not offer a KPI.
     fn keep_open(&mut self, names: &[(String, &str)]) -> anyhow::Result<()> {
         let is_alive = self.od.is_alive();
         if is_alive != self.was_alive {
             self.was_alive = is_alive;
-            // A daemon that is only delayed by the machine's load comes back by itself.
+            // A daemon that is only delayed by the machine's load resumes by itself within this time.
             self.reopen_at = Instant::now() + GIVE_UP_AFTER;
             self.notices.push(if is_alive {
                 "the daemon is back"
@@ -270,7 +270,7 @@ impl Board {
         self.reopen_at = Instant::now() + REOPEN_EVERY;
         match Board::open(self.dir.as_deref(), names) {
             Ok(mut board) => {
-                // All that the new daemon published after the last reading that was seen is new.
+                // All readings that the new daemon published after the last known reading are new.
                 let is_news =
                     |kpi: &Kpi| kpi.latest().is_some_and(|reading| reading.arrival_ns > self.seen_ns);
                 for (kpi, seen) in &mut board.kpis {
@@ -285,12 +285,12 @@ impl Board {
                 Ok(())
             }
             Err(error @ od::Error::Refused { .. }) => Err(error.into()),
-            // The successor is not there yet.
+            // There is no successor yet.
             Err(_) => Ok(()),
         }
     }
 
-    /// Appends new readings.
+    /// Appends the new readings.
     fn look(&mut self, seen: &mut Vec<Seen>) {
         for (at, (kpi, last)) in self.kpis.iter_mut().enumerate() {
             if let Some(reading) = kpi.latest().filter(|reading| reading.sequence > *last) {
@@ -311,7 +311,7 @@ impl Board {
     }
 }
 
-/// The names in the daemon's spelling, each once, with units and radios.
+/// Names of the KPIs in the daemon's spelling without duplicates, with their units and radios.
 type Canonical = (Vec<(String, &'static str)>, Vec<u8>);
 
 fn canonical(kpis: &[String]) -> anyhow::Result<Canonical> {

@@ -1,25 +1,25 @@
-//! The table of KPIs: last value, age, rate, and a curve of recent values.
+//! Table of KPIs: last value, age, rate, and a curve of recent values.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::feed::Seen;
 
-/// The duration of a cell of the curve.
+/// Duration of a cell of the curve (ns).
 const BIN_NS: u64 = 500_000_000;
-/// Number of cells of the curve: the last half minute.
+/// Number of cells of the curve: 30 s.
 const BINS: u64 = 60;
-/// Number of cells over which the rate is taken: two seconds.
+/// Number of cells over which the rate is computed: 2 s.
 const RATE_BINS: u64 = 4;
-/// An age beyond which a value is shown as old.
+/// Age above which a value is shown as old (ns).
 const OLD_NS: u64 = 2_000_000_000;
-/// The characters for the heights of the curve.
+/// Characters of the curve, from the lowest to the highest value.
 const CURVE: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The contents of the table.
+/// Contents of the table.
 pub struct View {
     title: String,
     names: Vec<(String, &'static str)>,
-    /// By KPI and carrier.
+    /// Rows by KPI and carrier.
     rows: BTreeMap<(usize, u8), Row>,
     notice: String,
 }
@@ -28,9 +28,9 @@ pub struct View {
 struct Row {
     value: f64,
     arrival_ns: u64,
-    /// Number of the newest cell, counted from the clock's zero.
+    /// Number of the newest cell since the clock's zero.
     bin: u64,
-    /// The cells; the newest is the last.
+    /// Cells of the curve, the oldest first.
     bins: VecDeque<Bin>,
 }
 
@@ -47,12 +47,12 @@ impl View {
         View { title: title.to_owned(), names, rows: BTreeMap::new(), notice: String::new() }
     }
 
-    /// Shows a notice.
+    /// Sets the notice to show.
     pub fn note(&mut self, notice: String) {
         self.notice = notice;
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn push(&mut self, seen: &Seen) {
         let row = self.rows.entry((seen.kpi, seen.carrier)).or_default();
         row.value = seen.value;
@@ -64,7 +64,7 @@ impl View {
         }
     }
 
-    /// The lines, for a terminal of so many columns and rows.
+    /// Renders the lines for a terminal of this many columns and rows.
     pub fn render(&mut self, now_ns: u64, (columns, height): (usize, usize)) -> Vec<String> {
         let name_width =
             self.names.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(3) + 3;
@@ -106,7 +106,7 @@ impl View {
 }
 
 impl Row {
-    /// Moves on to a cell. The cells between stay empty.
+    /// Advances to a cell. The cells in between stay empty.
     fn turn_to(&mut self, bin: u64) {
         let steps = if self.bins.is_empty() { 1 } else { bin.saturating_sub(self.bin).min(BINS) };
         for _ in 0..steps {
@@ -118,15 +118,15 @@ impl Row {
         }
     }
 
-    /// Samples per second, over the last cells that are complete.
+    /// Samples per second over the last complete cells.
     fn rate(&self) -> f64 {
         let full = self.bins.iter().rev().skip(1).take(RATE_BINS as usize);
         let (count, cells) = full.fold((0, 0), |(count, cells), bin| (count + bin.count, cells + 1));
         if cells == 0 { 0.0 } else { count as f64 / (cells as f64 * BIN_NS as f64 * 1e-9) }
     }
 
-    /// The curve: the means of the last cells, from the lowest to the highest character; blank where there were no
-    /// samples.
+    /// The curve: the means of the last cells, scaled from the lowest to the highest mean. Cells without samples are
+    /// blank.
     fn curve(&self, width: usize) -> String {
         let means = || {
             let last = self.bins.iter().skip(self.bins.len().saturating_sub(width));
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-/// A number with as many digits as are meaningful.
+/// Formats a number with the digits that are meaningful.
 fn short(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         format!("{value:.0}")

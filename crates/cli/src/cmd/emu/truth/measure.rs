@@ -1,4 +1,5 @@
-//! One run of the kernel: a bulk flow over a recorded link, emulated and turned again.
+//! One run of the kernel's TCP: a bulk flow over a trace-driven link, emulated in real time and replayed in virtual
+//! time.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,20 +19,21 @@ use anyhow::{Context, anyhow};
 use super::super::stage::{Played, Player, Stage};
 use crate::terminal;
 
-/// How long a run takes.
+/// Wall-clock duration of a run.
 pub fn wall(condition: &Condition) -> Duration {
     Duration::from_secs(condition.seconds() as u64 + 1)
 }
 
-/// How long the programs may take beside it.
+/// Maximum time for the programs in addition to the run.
 const SPARE: Duration = Duration::from_secs(30);
 
-/// The lateness that is too much: at the 99.9th percentile, and at most.
+/// Limits of the lateness of a valid run in ms: 99.9th percentile and maximum.
 ///
-/// Chosen: a scheduler's tick, and the empty path's round trip, within which a window cannot react.
+/// Chosen: one scheduler tick, and the round-trip time of the empty path, within which a congestion window cannot
+/// react.
 const LATE_MS: (f64, f64) = (1.0, 40.0);
 
-/// The data of a run, as far as it arrived in time.
+/// Downlink packets of a run, until the end of its duration.
 struct Data {
     seconds: f64,
     bytes: u64,
@@ -58,10 +60,10 @@ impl Reader for Data {
     fn told(&mut self, _: &Event<'_>) {}
 }
 
-/// Makes a run; `seed` draws the path's random numbers. A run that cannot be used gives the reason.
+/// Performs a run; `seed` is that of the path's random numbers. Returns the reason if the run is invalid.
 ///
 /// # Errors
-/// A machine that cannot emulate; a congestion control that this kernel does not have; an interruption.
+/// The machine cannot emulate, the kernel lacks the congestion control, or the run was interrupted.
 pub fn run(
     traces: &Path,
     condition: &Condition,
@@ -84,7 +86,7 @@ pub fn run(
     let longer = (seconds + SPARE.as_secs_f64()).to_string();
     let send = ["listen", &address, "send", &longer, "--cc", &condition.scheme];
     let sender = Player::new(&words(&send), Spot::Far, folder)?;
-    // The reader's first byte comes after the sender's first packet, with which the run begins.
+    // The reader receives its first byte after the sender's first packet, which starts the run.
     let receive = ["connect", &address, "receive", &seconds.to_string()];
     let reader = Player::new(&words(&receive), Spot::Device(0), folder)?;
     let failed = |said: String| anyhow!("a flow under `{}` failed: {}", condition.scheme, said.trim());

@@ -1,7 +1,7 @@
-//! A modem's port as the source: the phone's own grants, as its log tells them.
+//! Modem port as a source of radio reports: the phone's own grants from the modem's log.
 //!
-//! The daemon's threads read the port and restore the modem, as for every live command; nothing is published. A thread
-//! of our own makes reports of the log packets.
+//! The daemon's threads read the port and restore the modem, as for every live command; nothing is published. A
+//! separate thread converts the log packets to reports.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -17,18 +17,18 @@ use anyhow::Context;
 use crate::cmd::diag::port::{ListenArgs, about_grants};
 use crate::terminal::say;
 
-/// How many packets may wait to be read.
+/// Maximum number of log packets in the queue.
 ///
 /// Chosen: ten seconds of a busy modem.
 const ROOM: usize = 1 << 14;
 
-/// How long to wait for a packet before notices are looked at.
+/// Maximum wait for a packet between checks for notices.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Listens to the modem at this port. A port that is not there yet, or goes away, is opened when it is there.
+/// Reads reports from the modem at this port. A port that does not exist yet, or disappears, is opened when it exists.
 ///
 /// # Errors
-/// A port that can never be one, or that another program uses.
+/// The port can never belong to a modem, or another program uses it.
 pub fn open(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
     let source = source.lasting();
     let name = format!("the modem at {source}");
@@ -47,7 +47,7 @@ pub fn open(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
 }
 
 fn listen(feeder: &mut Feeder, daemon: &Daemon, packets: &Receiver<Packet>) {
-    // One for all sessions: its subframes go on where they were.
+    // One converter for all sessions, so that the subframe index continues from one session to the next.
     let mut prompt = Prompt::new(OfModem::FIRST);
     while !feeder.is_over() {
         match packets.recv_timeout(LOOK_EVERY) {
@@ -63,7 +63,7 @@ fn listen(feeder: &mut Feeder, daemon: &Daemon, packets: &Receiver<Packet>) {
                 Notice::Streaming(_) => feeder.open(),
                 Notice::NotOpened(_) | Notice::Lost(_) | Notice::Failed(_) => feeder.close(notice),
                 Notice::Broken(_) => feeder.end(notice),
-                // Codes that a modem does not have are the rule: each is of some modems.
+                // Missing log codes are normal: no modem supports all of them.
                 Notice::Opened
                 | Notice::Missing(..)
                 | Notice::Trouble(_)

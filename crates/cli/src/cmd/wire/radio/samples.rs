@@ -1,5 +1,5 @@
-//! Radio samples as the source: a recording, played as it was received, or a radio. A decoder on threads of its own
-//! reads everybody's grants.
+//! Radio samples as a source of reports: a recording, replayed at its original pace, or a radio. A decoder on separate
+//! threads decodes the grants of all users.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,19 +20,20 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::cmd::decode::{patience, rnti, which_cell};
 
-/// How long a message waits for evidence: so late are the reports.
+/// Number of subframes for which a decoded message waits for confirmation; equals the delay of the reports in
+/// milliseconds.
 ///
-/// Chosen: a fifth of the time after which telemetry counts as stale. `airpace decode`, where nothing hurries, waits for
-/// 100 ms.
+/// Chosen: a fifth of the time after which telemetry counts as stale. `airpace decode`, which has no deadline, waits
+/// for 100 ms.
 const PATIENCE: u64 = 20;
 
-/// How long to wait before events are looked for again.
+/// Interval between checks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Endings of recordings that describe themselves.
+/// File extensions of recordings that contain their own description.
 const ENDINGS: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf", ".sigmf-data.zst"];
 
-/// Whether samples are meant: `iq:FILE`, a SigMF recording, or a radio as SoapySDR names it.
+/// Whether the text names samples: `iq:FILE`, a SigMF recording, or a radio as SoapySDR names it.
 pub fn is_meant(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default();
     text.starts_with("iq:") || is_radio(text) || ENDINGS.iter().any(|ending| first.ends_with(ending))
@@ -42,11 +43,11 @@ fn is_radio(text: &str) -> bool {
     text.split(',').any(|word| word.trim().starts_with("driver="))
 }
 
-/// What is to be decoded, and how.
+/// Samples to decode, and decoding parameters.
 #[derive(Debug, PartialEq)]
 struct Wanted {
     origin: Origin,
-    /// Which user this machine is.
+    /// RNTI of this machine.
     own: Option<Rnti>,
     pci: Option<u16>,
     patience: u64,
@@ -54,13 +55,13 @@ struct Wanted {
 
 #[derive(Debug, PartialEq)]
 enum Origin {
-    /// A file; how raw samples are to be read.
+    /// A file, with the sample rate and the format of raw samples.
     File(PathBuf, Option<f64>, Option<Format>),
     Radio(Settings),
 }
 
 impl Wanted {
-    /// Reads `FILE,rnti=R,cell=N,patience=MS,rate=HZ,format=F`, or `driver=…,rnti=R,…`.
+    /// Parses `FILE,rnti=R,cell=N,patience=MS,rate=HZ,format=F`, or `driver=…,rnti=R,…`.
     fn read(text: &str) -> Result<Wanted, String> {
         let (mut own, mut pci, mut wait, mut rate, mut format) = (None, None, PATIENCE, None, None);
         let (mut rest, mut has_keys, is_radio) = (vec![], false, is_radio(text));
@@ -76,7 +77,7 @@ impl Wanted {
                     let read = value.parse().map_err(|error: airpace_sdr::iq::NoFormat| error.to_string());
                     format = Some(read.map_err(refused)?);
                 }
-                // A name may have commas.
+                // The name of the file may contain commas.
                 _ if !is_radio && has_keys => {
                     return Err(format!(
                         "`{word}` is none of rnti=R, cell=N, patience=MS, rate=HZ and format=F, which stand behind the file"
@@ -99,7 +100,7 @@ impl Wanted {
     }
 }
 
-/// The recording that `text` names: its file, and that of its samples if the two are apart.
+/// Files of the recording that `text` names; metadata and samples may be separate files.
 pub fn files(text: &str) -> Vec<PathBuf> {
     match Wanted::read(text).map(|wanted| wanted.origin) {
         Ok(Origin::File(path, ..)) => {
@@ -110,10 +111,10 @@ pub fn files(text: &str) -> Vec<PathBuf> {
     }
 }
 
-/// Begins to decode what `text` names.
+/// Starts decoding the samples that `text` names.
 ///
 /// # Errors
-/// Samples that cannot be had or decoded, or nobody to follow.
+/// The samples cannot be opened or decoded, or `text` contains no RNTI.
 pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     if is_radio(text) && !radio::IS_BUILT {
         bail!(
@@ -164,7 +165,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
 }
 
-/// Tells what the decoder reads, until nobody listens or nothing more comes.
+/// Passes on the decoder's reports, until the receiver is gone or the samples end.
 fn listen(feeder: &mut Feeder, mut decoding: Decoding, mut stream: ReportStream, lag: Option<&Lag>) {
     while !feeder.is_over() {
         let Some(event) = decoding.ready() else {
