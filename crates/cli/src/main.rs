@@ -20,8 +20,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::Verdict;
 use terminal::Paint;
 
-/// For the binary that runs on any Linux. musl's own allocator returns every large buffer to the system and soon has to
-/// ask for it again.
+/// Allocator of the statically linked (musl) binary. musl's own allocator returns every large buffer to the system and
+/// soon requests it again.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -118,8 +118,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parsed command line. Help, and messages about mistakes, come from clap; they are printed here and end the
-/// program.
+/// The parsed command line. Clap writes the help and the messages about invalid arguments; this function prints them
+/// and exits.
 fn as_typed() -> Cli {
     let mut command = called::in_help(Cli::command());
     let words = cmd::emu::compose::in_order(&command, std::env::args_os().collect());
@@ -137,7 +137,7 @@ fn as_typed() -> Cli {
     })
 }
 
-/// Standard output. Its errors name it: a command may write to files too.
+/// Standard output. Its error messages name standard output, because a command may write to files too.
 struct Output(std::io::StdoutLock<'static>);
 
 impl Output {
@@ -156,7 +156,7 @@ impl Write for Output {
     }
 }
 
-/// Whether nobody reads the output any more (`airpace … | head`). That is not treated as an error.
+/// Whether the reader of the output has closed the pipe (`airpace … | head`). A closed pipe is not treated as an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
