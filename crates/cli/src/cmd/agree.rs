@@ -48,7 +48,7 @@ const SPREAD_S: f64 = 0.001;
 /// both, flows start 1.5 s later than in the scenario, and ACKs cross the cell if the last hop is a cell. The results agree
 /// if the throughput is within 3 % and the mean one-way delay within 5 ms or 10 %. The report overlays both.
 ///
-/// With `kernel`, flows use the kernel's TCP with the kernel's own congestion controls: Linux's bbr, cubic, reno and vegas, and
+/// Transport `kernel` is the kernel's TCP with congestion controls in the kernel: Linux's bbr, cubic, reno and vegas, and
 /// BISCAY, MORC and PBE-CC. The last three are loaded for the run and fed from the phone's radio, which requires root (see
 /// `airpace kernel`). The throughputs must then agree within 5 %.
 ///

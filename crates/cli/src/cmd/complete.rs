@@ -48,10 +48,10 @@ pub fn in_the_kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy();
         let names = [
-            ("biscay", "uploads by what the radio grants"),
+            ("biscay", "uploads at the rate of the radio's grants"),
             ("biscay@window", "downloads from any server, by the advertised window"),
-            ("morc", "a learner at the sender"),
-            ("pbe", "the phone tells what its cell could give it"),
+            ("morc", "a learning sender"),
+            ("pbe", "downloads at the capacity that the phone measures"),
         ];
         let named = names.into_iter().filter(|(name, _)| name.starts_with(&*current));
         named.map(|(name, help)| candidate(name, help)).collect()

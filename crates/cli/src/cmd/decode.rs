@@ -42,9 +42,9 @@ use super::{Verdict, on_interrupt, positive};
 /// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd) or raw samples with --rate and --format. A
 /// SigMF recording is named by either of its files, by their common name without the extension, or by its archive; `-` is
 /// standard input. Live radios are read through SoapySDR, if the program was built with it. The cell and its bandwidth,
-/// ports and timing are detected automatically. With several recordings or radios, each cell is decoded in its own thread,
-/// and the results are merged by subframe; a stalled pipe or radio does not delay the others. All antennas of a recording
-/// with several channels, or of several recordings with --join, are combined.
+/// ports and timing are detected automatically. Several recordings or radios are decoded in one thread per cell, and the
+/// results are merged by subframe; a stalled pipe or radio does not delay the others. All antennas of a recording with
+/// several channels, or of several recordings with --join, are combined.
 ///
 /// A message is printed when it is accepted. Messages of unknown users may be delayed, by at most --patience; each message
 /// is printed with its own time. If no cell can be decoded, the list of decoding stages shows the last stage that was
@@ -66,8 +66,8 @@ pub struct Args {
     csv: bool,
     /// Also writes the output to a Parquet table.
     ///
-    /// The table has a row per message, or per subframe, and the column names of the JSON output. With --phich, the PHICH
-    /// answers are written to a second table, OUT.phich.
+    /// The table has a row per message, or per subframe, and the column names of the JSON output. PHICH answers (--phich) are
+    /// written to a second table, OUT.phich.
     #[arg(long, value_name = "OUT")]
     parquet: Option<PathBuf>,
     /// Writes a capture file for Wireshark with a frame for each granted transport block.
@@ -90,12 +90,12 @@ pub struct Args {
     /// Prints a table of users at the end instead of messages.
     ///
     /// The table has the messages, grants, new bits per second and PRB pairs of each user, sorted by bits in descending
-    /// order. With --json an object is printed for each user, with --csv a row.
+    /// order. Each user has an object with --json, and a row with --csv.
     #[arg(long, conflicts_with_all = ["subframes", "phich"])]
     users: bool,
     /// Prints only messages to this RNTI, with new bits, retransmissions and throughput.
     ///
-    /// RNTI 65535 is system information, 65534 is paging. With --anonymize, R is still the RNTI that the cell uses.
+    /// RNTI 65535 is system information, 65534 is paging. R is the RNTI that the cell uses, also with --anonymize.
     #[arg(long, value_name = "R", value_parser = rnti)]
     rnti: Option<Rnti>,
     /// Also prints the cell's PHICH answers (ACK or NACK) to uplink blocks with decoded grants.
@@ -122,8 +122,8 @@ pub struct Args {
     span: Option<Duration>,
     /// Maximum wait for confirmation of an uncertain message of an unknown user, in ms, up to 10000.
     ///
-    /// The message is accepted if further messages to the same user support it. With 0 no message waits, and fewer messages
-    /// are accepted.
+    /// The message is accepted if further messages to the same user support it. If this option is 0, no message waits, and
+    /// fewer messages are accepted.
     #[arg(long, value_name = "MS", default_value_t = 100, allow_negative_numbers = true,
         value_parser = patience)]
     patience: u64,
@@ -132,10 +132,10 @@ pub struct Args {
     /// At the end, the delay of this machine relative to real time is printed.
     #[arg(long)]
     pace: bool,
-    /// With several recordings: criterion by which their subframes are matched.
+    /// For several recordings: criterion by which their subframes are matched.
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
-    /// With several recordings: maximum wait for a pipe or radio without samples, in seconds.
+    /// For several recordings: maximum wait for a pipe or radio without samples, in seconds.
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true, value_parser = positive)]
     stall: f64,
     /// Combines the recordings and radios as antennas of one receiver.

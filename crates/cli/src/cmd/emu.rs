@@ -115,10 +115,10 @@ pub struct LastHopOptions {
     /// Programs on the device find the path in $OD_DIR.
     #[arg(long, value_name = "DIR")]
     od: Option<PathBuf>,
-    /// With a trace: writes the log of its link in the format of mahimahi's mm-link.
+    /// For a trace: writes the log of its link in the format of mahimahi's mm-link.
     #[arg(long, value_name = "FILE")]
     mm_log: Option<PathBuf>,
-    /// With a trace: writes the log of the link in the other direction, `[trace.back]`.
+    /// For a trace: writes the log of the link in the other direction, `[trace.back]`.
     #[arg(long, value_name = "FILE")]
     mm_back_log: Option<PathBuf>,
 }

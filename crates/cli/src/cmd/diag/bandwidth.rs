@@ -28,9 +28,9 @@ use crate::terminal::{columns, count, hang};
 /// Method blocks: the sum of the sizes of newly granted transport blocks over TTIs and carriers (BISCAY Eq. 1). Method
 /// granted: the number of granted bytes that the modem's MAC layer reports.
 ///
-/// Files are given as for `airpace diag info`; several files are read as one log. With a port, only packets that report
-/// grants are requested from the modem, and the modem's settings are restored at the end. Without --json and --csv, a
-/// summary is printed.
+/// Files are given as for `airpace diag info`; several files are read as one log. If a port is given, only packets that
+/// report grants are requested from the modem, and the modem's settings are restored at the end. Without --json and --csv,
+/// a summary is printed.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag bandwidth phone.qmdl --csv > bandwidth.csv\n         \
@@ -55,7 +55,7 @@ pub struct Args {
     /// Prints comma-separated values with a row per window, radio and direction.
     #[arg(long, group = "form")]
     csv: bool,
-    /// With --csv: a row for each carrier that had grants in the window.
+    /// Prints a row for each carrier that had grants in the window, instead of a row per window.
     #[arg(long, requires = "csv")]
     by_carrier: bool,
     /// Prints only this radio: 1 is that of the first SIM, 2 that of the second.

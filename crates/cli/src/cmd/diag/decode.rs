@@ -47,8 +47,8 @@ pub struct Args {
     json: bool,
     /// Prints comma-separated values.
     ///
-    /// With one `--code`, there is a line per innermost record and a column per field. With several codes, there is a line
-    /// per value.
+    /// The output for one `--code` has a line per innermost record and a column per field. The output for several codes has
+    /// a line per value.
     #[arg(long, group = "form")]
     csv: bool,
     /// Writes Parquet files to a folder, one file per code; with `--kpi` one file.

@@ -36,10 +36,10 @@ const CPU_GOAL_PERCENT: f64 = 2.0;
 /// RSRP every ten milliseconds, and the grants of a busy phone. The daemon runs as a separate process, and a program reads
 /// RSRP through libOD.
 ///
-/// Exits with 1 if a goal is not met. With draining, 90 % and 99 % of the intervals between RSRP values are at most 11 ms.
-/// Without draining, the median interval equals the time for which the modem keeps packets, within 10 %. With draining, the
-/// latency from arrival to the reader is at most 50 µs in the median and at most 1 ms for 99 % of the values. The daemon
-/// takes at most 2 % of a core. Other programs on the machine affect the results: check the load of the machine.
+/// Exits with 1 if a goal is not met. The goals with draining are: 90 % and 99 % of the intervals between RSRP values are at
+/// most 11 ms; the latency from arrival to the reader is at most 50 µs in the median, and at most 1 ms for 99 % of the
+/// values; the daemon takes at most 2 % of a core. The goal without draining is: the median interval equals the time for
+/// which the modem keeps packets, within 10 %. Other programs on the machine affect the results: check its load.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag granularity --out granularity")]
 pub struct Args {

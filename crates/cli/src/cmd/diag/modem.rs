@@ -65,10 +65,10 @@ pub struct Args {
     /// Exits when the host has received all packets; otherwise the modem answers until Ctrl-C.
     #[arg(long, conflicts_with = "is_looped")]
     until_end: bool,
-    /// With a log: keeps the recorded time stamps instead of stamping packets with their send time.
+    /// For a log: keeps the recorded time stamps instead of stamping packets with their send time.
     #[arg(long)]
     keep_time: bool,
-    /// With a log: maximum gap between packets; longer gaps and jumps of the modem's clock are shortened.
+    /// For a log: maximum gap between packets; longer gaps and jumps of the modem's clock are shortened.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     longest_gap: Duration,
     #[command(flatten)]

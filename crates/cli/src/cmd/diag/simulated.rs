@@ -19,16 +19,16 @@ use crate::terminal::count;
 /// The device of a scenario, and the settings of the scenario's run.
 #[derive(clap::Args, Clone)]
 pub struct DeviceArgs {
-    /// With a scenario: index of the device with the modem, from 0.
+    /// For a scenario: index of the device with the modem, from 0.
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     device: u16,
-    /// With a scenario: the scheme under test [default: the scenario's first].
+    /// For a scenario: the scheme under test [default: the scenario's first].
     #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse, add = complete::scheme())]
     scheme: Option<SchemeSpec>,
-    /// With a scenario: the seed of the random numbers.
+    /// For a scenario: the seed of the random numbers.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// With a scenario: sets a key, such as cell.prbs=50; may be given several times.
+    /// For a scenario: sets a key, such as cell.prbs=50; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::key())]
     sets: Vec<(String, String)>,
 }

@@ -48,9 +48,9 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Shows KPIs live: as an updated table on a terminal, otherwise as a line per sample.
 ///
-/// With a port, the command opens its own session and requests only these KPIs from the modem. The modem's settings are
-/// restored at the end, also after a crash. With --od, samples are read from a running daemon; of several samples that
-/// arrive at the same time, only the last is shown.
+/// If a port is given, the command opens its own session and requests only these KPIs from the modem. The modem's settings
+/// are restored at the end, also after a crash. If --od is given, samples are read from a running daemon; of several samples
+/// that arrive at the same time, only the last is shown.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag watch --port /dev/ttyUSB2\n         airpace diag watch --od --kpi lte.rsrp,lte.dl.tb_bytes --json",

@@ -11,8 +11,8 @@ use super::Verdict;
 
 /// Derives a KPI trace from a trace: the granted bandwidth in each interval, as a modem reports it.
 ///
-/// The result is a CSV table with the columns `time_ms,bandwidth_mbps`. With this table, a scheme that reads the modem
-/// (biscay) can run over the trace: `airpace sim trace --set trace=FILE --set trace.kpi=KPI`.
+/// The result is a CSV table with the columns `time_ms,bandwidth_mbps`. A scheme that reads the modem (biscay) can run over
+/// the trace with this table: `airpace sim trace --set trace=FILE --set trace.kpi=KPI`.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace trace kpi TMobile-LTE-short.up --out TMobile-LTE-short.kpi.csv\n         \

@@ -27,7 +27,7 @@ pub struct LiveArgs {
     /// Stops after this time, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, conflicts_with = "files")]
     span: Option<Duration>,
-    /// With a port: maximum wait of a window for late packets.
+    /// For a port: maximum wait of a window for late packets.
     ///
     /// The modem logs a DCI immediately, and the result of the transport block some hundred milliseconds later.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
