@@ -1,7 +1,7 @@
 //! The `airpace` binary: compares congestion controls over cellular networks.
 //!
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
-//! 0 fine, 1 an expectation or a run of a sweep failed, 2 an error.
+//! 0 success, 1 an expectation or a run of a sweep failed, 2 error.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -33,7 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     version,
     propagate_version = true,
     before_help = "Example: airpace demo\n         airpace sim competitor --scheme pbe,bbr --seeds 1..3",
-    after_help = "Exit codes: 0 fine, 1 an expectation or a run of a sweep failed, 2 an error."
+    after_help = "Exit codes: 0 success, 1 an expectation or a run of a sweep failed, 2 error."
 )]
 pub struct Cli {
     #[command(subcommand)]

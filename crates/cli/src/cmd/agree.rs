@@ -53,7 +53,7 @@ const SPREAD_S: f64 = 0.001;
 /// `airpace kernel`). The throughputs must then agree within 5 %.
 ///
 /// Results also depend on chance: on which packets a path drops or reorders. Some schemes amplify such differences. The
-/// simulator therefore runs each scheme several more times, with the following seeds and with flows that start up to 1 ms
+/// simulator therefore runs each scheme several more times, with the next seeds and with flows that start up to 1 ms
 /// later. A flow is `in spread` if it differs from the main run, but agrees with one of these runs or lies between them.
 ///
 /// Exits with 1 if a flow differs. Exits with 3 if the machine did not keep up with real time; the comparison then has no

@@ -53,7 +53,8 @@ impl RunArgs {
         Ok(Choice { argument: argument.to_owned(), scenario, set: self.set.clone() })
     }
 
-    /// The variants of the scenario that `argument` names, with every --set applied; itself if it has none.
+    /// The variants of the scenario that `argument` names, with every --set applied; the scenario itself if it has no
+    /// variants.
     pub fn choices(&self, argument: &str) -> anyhow::Result<Vec<Choice>> {
         let choice = |scenario| Choice { argument: argument.to_owned(), scenario, set: self.set.clone() };
         Ok(scenario::load_variants(argument, &self.set)?.into_iter().map(choice).collect())

@@ -28,7 +28,7 @@ pub use net::{Role, Wire, call, listen, turn};
 /// Chosen: not registered for another service, and above the privileged ports.
 pub const PORT: u16 = 47_474;
 
-/// The variable that may hold a key.
+/// Environment variable that may contain a key.
 pub const KEY_VARIABLE: &str = "AIRPACE_KEY";
 
 /// Averaging interval of the displayed rate.
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(speed.at(Duration::ZERO, 0), None);
         let mut last = None;
         for tenth in 1..=100_u32 {
-            // A megabyte per second, and ten from the eighth second on.
+            // 1 MB/s, and 10 MB/s after the eighth second.
             let bytes = u64::from(tenth) * 100_000 + u64::from(tenth.saturating_sub(80)) * 900_000;
             last = speed.at(Duration::from_millis(100) * tenth, bytes);
             if tenth == 80 {

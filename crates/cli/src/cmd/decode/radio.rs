@@ -19,8 +19,8 @@ fn one_or_more(text: &str) -> Result<Channels, String> {
 pub struct RadioArgs {
     /// A radio, by SoapySDR's arguments, such as driver=rtlsdr,serial=1; may be given several times.
     ///
-    /// The options below apply to all radios. The keys freq, rate, gain, antenna, channel, bandwidth and ppm apply to one
-    /// radio, as in driver=uhd,freq=806M.
+    /// The options below apply to all radios. The keys freq, rate, gain, antenna, channel, bandwidth and ppm apply only to
+    /// the radio with which they are given, as in driver=uhd,freq=806M.
     #[arg(long, value_name = "KEY=VALUE,…")]
     device: Vec<String>,
     /// Centre frequency of the downlink carrier, such as 806e6 or 806M.

@@ -274,7 +274,7 @@ fn virtually(
     outcomes
 }
 
-/// Creates a player for the server end and one for each device.
+/// Creates a player for the far end and one for each device.
 fn players(
     world: &World,
     session: &airpace_emu::Session,

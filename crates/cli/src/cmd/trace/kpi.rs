@@ -1,4 +1,4 @@
-//! `airpace trace kpi`: the KPIs that a phone's modem would have reported about a recorded link.
+//! `airpace trace kpi`: derives the KPIs that a phone's modem would have reported about a recorded link.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub struct Args {
     /// this rate; its mean may be half of this rate, or nearly twice.
     #[arg(long, value_name = "MBPS", value_parser = rate)]
     rate_mbps: Option<Rate>,
-    /// Length in seconds.
+    /// Duration of the trace in seconds.
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
     /// Seed of the random numbers: the same seed gives the same trace.
