@@ -48,7 +48,7 @@ use super::{Verdict, on_interrupt, positive};
 ///
 /// A message is printed when it is accepted. Messages of unknown users may be delayed, by at most --patience; each message
 /// is printed with its own time. If no cell can be decoded, the list of decoding stages shows the last stage that was
-/// reached. Receiving the traffic of other people may be illegal in your country: see the guide.
+/// reached. Decoding messages to other users may be illegal in your country: see the guide.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace decode cell.sigmf-meta --json | jq .rnti\n         \
                          airpace decode cell.raw --rate 11.52e6 --format ci8 --stats > messages.txt\n         \
@@ -140,8 +140,8 @@ pub struct Args {
     stall: f64,
     /// Combines the recordings and radios as antennas of one receiver.
     ///
-    /// The recordings must have started at the same instant and share a clock. Their signals are summed with weights
-    /// according to their noise.
+    /// The recordings and radios must have started at the same instant and share a clock. Their signals are summed with
+    /// weights according to their noise.
     #[arg(long)]
     join: bool,
     #[command(flatten)]

@@ -61,7 +61,7 @@ pub struct Args {
     /// Replaces files of the same name.
     #[arg(long, requires = "pull")]
     overwrite: bool,
-    /// Name at the receiver of the only file, or of standard input. [default: the file's own name, or stdin]
+    /// File name at the receiver, for a single file or standard input. [default: the file's own name, or stdin]
     #[arg(long, value_name = "NAME", conflicts_with = "pull")]
     name: Option<String>,
     /// The file of the key. [default: $AIRPACE_KEY, or a prompt]
@@ -69,7 +69,7 @@ pub struct Args {
     key: Option<PathBuf>,
     #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
-    /// Maximum duration of new attempts without an answer of the other machine, in seconds.
+    /// Time without an answer after which the transfer fails, in seconds; until then it is retried.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
     patience: f64,
     /// Runs with real-time priority (SCHED_FIFO) if this is permitted.

@@ -18,7 +18,7 @@ use crate::cmd::outputs::{self, Named};
 use crate::cmd::{Verdict, on_interrupt, positive};
 use crate::terminal::{self, count};
 
-/// Writes the log of a simulated device's modem about its cell, faster than real time.
+/// Writes the log of a simulated device's modem about its cell, without real-time pacing.
 ///
 /// The log contains the packets that `airpace diag modem SCENARIO` sends to a host: the DCIs of each subframe (0xB130),
 /// downlink and uplink transmissions (0xB173, 0xB139), and the signal (0xB193). Time stamps start at 2026-01-01 00:00:00
