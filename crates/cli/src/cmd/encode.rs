@@ -32,8 +32,8 @@ use crate::terminal::{self, count};
 /// Runs the scenario, or repeats the run of a run folder, and encodes the subframes of one carrier: synchronisation and
 /// reference signals, PBCH, PCFICH, PHICH, and every grant as a DCI on the PDCCH. Granted PRBs of the PDSCH are filled. A
 /// fading channel and the impairments of a receiver can be added. The result is a SigMF recording; its metadata contains
-/// the parameters that a decoder has to detect. The size of the recording is printed before the run starts. After Ctrl-C
-/// no file is left.
+/// the parameters that a decoder has to detect. The size of the recording is printed before the run starts. Ctrl-C leaves
+/// no partial recording.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace encode competitor --seconds 2 --snr 20 --out cell\n         \
                          airpace encode competitor --seconds 1 --set cell.prbs=50 --set cell.crs_ports=4 --out four\n         \

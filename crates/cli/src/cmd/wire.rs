@@ -151,7 +151,7 @@ pub fn key_to_receive(file: Option<&Path>) -> anyhow::Result<(Key, Option<PathBu
     Ok((key, Some(path)))
 }
 
-/// Computes the rate over the last [`SPEED_OVER`].
+/// Computes the rate over the last 2 s (`SPEED_OVER`).
 #[derive(Debug, Default)]
 pub struct Speed {
     seen: VecDeque<(Duration, u64)>,
