@@ -1,7 +1,7 @@
 //! The `airpace` binary: compares congestion controls over cellular networks.
 //!
 //! One file per command in `cmd/`. Results go to standard output, everything else to standard error. Exit codes:
-//! 0 fine, 1 an expectation or a run of a sweep failed, 2 an error.
+//! 0 success, 1 an expectation or a run of a sweep failed, 2 error.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -20,8 +20,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use cmd::Verdict;
 use terminal::Paint;
 
-/// For the binary that runs on any Linux. musl's own allocator returns every large buffer to the system and soon has to
-/// ask for it again.
+/// Allocator of the statically linked (musl) binary. musl's own allocator returns every large buffer to the system and
+/// soon requests it again.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -33,7 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     version,
     propagate_version = true,
     before_help = "Example: airpace demo\n         airpace sim competitor --scheme pbe,bbr --seeds 1..3",
-    after_help = "Exit codes: 0 fine, 1 an expectation or a run of a sweep failed, 2 an error."
+    after_help = "Exit codes: 0 success, 1 an expectation or a run of a sweep failed, 2 error."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -118,8 +118,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parsed command line. Help, and messages about mistakes, come from clap; they are printed here and end the
-/// program.
+/// The parsed command line. Clap writes the help and the messages about invalid arguments; this function prints them
+/// and exits.
 fn as_typed() -> Cli {
     let mut command = called::in_help(Cli::command());
     let words = cmd::emu::compose::in_order(&command, std::env::args_os().collect());
@@ -137,7 +137,7 @@ fn as_typed() -> Cli {
     })
 }
 
-/// Standard output. Its errors name it: a command may write to files too.
+/// Standard output. Its error messages name standard output, because a command may write to files too.
 struct Output(std::io::StdoutLock<'static>);
 
 impl Output {
@@ -156,7 +156,7 @@ impl Write for Output {
     }
 }
 
-/// Whether nobody reads the output any more (`airpace … | head`). That is not treated as an error.
+/// Whether the reader of the output has closed the pipe (`airpace … | head`). A closed pipe is not treated as an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)

@@ -41,22 +41,23 @@ const LEAD_S: f64 = 1.5;
 /// Chosen: one subframe, because a packet of a real program may by chance miss a subframe.
 const SPREAD_S: f64 = 0.001;
 
-/// Runs schemes in the simulator and over real transports, and compares them.
+/// Runs schemes in the simulator and over real transports, and compares the results.
 ///
-/// The wire is real: sockets, the kernel, QUIC or UDP, and two programs whose packets cross the scenario's network in real
-/// time (see `airpace emu`). Both run the same scenario with the same seed; flows begin 1.5 s later than it says, and where
-/// the last hop is a cell, ACKs cross it in both. They agree if the throughput is within 3 % and the mean one-way delay
-/// within 5 ms or 10 %. The report overlays them.
+/// A flow over a real transport consists of two programs with sockets, the kernel, and QUIC or UDP; their packets cross the
+/// scenario's network in real time (see `airpace emu`). Simulator and transport run the same scenario with the same seed. In
+/// both, flows start 1.5 s later than in the scenario, and ACKs cross the cell if the last hop is a cell. The results agree
+/// if the throughput is within 3 % and the mean one-way delay within 5 ms or 10 %. The report overlays both.
 ///
-/// Over `kernel`, flows are the kernel's TCP with the kernel's own congestion controls: Linux's bbr, cubic, reno and vegas, and
-/// BISCAY, MORC and PBE-CC, which are loaded for the run and fed from the phone's radio, as root (see `airpace kernel`).
-/// Throughputs agree within 5 % then.
+/// Transport `kernel` is the kernel's TCP with congestion controls in the kernel: Linux's bbr, cubic, reno and vegas, and
+/// BISCAY, MORC and PBE-CC. The last three are loaded for the run and fed from the phone's radio, which requires root (see
+/// `airpace kernel`). The throughputs must then agree within 5 %.
 ///
-/// Chance decides too: which packets a path loses or overtakes, and some schemes amplify it. So the simulator runs each
-/// scheme several times more, with the next seeds and flows that begin up to 1 ms later: a flow that agrees with none but one
-/// of those runs, or lies between them, is `in spread`.
+/// Results also depend on chance: on which packets a path drops or reorders. Some schemes amplify such differences. The
+/// simulator therefore runs each scheme several more times, with the next seeds and with flows that start up to 1 ms
+/// later. A flow is `in spread` if it differs from the main run, but agrees with one of these runs or lies between them.
 ///
-/// Ends with 1 if a flow differs, and with 3 if the machine did not keep up, so that nothing can be said.
+/// Exits with 1 if a flow differs. Exits with 3 if the machine did not keep up with real time; the comparison then has no
+/// result.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace agree competitor --scheme pbe,bbr\n         \
                          airpace agree biscay-uplink --scheme biscay --transport udp\n         \
@@ -66,7 +67,7 @@ pub struct Args {
     /// A name from `airpace list scenarios`, or a TOML file.
     #[arg(add = complete::scenario())]
     scenario: String,
-    /// Schemes to compare, parted by commas. [default: those of the scenario that any transport can carry]
+    /// Schemes to compare, separated by commas. [default: those of the scenario that all chosen transports can carry]
     #[arg(
         long = "scheme",
         value_name = "SCHEMES",
@@ -75,7 +76,7 @@ pub struct Args {
         add = complete::schemes(),
     )]
     schemes: Vec<SchemeSpec>,
-    /// What carries the flows, parted by commas.
+    /// Transports of the flows, separated by commas.
     #[arg(long, value_name = "NAMES", value_enum, value_delimiter = ',', default_value = "udp,quic")]
     transport: Vec<Over>,
     /// Sets a key of the scenario by its dotted path; may be given several times.
@@ -84,19 +85,19 @@ pub struct Args {
     /// Seed of the network's random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Further runs of the simulator with the seeds after it, which show how much of a difference is chance; 0: none.
+    /// Number of further simulator runs, which show the differences caused by chance; may be 0.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(0..=1_000))]
     spread: u16,
-    /// How often a run is tried again in which the machine did not keep up.
+    /// Maximum number of repetitions of a run in which the machine did not keep up with real time.
     #[arg(long, value_name = "N", default_value_t = 2)]
     again: u32,
-    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, to which the link runs/latest then points]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Prints one JSON object per flow and transport.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors.
+    /// Prints only errors.
     #[arg(long)]
     quiet: bool,
 }

@@ -16,16 +16,16 @@ use clap_complete::engine::{
 
 use super::Verdict;
 
-/// Writes what may follow, a line each: the whole word, then after a tab what it is.
+/// Prints the possible completions, one per line: the complete word, a tab, and its description.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace complete -- sim comp", hide = true)]
 pub struct Args {
-    /// The words so far without the program's name; the last is the one to complete, empty where none was begun.
+    /// The typed words without the program's name; the last word is completed and may be empty.
     #[arg(last = true)]
     words: Vec<OsString>,
 }
 
-/// Writes it.
+/// Prints the completions.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut words: Vec<OsString> =
         std::iter::once("airpace".into()).chain(args.words.iter().cloned()).collect();
@@ -49,10 +49,10 @@ pub fn in_the_kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy();
         let names = [
-            ("biscay", "uploads by what the radio grants"),
+            ("biscay", "uploads at the rate of the radio's grants"),
             ("biscay@window", "downloads from any server, by the advertised window"),
-            ("morc", "a learner at the sender"),
-            ("pbe", "the phone tells what its cell could give it"),
+            ("morc", "a learning sender"),
+            ("pbe", "downloads at the capacity that the phone measures"),
         ];
         let named = names.into_iter().filter(|(name, _)| name.starts_with(&*current));
         named.map(|(name, help)| candidate(name, help)).collect()
@@ -104,7 +104,7 @@ fn spellings(scheme: &Scheme) -> Vec<CompletionCandidate> {
     spellings
 }
 
-/// Completes the options of the scheme named in `begun`.
+/// Completes the options of `scheme`; `begun` is the typed text that names the scheme.
 fn options(scheme: &Scheme, begun: &str) -> Vec<CompletionCandidate> {
     let options = scheme.options.iter();
     options.map(|option| candidate(format!("{begun}:{}=", option.name), option.summary)).collect()
@@ -147,7 +147,7 @@ pub fn key() -> ArgValueCompleter {
     })
 }
 
-/// Collects the dotted paths of all keys below `value`. Of lists, only lists of tables have keys.
+/// Collects the dotted paths of all keys below `value`. A list has keys below it only if its items are tables.
 fn collect_keys(path: &str, value: &toml::Value, keys: &mut Vec<String>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {

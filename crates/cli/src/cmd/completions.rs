@@ -1,4 +1,4 @@
-//! `airpace completions`: scripts with which a shell completes commands, options and their values.
+//! `airpace completions`: scripts that let a shell complete commands, options and their values.
 //!
 //! The scripts are short: when Tab is pressed they call the program itself (`airpace complete`), which has the lists of
 //! all schemes, presets and scenarios.
@@ -7,7 +7,7 @@ use std::io::Write;
 
 use super::Verdict;
 
-/// Writes completions for a shell; `airpace install` puts them where shells look.
+/// Prints the completion script of a shell; `airpace install` installs these scripts.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace completions bash > ~/.local/share/bash-completion/completions/airpace"
@@ -18,7 +18,7 @@ pub struct Args {
     shell: Shell,
 }
 
-/// A shell that can complete.
+/// A shell for which a completion script exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shell {
     /// GNU Bash, 4.4 or later.
@@ -30,7 +30,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// All of them.
+    /// All shells.
     pub const ALL: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
     /// The script for this shell.

@@ -1,4 +1,4 @@
-//! `airpace decode`: reads radio samples and prints all users' grants.
+//! `airpace decode`: decodes the LTE control channel from radio samples and prints the grants of all users.
 
 mod align;
 mod answer;
@@ -37,18 +37,18 @@ use self::sink::Sink;
 use super::diag::parse_duration;
 use super::{Verdict, on_interrupt, positive};
 
-/// Reads the control channel of LTE cells: what every user is granted, from radio samples alone.
+/// Decodes the control channel of LTE cells from radio samples: the grants of all users.
 ///
-/// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd), called by either file, by the name that
-/// both begin with or by their archive; or raw samples with --rate and --format; `-` is standard input. Radios are listened
-/// to through SoapySDR, where this was built with it. The cell, its bandwidth, ports and timing are found by themselves.
-/// With several recordings or radios each cell has a thread, and all are brought together by subframe; a pipe or radio that
-/// stalls does not hold up the others. Of a recording with several channels, or of several with --join, all antennas are
-/// combined.
+/// Recordings are SigMF (ci8, cu8, ci16_le, cf32_le, also compressed by zstd) or raw samples with --rate and --format. A
+/// SigMF recording is named by either of its files, by their common name without the extension, or by its archive; `-` is
+/// standard input. Live radios are read through SoapySDR, if the program was built with it. The cell and its bandwidth,
+/// ports and timing are detected automatically. Several recordings or radios are decoded in one thread per cell, and the
+/// results are merged by subframe; a stalled pipe or radio does not delay the others. All antennas of a recording with
+/// several channels, or of several recordings with --join, are combined.
 ///
-/// Messages are printed when they are believed: those of users never heard of may come late, by --patience at most, each
-/// with its own time. If no cell can be read, the ladder says how far the samples led. Listening to others may be against the
-/// law where you are: see the guide.
+/// A message is printed when it is accepted. Messages of unknown users may be delayed, by at most --patience; each message
+/// is printed with its own time. If no cell can be decoded, the list of decoding stages shows the last stage that was
+/// reached. Decoding messages to other users may be illegal in your country: see the guide.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace decode cell.sigmf-meta --json | jq .rnti\n         \
                          airpace decode cell.raw --rate 11.52e6 --format ci8 --stats > messages.txt\n         \
@@ -58,73 +58,90 @@ pub struct Args {
     /// Recordings; `-` is standard input.
     #[arg(value_name = "FILE", required_unless_present = "device")]
     files: Vec<PathBuf>,
-    /// One JSON object per message.
+    /// Prints one JSON object per message.
     #[arg(long)]
     json: bool,
-    /// The same as a table: a row per message, with --subframes per subframe, or with --users per user.
+    /// Prints comma-separated values: a row per message, per subframe (--subframes) or per user (--users).
     #[arg(long, conflicts_with_all = ["json", "phich"])]
     csv: bool,
-    /// Writes what is printed as a table too: a row per message, or per subframe, with the names of the JSON; with --phich,
-    /// answers go to a table beside it, OUT.phich.
+    /// Also writes the output to a Parquet table.
+    ///
+    /// The table has a row per message, or per subframe, and the column names of the JSON output. PHICH answers (--phich) are
+    /// written to a second table, OUT.phich.
     #[arg(long, value_name = "OUT")]
     parquet: Option<PathBuf>,
-    /// A capture file for Wireshark: a frame for each transport block that is granted, with user, frame number, format, MCS,
-    /// HARQ process and PRBs, as long as the block. The blocks' data is not in it, because it is not decoded.
+    /// Writes a capture file for Wireshark with a frame for each granted transport block.
+    ///
+    /// A frame has the length of the block and contains user, frame number, format, MCS, HARQ process and PRBs. The data of
+    /// the block is not included, because it is not decoded.
     #[arg(long, value_name = "OUT")]
     pcap: Option<PathBuf>,
-    /// Which cell: `auto` takes the strongest, a number only the cell of that identity.
+    /// The cell to decode: `auto` for the strongest, or the physical identity of a cell.
     #[arg(long, value_name = "auto|PCI", default_value = "auto", value_parser = which_cell)]
     cell: Which,
-    /// In the end, what was counted, how far the samples led, and what it cost, on standard error.
+    /// Prints a summary to standard error at the end: counters, the last decoding stage, CPU time.
     #[arg(long)]
     stats: bool,
-    /// One line or object per subframe instead of messages: how full it is, and by which formats. Comes --patience late.
+    /// Prints one line or object per subframe instead of messages: its load, by formats.
+    ///
+    /// The output is delayed by --patience.
     #[arg(long)]
     subframes: bool,
-    /// Instead of messages a table of users at the end: messages, grants, new bits per second and PRB pairs of each, those
-    /// with most bits first; with --json an object for each, with --csv a row.
+    /// Prints a table of users at the end instead of messages.
+    ///
+    /// The table has the messages, grants, new bits per second and PRB pairs of each user, sorted by bits in descending
+    /// order. Each user has an object with --json, and a row with --csv.
     #[arg(long, conflicts_with_all = ["subframes", "phich"])]
     users: bool,
-    /// Only messages to this RNTI, with what is new in each, what is sent again, and its throughput; 65535 is system
-    /// information, 65534 paging. With --anonymize too it is the number that the cell uses.
+    /// Prints only messages to this RNTI, with new bits, retransmissions and throughput.
+    ///
+    /// RNTI 65535 is system information, 65534 is paging. R is the RNTI that the cell uses, also with --anonymize.
     #[arg(long, value_name = "R", value_parser = rnti)]
     rnti: Option<Rnti>,
-    /// Also what the cell answers on the PHICH to uplink blocks whose grants were heard: ACK or NACK.
+    /// Also prints the cell's PHICH answers (ACK or NACK) to uplink blocks with decoded grants.
     #[arg(long)]
     phich: bool,
-    /// Replaces RNTIs of users by numbers in the order in which they are heard of, and leaves out first CCEs, from which
-    /// RNTIs could be guessed.
+    /// Replaces users' RNTIs by numbers in the order of detection.
+    ///
+    /// The first CCEs of messages are omitted as well, because RNTIs could be guessed from them.
     #[arg(long)]
     anonymize: bool,
-    /// Writes the radio reports of all cells, in the form in which PBE-CC's receiver takes them: one JSON object per subframe.
+    /// Writes the radio reports of all cells in the input format of PBE-CC's receiver.
+    ///
+    /// The file has one JSON object per subframe.
     #[arg(long, value_name = "OUT")]
     reports: Option<PathBuf>,
-    /// Samples per second, of raw samples and of radios. A SigMF recording has its own, which this overrules.
+    /// Sample rate of raw samples and of radios; overrides the rate in a SigMF recording.
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, value_parser = hertz)]
     rate: Option<f64>,
-    /// How raw samples are written: ci8, cu8, ci16_le or cf32_le. A SigMF recording says it, which this overrules.
+    /// Format of raw samples: ci8, cu8, ci16_le or cf32_le; overrides the format in a SigMF recording.
     #[arg(long)]
     format: Option<Format>,
-    /// End after so much of each recording or radio, such as 10s.
+    /// Stops after this duration of each recording or radio, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
-    /// A message of a user never heard of that is not sure by itself waits so many milliseconds, 10000 at most, for more of its
-    /// kind. With 0 nothing waits, and less is believed.
+    /// Maximum wait for confirmation of an uncertain message of an unknown user, in ms, up to 10000.
+    ///
+    /// The message is accepted if further messages to the same user support it. If this option is 0, no message waits, and
+    /// fewer messages are accepted.
     #[arg(long, value_name = "MS", default_value_t = 100, allow_negative_numbers = true,
         value_parser = patience)]
     patience: u64,
-    /// Read recordings no faster than they were received, as a radio would give them; in the end, how far this machine fell
-    /// behind.
+    /// Reads recordings no faster than they were received, like a live radio.
+    ///
+    /// At the end, the delay of this machine relative to real time is printed.
     #[arg(long)]
     pace: bool,
-    /// With several recordings: what tells that two subframes are the same.
+    /// For several recordings: criterion by which their subframes are matched.
     #[arg(long, value_enum, default_value_t = Align::Auto)]
     align: Align,
-    /// With several recordings: a pipe or radio that says nothing for so many seconds is not waited for.
+    /// For several recordings: maximum wait for a pipe or radio without samples, in seconds.
     #[arg(long, value_name = "S", default_value_t = 2.0, allow_negative_numbers = true, value_parser = positive)]
     stall: f64,
-    /// The recordings and radios are the antennas of one receiver: they began at the same instant and share a clock. What they
-    /// hear is added up, each with the weight that its noise leaves it.
+    /// Combines the recordings and radios as antennas of one receiver.
+    ///
+    /// The recordings and radios must have started at the same instant and share a clock. Their signals are summed with
+    /// weights according to their noise.
     #[arg(long)]
     join: bool,
     #[command(flatten)]
@@ -134,9 +151,9 @@ pub struct Args {
 /// Selection of the cell to decode.
 #[derive(Clone, Copy, Debug)]
 pub enum Which {
-    /// The strongest.
+    /// The strongest cell.
     Strongest,
-    /// The one of this identity.
+    /// The cell with this physical identity.
     Only(u16),
 }
 

@@ -13,10 +13,11 @@ use super::matrix::{self, RunArgs};
 use super::scenario::{self, Fitted, Sets};
 use crate::terminal::fit;
 
-/// Compares PBE-CC, BISCAY, MORC, BBR, CUBIC, Copa and an Oracle over a simulated cell and over a cellular trace, in under a minute.
+/// Compares seven schemes over a simulated cell and over a cellular trace, in under a minute.
 ///
-/// The trace is a recording from the folder that AIRPACE_DATA names, if there is one; else it is made. A key that --set
-/// gives goes to the scenarios that have it.
+/// The schemes are PBE-CC (also as its paper describes it), BISCAY, MORC, BBR, CUBIC, Copa and an Oracle. The trace is a
+/// recording from the folder that AIRPACE_DATA names, if the folder contains one; otherwise it is synthetic. A key that
+/// --set gives is set in those of the two scenarios that have this key.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace demo\n         airpace demo --seeds 1..5 --out my-first-run\n         \
@@ -31,13 +32,13 @@ pub struct Args {
 const SCHEMES: [&str; 8] = ["pbe", "pbe@paper", "biscay", "morc", "bbr", "cubic", "copa", "oracle"];
 /// Name of the preferred recording, used if it exists: a saturated LTE downlink with strong rate variation.
 const FAVOURITE: &str = "TMobile-LTE-short.down";
-/// Another phone's traffic comes and goes. That shows the differences between schemes.
+/// Scenario with the cell: the on-off traffic of another phone shows the differences between schemes.
 const CELL: &str = "competitor";
 
 /// Mean rate of a synthetic trace, in Mbit/s.
 const MADE_MEAN_MBPS: &str = "12";
 
-/// Runs it.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (key, value) = match recording() {
         Some(recording) => {

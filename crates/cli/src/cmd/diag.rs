@@ -19,7 +19,7 @@ pub use port::parse_duration;
 
 use super::Verdict;
 
-/// Reads what a modem says on its diagnostic port.
+/// Reads a modem's diagnostic port, from recorded logs and live.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag info phone.qmdl")]
 pub struct Args {

@@ -1,4 +1,4 @@
-//! `airpace doctor`: prints what this build and this machine can do, and how to get the rest.
+//! `airpace doctor`: prints the capabilities of this build and this machine, and remedies for missing ones.
 
 mod emu;
 mod kernel;
@@ -18,17 +18,18 @@ use crate::called::{self, as_called};
 use crate::installation;
 use crate::terminal::{Paint, columns, hang};
 
-/// Tells what this build and this machine can do, and how to get the rest.
+/// Prints the capabilities of this build and this machine, and remedies for missing ones.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace doctor\n         airpace doctor --emu\n         airpace doctor --json"
 )]
 pub struct Args {
-    /// Measures what this machine carries of an emulator (`airpace emu`): rights, timers, throughput. It takes half a
-    /// minute, in which the machine should do nothing else.
+    /// Measures this machine's fitness for the emulator (`airpace emu`): rights, timers, throughput.
+    ///
+    /// The measurement takes half a minute, during which the machine should be idle.
     #[arg(long)]
     emu: bool,
-    /// One JSON object instead of lines for people.
+    /// Prints one JSON object instead of lines for people.
     #[arg(long)]
     json: bool,
 }
@@ -38,7 +39,7 @@ struct Finding {
     name: &'static str,
     is_there: bool,
     detail: String,
-    /// What to do if it is missing and wanted. Where possible, this is a command that works as it is.
+    /// Instructions to add the feature if it is missing. If possible, this text is a complete command.
     remedy: String,
 }
 
@@ -101,7 +102,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let (mark, rest) = told.split_at("yes".len());
         let mark = match finding.is_there {
             true => paint.good(mark),
-            // A missing thing without a remedy is not shown as bad.
+            // A missing feature without a remedy is not shown as bad.
             false if !has_remedy => mark.to_owned(),
             false => paint.bad(mark),
         };
@@ -155,7 +156,7 @@ fn present(name: &'static str, detail: &str) -> Finding {
     Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
 
-/// Whether shells find the program, and which one they find.
+/// Finding about the program on PATH: whether there is one, and whether it is this program.
 fn command() -> Finding {
     let found = in_path("airpace");
     let is_this = |path: &Path| path.canonicalize().ok() == std::env::current_exe().ok();
@@ -227,7 +228,7 @@ fn recordings() -> Finding {
     }
 }
 
-/// The radios that SoapySDR finds, if this was built with it.
+/// Finding about the radios that SoapySDR detects, if the program was built with it.
 fn live_radio() -> Finding {
     let devices = radio::devices();
     Finding {
@@ -244,7 +245,7 @@ fn live_radio() -> Finding {
             }
             Err(error) => error.to_string(),
         },
-        // A static binary cannot load radios' drivers, so live radio is left out of it. Only another build can have it.
+        // A static binary cannot load the drivers of radios, so only another build can support live radio.
         remedy: match (radio::IS_BUILT, called::checkout()) {
             (true, _) => package_line("soapysdr-module-all", "SoapySDR's modules"),
             (false, Some(_)) => "AIRPACE_FEATURES=sdr airpace doctor".to_owned(),
@@ -258,11 +259,11 @@ fn live_radio() -> Finding {
     }
 }
 
-/// The target for which the tests build the pure crates. It is useful only to those who have the sources.
+/// Finding about the target for which the tests build the pure crates. It matters only in a checkout of the sources.
 fn wasm_target(checkout: &Path) -> Finding {
     let rustc = rust_program("rustc");
     let asked = rustc.and_then(|rustc| {
-        // Runs in the checkout, because its toolchain is meant. Nothing may be downloaded for this check.
+        // Runs in the checkout, to check the checkout's toolchain. This check must not download anything.
         let mut command = Command::new(rustc);
         command
             .args(["--print", "sysroot"])
@@ -283,7 +284,7 @@ fn wasm_target(checkout: &Path) -> Finding {
         }
         .to_owned(),
         remedy: match rust_program("rustup") {
-            // With its full path if it is not on PATH, and in the folder whose toolchain is meant.
+            // The command has the full path of rustup if rustup is not on PATH, and runs in the checkout.
             Some(rustup) => format!(
                 "(cd {} && {} target add wasm32-unknown-unknown)",
                 quote(&checkout.to_string_lossy()),
@@ -326,7 +327,7 @@ fn modem_ports() -> Vec<PathBuf> {
     ports
 }
 
-/// The folder of recordings that `AIRPACE_DATA` names, if it holds traces.
+/// The folder of recordings that `AIRPACE_DATA` names, if it contains a subfolder `traces`.
 pub fn data_folder() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("AIRPACE_DATA")?);
     folder.join("traces").is_dir().then(|| folder.canonicalize().unwrap_or(folder))

@@ -1,4 +1,4 @@
-//! `airpace emu`: unmodified programs behind a scenario's network, in real time.
+//! `airpace emu`: runs unmodified programs over the emulated network of a scenario, in real time.
 
 mod agree;
 pub mod bulk;
@@ -24,14 +24,15 @@ use super::{Verdict, complete, scenario};
 
 pub use run::UNFIT;
 
-/// Runs unmodified programs behind the network of a scenario, in real time and without root.
+/// Runs unmodified programs over the emulated network of a scenario, in real time and without root.
 ///
-/// Each device is a namespace of its own whose only way out is the network. Without `--` a shell opens there. On the
-/// device, $AIRPACE_BASE is the address of the far side. Servers of the far side start first, and are waited for until
-/// they listen. Every packet is recorded in a run folder; a run in which the emulator came too late is marked as unfit.
+/// Each device is a network namespace whose only connection is the emulated network. The far end of this network is where
+/// servers run; on the device, $AIRPACE_BASE is its address. Without a command after `--`, a shell opens on the device.
+/// Programs of --server start first, and the command starts when they listen. Every packet is recorded in a run folder. A
+/// run in which the emulator was late is marked as unfit: its results must not be used.
 ///
-/// Ends with the command's status, or with that of another program that failed; with 3 if all ended well but the run is
-/// unfit.
+/// Exits with the status of the command, or of another program that failed. Exits with 3 if all programs succeeded but the
+/// run is unfit.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -52,12 +53,12 @@ pub struct Args {
     options: Options,
     #[command(flatten)]
     last_hop: LastHopOptions,
-    /// The program and its arguments, behind `--`. [default: a shell]
+    /// The program and its arguments, after `--`. [default: a shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-/// What else than a scenario may be named.
+/// Subcommands, which are given instead of a scenario.
 #[derive(clap::Subcommand)]
 enum Form {
     #[command(flatten)]
@@ -72,60 +73,65 @@ pub struct Options {
     /// Seed of the network's random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, to which the link runs/latest then points]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A command line that runs on the far side and is ended at the end; may be given several times.
+    /// A command line that runs at the far end until the run ends; may be given several times.
     #[arg(long, value_name = "LINE")]
     server: Vec<String>,
-    /// Where servers are, and what programs reach.
+    /// The network at the far end, where servers run.
     #[arg(long, value_enum, default_value_t)]
     far: Place,
-    /// A command line that runs on another device, which are counted from 1; the run lasts until it has ended, too. May be
-    /// given several times.
+    /// A command line LINE that runs on device N, counted from 1; may be given several times.
+    ///
+    /// The run ends when all these programs and the command have ended.
     #[arg(long, value_name = "N=LINE", value_parser = programs::on_device)]
     on: Vec<(usize, String)>,
-    /// The device on which the program runs.
+    /// The device on which the command runs, counted from 1.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     device: u64,
-    /// Ends the run after so many seconds, even if the program has not ended.
+    /// Maximum duration of the run in seconds; programs that still run are then ended.
     #[arg(long = "for", value_name = "SECONDS", value_parser = super::positive)]
     seconds: Option<f64>,
     /// Prints one JSON object per connection at the end.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors, and why the run is unfit.
+    /// Prints only errors and the reasons for an unfit run, besides the programs' own output.
     #[arg(long)]
     quiet: bool,
 }
 
-/// What the last hop tells beside its packets.
+/// Data that the last hop outputs besides packets.
 #[derive(Clone, Default, clap::Args)]
 pub struct LastHopOptions {
-    /// Tells radio reports of each device live, on the Unix sockets `device-N.control` and `device-N.modem` in this
-    /// folder: a line of JSON for each subframe. Programs find them as $AIRPACE_REPORTS and $AIRPACE_MODEM_REPORTS.
+    /// Sends radio reports of each device live to Unix sockets in this folder.
+    ///
+    /// The sockets are `device-N.control` and `device-N.modem`; they carry a line of JSON for each subframe. Programs on the
+    /// device find their paths in $AIRPACE_REPORTS and $AIRPACE_MODEM_REPORTS.
     #[arg(long, value_name = "DIR")]
     reports: Option<PathBuf>,
-    /// Publishes KPIs of each device's modem through libOD, in `device-N` below this folder; programs find it as $OD_DIR.
+    /// Publishes KPIs of each device's modem through libOD, in `device-N` below this folder.
+    ///
+    /// Programs on the device find the path in $OD_DIR.
     #[arg(long, value_name = "DIR")]
     od: Option<PathBuf>,
-    /// Of a trace: writes what its link did as mahimahi's mm-link does.
+    /// For a trace: writes the log of its link in the format of mahimahi's mm-link.
     #[arg(long, value_name = "FILE")]
     mm_log: Option<PathBuf>,
-    /// The same of the trace of the other direction, `[trace.back]`.
+    /// For a trace: writes the log of the link in the other direction, `[trace.back]`.
     #[arg(long, value_name = "FILE")]
     mm_back_log: Option<PathBuf>,
 }
 
-/// Where the far side is.
+/// The network at the far end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Place {
     /// `own` with --server, `host` without one.
     #[default]
     Auto,
-    /// A network of its own, isolated from all others.
+    /// A separate network, isolated from all others.
     Own,
-    /// This machine, and what it reaches. On a device of another emulator: that one.
+    /// This machine and the networks that it reaches; in a nested emulator, the outer emulator's device.
     Host,
 }
 
@@ -145,7 +151,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// The words of a command.
+/// Converts the words of a command to text.
 ///
 /// # Errors
 /// A word that is not text.
@@ -157,11 +163,11 @@ fn words(command: &[OsString]) -> anyhow::Result<Vec<String>> {
     command.iter().map(word).collect()
 }
 
-/// The process that holds the namespaces of an emulated run. The emulator starts it.
+/// Holds the namespaces of an emulated run; the emulator starts this process.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu-inside 3", hide = true)]
 pub struct InsideArgs {
-    /// The number of the inherited socket to the emulator.
+    /// File descriptor of the inherited socket to the emulator.
     socket: i32,
 }
 

@@ -27,18 +27,19 @@ use super::outputs::{self, Named};
 use super::{Verdict, complete, on_interrupt, positive, scenario, within};
 use crate::terminal::{self, count};
 
-/// Turns the grants of a simulated cell into radio samples that conform to the standard.
+/// Encodes the grants of a simulated cell as radio samples that conform to the LTE standard.
 ///
-/// The scenario is run, or run again where a run folder is given, and one carrier's subframes are sent: synchronisation
-/// and reference signals, PBCH, PCFICH, PHICH, and every grant as a DCI on the PDCCH; the PDSCH is filled where it is
-/// granted. A channel and a receiver's imperfections may lie behind. The result is a SigMF recording, whose description
-/// holds what a decoder has to find out. Before it begins it says how large that will be; what Ctrl-C ends leaves no file.
+/// Runs the scenario, or repeats the run of a run folder, and encodes the subframes of one carrier: synchronisation and
+/// reference signals, PBCH, PCFICH, PHICH, and every grant as a DCI on the PDCCH. Granted PRBs of the PDSCH are filled. A
+/// fading channel and the impairments of a receiver can be added. The result is a SigMF recording; its metadata contains
+/// the parameters that a decoder has to detect. The size of the recording is printed before the run starts. Ctrl-C leaves
+/// no partial recording.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace encode competitor --seconds 2 --snr 20 --out cell\n         \
                          airpace encode competitor --seconds 1 --set cell.prbs=50 --set cell.crs_ports=4 --out four\n         \
                          airpace encode runs/latest --fading eva --doppler 5 --cfo 300 --format ci8 --out cell")]
 pub struct Args {
-    /// A scenario with a cell (a name of the list or a file), or a run folder.
+    /// A scenario with a cell (a name from `airpace list scenarios` or a TOML file), or a run folder.
     #[arg(add = complete::scenario_or(|path| path.extension().is_some_and(|ending| ending == "toml") || path.join("manifest.json").exists()))]
     source: String,
     /// The recording to write: OUT.sigmf-data and OUT.sigmf-meta.
@@ -47,65 +48,67 @@ pub struct Args {
     /// Sets a key of the scenario by its dotted path; may be given several times.
     #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
-    /// The scheme under test. [default: the first of the scenario's, or of the run's]
+    /// The scheme under test. [default: the first scheme of the scenario or of the run]
     #[arg(long, add = complete::scheme())]
     scheme: Option<String>,
-    /// Seed of the run, and of the channel. [default: 1, or the run's first]
+    /// Seed of the run and of the channel. [default: 1, or the first seed of the run folder]
     #[arg(long)]
     seed: Option<u64>,
-    /// Which of the cell's carriers, from 0.
+    /// The carrier of the cell, counted from 0.
     #[arg(long, value_name = "N", default_value_t = 0)]
     carrier: u8,
-    /// Send only so many seconds. [default: the scenario's duration]
+    /// Duration of the recording in seconds, at most the scenario's duration. [default: the scenario's duration]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = positive)]
     seconds: Option<f64>,
     /// Physical cell identity.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(..=i64::from(Cell::IDENTITIES) - 1))]
     pci: u16,
-    /// Frame number of the first subframe.
+    /// System frame number (SFN) of the first subframe.
     #[arg(long, value_name = "SFN", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1023))]
     sfn: u16,
     /// Cyclic prefix.
     #[arg(long, value_name = "LENGTH", value_enum, default_value = "normal")]
     cp: Length,
-    /// Symbols that the PHICH takes.
+    /// PHICH duration.
     #[arg(long, value_name = "LENGTH", value_enum, default_value = "normal")]
     phich_duration: Length,
-    /// PHICH groups, N_g.
+    /// N_g, which determines the number of PHICH groups: 1/6, 1/2, 1 or 2.
     #[arg(long, value_name = "NG", default_value = "1", value_parser = phich_resource)]
     phich: PhichResource,
-    /// Antennas of the receiver: their samples lie side by side, as channels of one SigMF recording. Each fades by itself and
-    /// has its own noise.
+    /// Number of the receiver's antennas, which are the channels of one SigMF recording.
+    ///
+    /// The samples of the channels are interleaved. Each antenna has independent fading and noise.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     antennas: u8,
-    /// Signal to noise on a resource element in dB; without it there is no noise. With several antennas one value for all, or
-    /// one for each, such as 10,4.
+    /// Signal-to-noise ratio per resource element in dB. [default: no noise]
+    ///
+    /// Several antennas take one common value, or one value each, such as 10,4.
     #[arg(long, value_name = "DB", allow_negative_numbers = true, value_delimiter = ',', value_parser = within::<-30, 60>)]
     snr: Vec<f64>,
-    /// How power is spread over time: none, epa, eva or etu (TS 36.101 Annex B.2).
+    /// Delay profile of the channel: none, epa, eva or etu (TS 36.101 Annex B.2).
     #[arg(long, value_name = "PROFILE", default_value = "none", value_parser = profile)]
     fading: DelayProfile,
-    /// The largest Doppler shift in Hz.
+    /// Maximum Doppler shift in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = within::<0, 1000>)]
     doppler: f64,
     /// Carrier frequency offset in Hz.
     #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true,
         value_parser = within::<-100_000, 100_000>)]
     cfo: f64,
-    /// By how many millionths the receiver's clock is slow.
+    /// Drift of the receiver's clock in ppm; positive values: the clock is slow.
     #[arg(long, value_name = "PPM", default_value_t = 0.0, allow_negative_numbers = true,
         value_parser = within::<-100, 100>)]
     drift: f64,
     /// Samples per second, a multiple of 1.92 million. [default: the nominal rate of the bandwidth]
     #[arg(long, value_name = "HZ")]
     rate: Option<f64>,
-    /// How samples are written: ci8, cu8, ci16_le or cf32_le.
+    /// Sample format: ci8, cu8, ci16_le or cf32_le.
     #[arg(long, default_value = "ci16_le")]
     format: Format,
-    /// Writes every message that was sent in the form of `airpace decode --json`, for comparison.
+    /// Writes every transmitted message as reference, in the JSON format of `airpace decode`.
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// Prints one JSON object that sums up what was sent.
+    /// Prints one JSON object that summarises the recording.
     #[arg(long)]
     json: bool,
 }
@@ -142,7 +145,7 @@ fn phich_resource(text: &str) -> Result<PhichResource, String> {
     found.ok_or_else(|| "give 1/6, 1/2, 1 or 2".to_owned())
 }
 
-/// Of what the standard knows in a normal and an extended length.
+/// Length of the cyclic prefix or of the PHICH duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Length {
     Normal,
@@ -359,7 +362,7 @@ fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     })
 }
 
-/// The verb for one thing or several.
+/// The verb for one item or several.
 fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }

@@ -25,10 +25,11 @@ use super::outputs::{self, Named};
 use super::{Verdict, on_interrupt, thread, wire};
 use crate::terminal;
 
-/// Fetches files from any server of hq-interop: HTTP/0.9 over QUIC.
+/// Fetches files from any hq-interop server: HTTP/0.9 over QUIC.
 ///
-/// Every QUIC stack's interoperability program is such a server, and so is `airpace serve`. A file gets its name when it
-/// is whole. The server's scheme steers what comes. Say whom to trust: --ca, --fingerprint or --insecure.
+/// Servers are `airpace serve` and the interoperability programs of all QUIC stacks. A file appears under its name when it
+/// is complete. The server's congestion control determines the sending rate. One of --ca, --fingerprint and --insecure must
+/// be given; it determines which servers are trusted.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace fetch https://server.example:47474/film.mkv --fingerprint 3f8a…\n         \
@@ -40,36 +41,36 @@ pub struct Args {
         required = true,
         value_name = "URL",
         value_parser = Url::parse,
-        help = "What to fetch: https://HOST[:PORT]/PATH [default port: 443]",
+        help = "URL of a file: https://HOST[:PORT]/PATH [default port: 443]",
     )]
     urls: Vec<Url>,
     /// The folder for the files; `-` writes one file to standard output.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Replaces files that are there already.
+    /// Replaces existing files.
     #[arg(long)]
     overwrite: bool,
-    /// Trusts servers whose certificate leads to one in this file, as PEM.
+    /// Trusts servers whose certificate chain ends in a certificate of this file (PEM).
     #[arg(long, value_name = "FILE", group = "trust")]
     ca: Option<PathBuf>,
-    /// Trusts the server whose certificate has this SHA-256, as `airpace serve` prints it.
+    /// Trusts the server whose certificate has this SHA-256 fingerprint, as `airpace serve` prints it.
     #[arg(long, value_name = "HEX", group = "trust")]
     fingerprint: Option<String>,
-    /// Trusts anybody: whoever is between you and the server may read and change everything.
+    /// Trusts every server: an attacker on the path can read and change all data.
     #[arg(long, group = "trust")]
     insecure: bool,
-    /// Write a log of each connection into this folder (.sqlog, qvis opens it).
+    /// Writes a log of each connection to this folder (.sqlog, opens in qvis).
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
-    /// Print one JSON object at the end.
+    /// Prints one JSON object at the end.
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors.
+    /// Prints only errors.
     #[arg(long)]
     quiet: bool,
 }
 
-/// Fetches.
+/// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let trust = match (&args.ca, &args.fingerprint) {
         (Some(file), _) => identity::roots(file),
@@ -91,7 +92,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for url in args.urls.iter().filter(|_| !to_stdout) {
         places.push(args.out.join(url.file_name().map_err(anyhow::Error::msg)?));
     }
-    // Files are compared by their folder, which must be there.
+    // The comparison of files resolves their folder, which must therefore exist.
     if !to_stdout {
         outputs::folder("--out", &args.out)?;
     }
@@ -127,7 +128,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         let server =
             Server { url: first, trust: &trust, logs: logs.as_ref(), is_quiet: args.quiet || args.json };
-        // The files of other servers come all the same.
+        // After an error of one server, the files of the other servers are still fetched.
         let files = server.fetch(wanted, &stop).unwrap_or_else(|why| {
             let stage = Stage::Failed(format!("{why:#}"));
             vec![FileProgress { stage, ..FileProgress::default() }; group.len()]
@@ -200,7 +201,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Fetches from one of its addresses, the first that answers.
+    /// Fetches from the first address of the server that answers.
     fn fetch(&self, mut wanted: Vec<Wanted>, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<FileProgress>> {
         let (host, port) = (self.url.host.as_str(), self.url.port);
         let found = (host, port).to_socket_addrs();

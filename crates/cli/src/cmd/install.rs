@@ -1,5 +1,5 @@
-//! `airpace install` and `airpace uninstall`: put the program, its manual and its completions where shells find them,
-//! and remove them.
+//! `airpace install` and `airpace uninstall`: copy the program, its manual and its completions to folders in which shells
+//! search for them, and remove these files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,18 @@ use crate::terminal::count;
 
 /// Installs this program with its manual, its guide and completions for bash, zsh and fish.
 ///
-/// Says what to do where shells do not look there yet. `airpace uninstall` removes what was installed, and nothing else.
+/// Prints instructions if shells do not search the installation folders yet. `airpace uninstall` removes exactly the
+/// installed files.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace install\n         airpace install --prefix /opt/airpace")]
 pub struct Args {
-    /// Below which folder: DIR/bin, DIR/share/man, … [default: /usr/local for root, else ~/.local]
+    /// Installation folder, with DIR/bin, DIR/share/man, … [default: /usr/local for root, else ~/.local]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-    /// Lays the files out below DIR/PREFIX without a record, for packages: whoever packs keeps the list.
+    /// For packages: writes the files below DIR/PREFIX, without a record of the installed files.
     #[arg(long, value_name = "DIR", requires = "prefix")]
     destdir: Option<PathBuf>,
-    /// Installs this binary in place of the running one: that of another machine, for packages.
+    /// For packages: installs this binary instead of the running one, such as that of another architecture.
     #[arg(long, value_name = "FILE", requires = "destdir")]
     binary: Option<PathBuf>,
     /// Prints one JSON object: the prefix, the files, and whether a shell finds the program.
@@ -33,19 +34,19 @@ pub struct Args {
     json: bool,
 }
 
-/// Removes what `airpace install` put below a prefix, and nothing else.
+/// Removes the files that `airpace install` wrote below a prefix, and no others.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace uninstall\n         airpace uninstall --prefix /opt/airpace")]
 pub struct UninstallArgs {
-    /// The prefix it was installed with. [default: the one this program lies in, else that of `airpace install`]
+    /// The prefix of the installation. [default: the prefix of this program, else the default of `airpace install`]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
-    /// Prints one JSON object: the prefix, the files that were removed, and folders that stay as they hold others' files.
+    /// Prints one JSON object: the prefix, the removed files, and folders that remain because of other files.
     #[arg(long)]
     json: bool,
 }
 
-/// Installs.
+/// Runs `airpace install`.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let running = std::env::current_exe().context("the system does not tell where this program lies")?;
     let items = installation::items(args.binary.as_deref().unwrap_or(&running))?;
@@ -75,7 +76,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Uninstalls.
+/// Runs `airpace uninstall`.
 pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (prefix, record) = installed(args.prefix.as_deref())?;
     record.remove(&prefix)?;
@@ -91,7 +92,7 @@ pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Ve
     Ok(Verdict::Fine)
 }
 
-/// Puts the items below `prefix` and writes a record. Returns the version that was there before.
+/// Writes the items below `prefix`, and a record of them. Returns the version that was installed before.
 fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     let old = Record::read(prefix)?;
     let known = old.clone().unwrap_or_default();
@@ -121,7 +122,7 @@ fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
     Ok(old.map(|record| record.version))
 }
 
-/// Refuses to write over files that somebody else put there.
+/// Returns an error if existing files of another origin would be overwritten.
 fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Result<()> {
     let strange = items.iter().filter(|item| !known.files.contains(&item.place)).filter(|item| {
         let path = prefix.join(&item.place);
@@ -143,7 +144,7 @@ fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Re
     Ok(())
 }
 
-/// The installation that the user means.
+/// The installation below the given prefix, or else below the prefix of this program or the default prefix.
 fn installed(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Record)> {
     let candidates = match asked {
         Some(prefix) => vec![settled(prefix)?],
@@ -258,7 +259,7 @@ fn advice(prefix: &Path) -> String {
             let line = format!("autoload -Uz compinit && compinit && . {}", of(Shell::Zsh));
             add("For zsh to complete it:", &line);
         }
-        // fish looks below XDG_DATA_HOME and XDG_DATA_DIRS, as bash-completion does.
+        // fish searches XDG_DATA_HOME and XDG_DATA_DIRS, as bash-completion does.
         "fish" if !share_is_searched(prefix) => {
             add("For fish to complete it:", &format!("source {}", of(Shell::Fish)));
         }

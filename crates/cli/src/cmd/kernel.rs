@@ -1,4 +1,4 @@
-//! `airpace kernel`: our schemes as congestion controls of this Linux kernel.
+//! `airpace kernel`: Airpace's schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
 mod devices;
@@ -21,19 +21,20 @@ use airpace_cc::{SchemeError, SchemeSpec};
 
 use super::Verdict;
 
-/// How to build with the feature.
+/// Error message of a build without the feature `bpf`, with instructions to build with it.
 #[cfg(not(feature = "bpf"))]
 pub const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
                       pkg-config and build with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. `airpace \
                       sim` and `airpace emu` do without it";
 
-/// Runs a scheme in this Linux kernel: unmodified programs send by it.
+/// Runs a scheme in this Linux kernel, as the TCP congestion control of unmodified programs.
 ///
-/// As root, `load` brings BISCAY, MORC or PBE-CC into the kernel. A program chooses it for a socket (TCP_CONGESTION, `iperf3 -C
-/// morc`), and needs no privileges for that. `feed` tells BISCAY what the radio grants, every millisecond; if that is
-/// older than 100 ms, the kernel's own BBR controls. MORC needs no feed. PBE-CC is loaded and fed on the phone, and loaded
-/// on the server, which hears from the phone's kernel. `biscay@window` bounds downloads from senders that know nothing of
-/// it, by the window that this machine advertises. `unload` is safe while flows run.
+/// `load` loads BISCAY, MORC or PBE-CC into the kernel, which requires root. A program selects the scheme for a socket
+/// (TCP_CONGESTION, `iperf3 -C morc`), which requires no privileges. `feed` writes the radio's grants to BISCAY every
+/// millisecond; if the last value is older than 100 ms, the kernel's own BBR controls the flow. MORC needs no feed. PBE-CC is
+/// loaded on the phone and on the server; it is fed on the phone, and the phone's kernel sends feedback to the server.
+/// `biscay@window` limits downloads from unmodified senders by the window that this machine advertises. `unload` is safe
+/// while flows run.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace kernel load biscay && airpace kernel feed --mbps 20")]
 pub struct Args {
@@ -43,16 +44,16 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Loads a scheme; it stays until it is unloaded, or until the machine starts anew.
+    /// Loads a scheme, which stays loaded until it is unloaded or the machine restarts.
     #[command(before_help = "Example: airpace kernel load morc --default")]
     Load {
         /// `biscay`, `biscay@window` (downloads), `morc` or `pbe`, with options as in `airpace sim --scheme`.
         #[arg(default_value = "biscay", value_parser = spec, add = super::complete::in_the_kernel())]
         scheme: Box<SchemeSpec>,
-        /// Makes it the default of all new TCP sockets in this network namespace, or in that of `--netns`.
+        /// Makes the scheme the default of new TCP sockets in this network namespace, or in that of `--netns`.
         #[arg(long)]
         default: bool,
-        /// Makes it the default in this network namespace (`ip netns`), with `--default` or without.
+        /// Makes the scheme the default in the network namespace NAME (`ip netns`), also without `--default`.
         #[arg(long, value_name = "NAME")]
         netns: Option<String>,
         /// Prints one JSON object.
@@ -62,21 +63,21 @@ enum What {
     /// Removes a scheme. Flows that use it keep it until they end.
     #[command(before_help = "Example: airpace kernel unload morc")]
     Unload {
-        /// `biscay`, `biscay@window`, `morc` or `pbe`; without it, whatever is loaded.
+        /// `biscay`, `biscay@window`, `morc` or `pbe`. [default: all loaded schemes]
         #[arg(value_parser = ["biscay", "biscay@window", "morc", "pbe"])]
         scheme: Option<String>,
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Says what is loaded, how its flows are and how old the feed is.
+    /// Prints the loaded schemes, the state of their flows and the age of the feed.
     #[command(before_help = "Example: airpace kernel status")]
     Status {
         /// Prints one JSON object.
         #[arg(long)]
         json: bool,
     },
-    /// Runs a program whose TCP connections use a loaded scheme, although it knows nothing of it; as root.
+    /// Runs an unmodified program whose TCP connections use a loaded scheme; requires root.
     #[command(before_help = "Example: airpace kernel run morc -- iperf3 -c HOST")]
     Run {
         #[arg(value_parser = ["biscay", "morc", "pbe"])]
@@ -85,10 +86,10 @@ enum What {
         #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
         command: Vec<std::ffi::OsString>,
     },
-    /// Tells BISCAY what the radio grants, or PBE-CC what it could get, until its input ends or Ctrl-C.
+    /// Feeds the radio's grants to BISCAY, or the cell's capacity to PBE-CC, until the input ends or Ctrl-C.
     #[command(before_help = "Example: airpace kernel feed --from reports.sock")]
     Feed {
-        /// Who is told: `biscay` of the uplink, `biscay@window` of the downlink, or `pbe` on the phone.
+        /// The scheme that is fed: `biscay` (uplink), `biscay@window` (downlink), or `pbe` on the phone.
         #[arg(default_value = "biscay", value_parser = ["biscay", "biscay@window", "pbe"])]
         scheme: String,
         #[command(flatten)]
@@ -99,13 +100,15 @@ enum What {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Source {
-    /// Where the radio's reports come from: a socket (`airpace emu --reports`), tcp:HOST:PORT, `-` (standard input), `od`, `od:DIR`
-    /// (what `airpace diag serve` publishes), a modem's port (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording
-    /// (cell.sigmf-meta,rnti=R), a radio (driver=rtlsdr,freq=806M,rnti=R), or a file of reports or an ACK trace (`airpace sim
-    /// --ack-trace`), which is played at its own pace.
+    /// Source of the radio reports: a socket, a modem, a radio, a recording or a file.
+    ///
+    /// Sources are a socket (`airpace emu --reports`), tcp:HOST:PORT, `-` (standard input), `od` or `od:DIR` (KPIs published
+    /// by `airpace diag serve`), a modem's port (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording (cell.sigmf-meta,rnti=R), and
+    /// a radio (driver=rtlsdr,freq=806M,rnti=R). A file of reports or an ACK trace (`airpace sim --ack-trace`) is replayed at
+    /// its own pace.
     #[arg(long, value_name = "FROM")]
     from: Option<String>,
-    /// This bandwidth in Mbit/s all the time.
+    /// Feeds this constant bandwidth in Mbit/s.
     #[arg(long, value_name = "RATE", value_parser = bandwidth)]
     mbps: Option<f64>,
 }

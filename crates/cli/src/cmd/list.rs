@@ -14,7 +14,7 @@ use super::Verdict;
 use crate::called;
 use crate::terminal::{Paint, Table, columns, fit, hang};
 
-/// Lists the schemes, the scenarios or the KPIs that this build knows.
+/// Lists the schemes, the scenarios or the KPIs of this build.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace list schemes\n         airpace list schemes pbe bbr3\n         airpace list scenarios --json"
@@ -23,12 +23,12 @@ pub struct Args {
     /// What to list.
     #[arg(value_enum)]
     what: What,
-    /// Only these schemes, with their options.
+    /// Lists only these schemes, with their options.
     names: Vec<String>,
-    /// With the options of all schemes.
+    /// Also lists the options of all schemes.
     #[arg(long)]
     options: bool,
-    /// One JSON object per line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     json: bool,
 }
@@ -38,9 +38,9 @@ enum What {
     /// Congestion controls, their presets and options.
     #[value(alias = "presets")]
     Schemes,
-    /// Experiments that can be run by name.
+    /// Built-in experiments.
     Scenarios,
-    /// What can be followed of a modem by name.
+    /// Key performance indicators of a modem.
     Kpis,
 }
 
@@ -75,7 +75,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// The schemes of these names; all if there are none.
+/// The schemes with these names; all schemes if there are no names.
 fn named(names: &[String]) -> anyhow::Result<Vec<&'static Scheme>> {
     if names.is_empty() {
         return Ok(SCHEMES.to_vec());
@@ -171,7 +171,7 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The log packets from which a KPI can come, the preferred one first.
+/// The codes of the log packets that contain a KPI, the preferred one first.
 fn codes(kpi: &Kpi) -> Vec<String> {
     let mut codes: Vec<_> = kpi.sources().iter().map(|source| source.code.to_string()).collect();
     codes.dedup();

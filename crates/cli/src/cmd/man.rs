@@ -1,4 +1,4 @@
-//! `airpace man`: the manual, made from the same texts as `--help`.
+//! `airpace man`: manual pages, generated from the texts of `--help`.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use clap::CommandFactory;
 
 use super::{Verdict, outputs};
 
-/// Writes the manual page, or with --out the pages of all commands.
+/// Prints the manual page of `airpace`, or writes the pages of all commands to the folder --out.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace man | man -l -\n         airpace man --out ~/.local/share/man/man1"
 )]
 pub struct Args {
-    /// Folder for one page per command (`airpace.1`, `airpace-sim.1`, …); made if missing.
+    /// Folder for one page per command (`airpace.1`, `airpace-sim.1`, …), created if missing.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -33,24 +33,24 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// The page of every command, by name: `airpace`, `airpace-sim`, ….
+/// The manual page of every command, with its name: `airpace`, `airpace-sim`, ….
 ///
 /// # Errors
-/// None that a user can cause: pages are written into memory.
+/// No error that a user can cause: pages are written into memory.
 pub fn pages() -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     collect(&whole(), &mut pages)?;
     Ok(pages)
 }
 
-/// The command line, with all that clap derives from it.
+/// The command line definition, completed by clap.
 fn whole() -> clap::Command {
     let mut command = crate::Cli::command().disable_help_subcommand(true);
     command.build();
     command
 }
 
-/// The pages of a command and of those below it, by name.
+/// Adds the pages of a command and of its subcommands, with their names.
 fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     pages.push((name, page(command)?));

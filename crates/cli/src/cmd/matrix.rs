@@ -1,4 +1,4 @@
-//! What `sim` and `demo` share: runs a matrix, shows the progress, prints the table and names the run folder.
+//! Shared part of `sim` and `demo`: runs a matrix, shows the progress, prints the table and the name of the run folder.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::called;
 use crate::results;
 use crate::terminal::{self, Paint};
 
-/// Options of every command that runs something.
+/// Options of the commands that simulate a matrix of scenarios, schemes and seeds.
 #[derive(clap::Args)]
 pub struct RunArgs {
     /// Seeds of the random numbers: `1`, `1..5` (both included) or `1,3,7`.
@@ -29,19 +29,19 @@ pub struct RunArgs {
     /// Sets a key of the scenario by its dotted path; may be given several times.
     #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
-    /// How many runs at once; results do not depend on it. [default: one per core]
+    /// Number of parallel runs; results do not depend on it. [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, to which the link runs/latest then points]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Prints one JSON object per flow instead of a table.
     #[arg(long)]
     json: bool,
-    /// Prints results only: no progress, no words about what was kept where.
+    /// Prints results only: no progress and no names of written files.
     #[arg(long)]
     quiet: bool,
-    /// Keeps a qlog of every flow as well (opens in qvis); text, some twenty times as large as the tables.
+    /// Also writes a qlog of every flow (opens in qvis): text, about twenty times as large as the tables.
     #[arg(long)]
     qlog: bool,
 }
@@ -53,7 +53,8 @@ impl RunArgs {
         Ok(Choice { argument: argument.to_owned(), scenario, set: self.set.clone() })
     }
 
-    /// The variants of the scenario that `argument` names, with every --set applied; itself if it has none.
+    /// The variants of the scenario that `argument` names, with every --set applied; the scenario itself if it has no
+    /// variants.
     pub fn choices(&self, argument: &str) -> anyhow::Result<Vec<Choice>> {
         let choice = |scenario| Choice { argument: argument.to_owned(), scenario, set: self.set.clone() };
         Ok(scenario::load_variants(argument, &self.set)?.into_iter().map(choice).collect())
@@ -64,12 +65,12 @@ impl RunArgs {
         self.seeds.as_slice()
     }
 
-    /// The keys that the user sets.
+    /// The keys and values of all --set.
     pub fn set(&self) -> &Sets {
         &self.set
     }
 
-    /// Prints a line for people, unless they asked for results only.
+    /// Prints a line of text for people, except with --quiet.
     pub fn say(&self, out: &mut dyn Write, words: &str) -> std::io::Result<()> {
         if self.quiet { Ok(()) } else { writeln!(self.words(out), "{words}") }
     }
@@ -130,7 +131,7 @@ pub fn run(
     if is_numbered {
         point_latest_to(&folder);
     }
-    // Before anything is printed: a reader of the output may have gone.
+    // The page is written before anything is printed: the reader of the output may have closed the pipe.
     let page = outcome.finish();
     drop(claim);
     let summary = &outcome.summary;
@@ -224,7 +225,7 @@ fn run_with_progress(
     outcome
 }
 
-/// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that is not there yet.
+/// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that does not exist yet.
 pub fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let refused = || {
         format!(

@@ -1,4 +1,5 @@
-//! `airpace proxy`: splits TCP connections, so that a congestion control of the kernel's carries them to phones.
+//! `airpace proxy`: splits TCP connections, so that the connection to the phone uses a chosen congestion control of the
+//! kernel.
 
 mod rules;
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use super::{Verdict, on_interrupt, thread};
 use crate::terminal;
 
-/// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
+/// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
 const MOST_NEWS: usize = 1_024;
 
 /// Default port.
@@ -26,7 +27,7 @@ const MOST_NEWS: usize = 1_024;
 /// Source: RFC 1928 §3
 const PORT: u16 = 1_080;
 
-/// Files that are open besides connections.
+/// Number of open files besides those of connections.
 const OTHER_FILES: u64 = 64;
 
 /// Idle timeout of a connection (s).
@@ -37,13 +38,13 @@ const IDLE_S: f64 = 7_440.0;
 /// Update interval of the numbers on the terminal.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Splits TCP: servers send to the proxy, and a congestion control of the kernel's carries it on to phones.
+/// Splits TCP connections between servers and phones, and uses a chosen congestion control towards phones.
 ///
-/// It stands where a fast network ends and the radio begins: in front of a base station, at an operator's gateway, on a
-/// server. Neither servers nor phones have to change. Clients ask for connections by SOCKS5 or HTTP CONNECT, on the same port.
-/// With --transparent, those that come in by an interface are taken over without being asked, and both ends keep their
-/// addresses; that takes root and `nft`. A scheme of ours must be loaded first: `airpace kernel load morc`.
-/// Runs until Ctrl-C, and then lets connections end for 10 s.
+/// The proxy runs between a fast network and the radio access network: in front of a base station, at an operator's
+/// gateway, or on a server. Servers and phones remain unchanged. Clients request connections by SOCKS5 or HTTP CONNECT, on
+/// the same port. A transparent proxy (--transparent) takes over all connections that arrive through an interface, and both
+/// endpoints keep their addresses; this requires root and `nft`. A scheme of Airpace must be loaded first: `airpace kernel
+/// load morc`. Runs until Ctrl-C; open connections then have 10 s to end.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace proxy --client-leg morc --listen 10.0.0.1:1080 --allow 10.0.0.0/8\n         \
@@ -51,48 +52,52 @@ const LOOK: Duration = Duration::from_millis(500);
                          airpace proxy --client-leg morc --transparent eth1 --ports 80,443"
 )]
 pub struct Args {
-    /// Where it listens. [default: 127.0.0.1:1080; with --transparent any address]
+    /// The address and TCP port to listen on. [default: 127.0.0.1:1080; with --transparent any address]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// The congestion control of what goes to clients. [default: the kernel's]
+    /// Congestion control of the data to clients. [default: the kernel's default]
     #[arg(long, value_name = "NAME")]
     client_leg: Option<String>,
-    /// The congestion control of what goes to servers. [default: the kernel's]
+    /// Congestion control of the data to servers. [default: the kernel's default]
     #[arg(long, value_name = "NAME")]
     server_leg: Option<String>,
-    /// Who may use it, as ranges of addresses, parted by commas. [default: this machine; with --transparent everybody]
+    /// Address ranges of permitted clients, separated by commas. [default: this machine; with --transparent all]
     #[arg(long, value_name = "RANGES", value_delimiter = ',', value_parser = Range::parse)]
     allow: Vec<Range>,
-    /// Takes over the connections that come in by this interface.
+    /// Takes over the connections that arrive through this interface.
     #[arg(long, value_name = "INTERFACE", value_parser = rules::interface)]
     transparent: Option<String>,
-    /// Takes over those to these ports only.
+    /// Takes over only connections to these ports, with --transparent.
     #[arg(long, value_name = "PORTS", value_delimiter = ',', requires = "transparent")]
     ports: Vec<u16>,
-    /// Connections at once; more are refused. When half of them are taken, no client gets more than its share.
+    /// Maximum number of simultaneous connections; further connections are refused.
+    ///
+    /// When half of them are in use, a client that has its fair share gets no further connection.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// Ends a connection that carried nothing either way for this long.
+    /// Idle timeout: closes a connection without data in either direction for this time.
     #[arg(long, value_name = "SECONDS", default_value_t = IDLE_S, value_parser = super::within::<1, 10_000_000>)]
     idle: f64,
-    /// Bytes that may wait here for each client that takes none, before its server stops. [default: what the kernel finds
-    /// right for the way to the server, up to the last number of net.ipv4.tcp_rmem]
+    /// Maximum number of bytes from a server that are buffered while the client accepts none.
+    ///
+    /// The server stops when the buffer is full. By default, the kernel sizes the buffer by the path to the server, up to
+    /// the last number of net.ipv4.tcp_rmem.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4_096..=1 << 30))]
     server_queue: Option<u32>,
-    /// Print one JSON object per event.
+    /// Prints one JSON object per event.
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors.
+    /// Prints only errors.
     #[arg(long)]
     quiet: bool,
 }
 
-/// Carries connections until Ctrl-C.
+/// Runs the proxy until Ctrl-C.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let door = if args.transparent.is_some() { Door::Transparent } else { Door::Asked };
     let listen = args.listen.unwrap_or(match door {
         Door::Asked => (Ipv4Addr::LOCALHOST, PORT).into(),
-        // Without IPv6, there are no addresses of it.
+        // A machine without IPv6 cannot listen on an IPv6 address.
         Door::Transparent if has_ipv6() => (Ipv6Addr::UNSPECIFIED, PORT).into(),
         Door::Transparent => (Ipv4Addr::UNSPECIFIED, PORT).into(),
     });
@@ -158,7 +163,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if stop.load(Ordering::Relaxed) {
-            // New connections go their own way.
+            // New connections are no longer taken over.
             takes_over = None;
         }
         bar.set_message(speed.words(&totals));
@@ -187,12 +192,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Whether the machine has IPv6 at all.
+/// Whether the machine supports IPv6.
 fn has_ipv6() -> bool {
     std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
 }
 
-/// Lets this process have two files for each connection, as far as it may. Returns how many connections that is.
+/// Raises the limit of open files to two files per connection, as far as permitted. Returns the maximum number of
+/// connections within the limit.
 fn files_for(connections: u32) -> anyhow::Result<usize> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = 2 * u64::from(connections) + OTHER_FILES;
@@ -224,7 +230,7 @@ impl Speed {
         Speed { at: Instant::now(), up: number(&totals.up), down: number(&totals.down) }
     }
 
-    /// The numbers since the last words.
+    /// The text about the time since the last call.
     fn words(&mut self, totals: &Totals) -> String {
         let now = Speed::new(totals);
         let seconds = now.at.duration_since(self.at).as_secs_f64().max(1e-3);

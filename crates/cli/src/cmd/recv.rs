@@ -1,4 +1,4 @@
-//! `airpace recv`: takes files from `airpace send`, and hands them out if its user allows it.
+//! `airpace recv`: receives files from `airpace send`, and sends files on request if the user allows this.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,14 +26,14 @@ use super::wire::{self, Role, Wire};
 use super::{Verdict, on_interrupt};
 use crate::terminal;
 
-/// Takes files and streams that `airpace send` sends, by QUIC or UDP.
+/// Receives files and streams from `airpace send`, over QUIC or UDP.
 ///
-/// Prints the key that a sender must know; it stays the same until its file is removed. Every file is compared with what
-/// was sent, and a transfer that broke off goes on where it was. Runs until Ctrl-C.
+/// Prints the key, which a sender must have; the key stays the same until its file is removed. Every received file is
+/// verified against the sent file, and an interrupted transfer can be continued. Runs until Ctrl-C.
 ///
-/// Names of others never lead out of the folder or through a link. Hidden files are refused, and so is a file whose name
-/// another file has here, unless --overwrite is given. The key's own file is neither replaced nor handed out, and no file
-/// that holds a private key is handed out.
+/// Names from senders that leave the folder or follow a link are refused. Hidden files are refused, as are files whose name
+/// already exists, except with --overwrite. The file of the key is neither replaced nor sent, and no file that contains a
+/// private key is sent.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace recv\n         \
                          airpace recv ~/incoming --listen :5000 --once\n         \
@@ -45,13 +45,13 @@ pub struct Args {
     /// The address and UDP port to listen on. [default: every address, port 47474]
     #[arg(long, value_name = "ADDR", value_parser = wire::listen_address)]
     listen: Option<SocketAddr>,
-    /// The file of the key; made if missing. [default: recv.key in airpace's state folder, or $AIRPACE_KEY]
+    /// The file of the key, created if missing. [default: recv.key in airpace's state folder, or $AIRPACE_KEY]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Ends after the first transfer that succeeded.
+    /// Exits after the first successful transfer.
     #[arg(long)]
     once: bool,
-    /// Hands out files of the folder to `airpace send --pull`.
+    /// Sends files of the folder to `airpace send --pull`.
     #[arg(long)]
     allow_pull: bool,
     /// Replaces files of the same name.
@@ -59,14 +59,15 @@ pub struct Args {
     overwrite: bool,
     #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
-    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
-    /// others wait.
+    /// Runs with real-time priority (SCHED_FIFO) if this is permitted.
+    ///
+    /// Packets are then sent on time on a busy machine, and other programs wait.
     #[arg(long)]
     realtime: bool,
-    /// Print one JSON object per event.
+    /// Prints one JSON object per event.
     #[arg(long)]
     json: bool,
-    /// Print nothing but the key and errors.
+    /// Prints only the key and errors.
     #[arg(long)]
     quiet: bool,
 }
@@ -83,7 +84,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     let (key, place) = wire::key_to_receive(args.key.as_deref())?;
     let (store, serves): (Rc<dyn Store>, _) = if is_stream {
-        // Another thread writes it, and this one holds the lock of standard output.
+        // Another thread writes the stream, and this thread holds the lock of standard output.
         let pipe = std::io::stdout().as_fd().try_clone_to_owned();
         let pipe = pipe.context("standard output cannot be used")?;
         (Rc::new(Stream::new(File::from(pipe)).context(super::NO_THREAD)?), None)
@@ -139,7 +140,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
                 if let Some((heard, need)) = account {
                     object["radio"] = wire::radio::object(&heard, clock::now(), need);
                 }
-                // Nobody may read it any more; transfers go on.
+                // The reader of the output may have closed the pipe; transfers continue.
                 let _ = terminal::log(&mut std::io::stdout(), object);
             }
             notice if is_quiet => _ = notice,
@@ -184,7 +185,7 @@ impl RadioEnds {
     }
 }
 
-/// A notice as an object.
+/// Converts a notice to a JSON object.
 fn object(notice: &Notice, ear: &wire::radio::Ear) -> Value {
     match notice {
         Notice::Begins { peer, way, files, bytes, scheme } => json!({
@@ -205,7 +206,7 @@ fn object(notice: &Notice, ear: &wire::radio::Ear) -> Value {
     }
 }
 
-/// A notice in words.
+/// The text of a notice.
 fn sentence(notice: &Notice) -> String {
     match notice {
         Notice::Begins { peer, way, files, bytes, scheme } => {

@@ -1,4 +1,4 @@
-//! `airpace report`: makes the page of a run folder again.
+//! `airpace report`: regenerates the page of a run folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::Verdict;
 
-/// Makes report.html of a run folder again, from its tables.
+/// Regenerates report.html of a run folder from its tables.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace report runs/latest")]
 pub struct Args {
-    /// A folder that `airpace sim`, `airpace demo` or `airpace emu` wrote.
+    /// A run folder of `airpace sim`, `airpace demo` or `airpace emu`.
     #[arg(default_value = "runs/latest", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
-    /// Prints one JSON object: the page's path, and whether the run came to its end.
+    /// Prints one JSON object: the page's path, and whether the run is complete.
     #[arg(long)]
     json: bool,
 }

@@ -19,16 +19,16 @@ use super::Verdict;
 use crate::called;
 use crate::terminal::{Paint, columns, fit, hang};
 
-/// Lists the run folders: when and by which command they were made, whether they are complete, how large they are.
+/// Lists the run folders with their start times, commands, states and sizes.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace runs\n         airpace runs prune --incomplete")]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The folder that holds them.
+    /// The folder that contains the run folders.
     #[arg(long = "in", value_name = "DIR", default_value = "runs", global = true)]
     within: PathBuf,
-    /// One JSON object per run folder.
+    /// Prints one JSON object per run folder.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -38,7 +38,7 @@ enum Command {
     Prune(prune::Args),
 }
 
-/// Lists them, or removes some.
+/// Lists the run folders, or removes some of them.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let found = Found::within(&args.within)?;
     match &args.command {
@@ -73,7 +73,7 @@ fn list(found: &Found, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdi
 /// The run folders of a folder.
 struct Found {
     within: PathBuf,
-    /// The run folders, in the order in which they were begun.
+    /// The run folders, in the order of their start times.
     runs: Vec<Run>,
 }
 
@@ -85,7 +85,7 @@ struct Run {
     state: State,
     /// Size of all its files.
     bytes: u64,
-    /// Whether the link `latest` leads to it.
+    /// Whether the link `latest` points to the folder.
     is_latest: bool,
 }
 
@@ -93,9 +93,9 @@ struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Complete,
-    /// An emulated run came to its end, and its figures must not be used.
+    /// An emulated run was completed, but its results must not be used.
     Unfit,
-    /// A run came to its end, and its program was ended before the page was made.
+    /// A run was completed, but its program was ended before the page was written.
     WithoutPage,
     /// The run was stopped, or it failed.
     Incomplete,
@@ -225,14 +225,14 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// The interval and the number of attempts to claim a folder that another process holds.
+/// Interval between the attempts to claim a folder that another process holds, and number of these attempts.
 ///
-/// Chosen: together, many times as long as listing takes.
+/// Chosen: in total many times as long as `airpace runs` holds the lock of a folder.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 20;
 
-/// A lock on a run's folder, held as long as the run writes there. By it others see that the folder is in use. The
-/// operating system releases it when the process ends for any reason.
+/// A lock on a run's folder, held while the run writes to it. The lock shows other processes that the folder is in use.
+/// The operating system releases the lock when the process ends for any reason.
 pub struct Claim {
     /// `None` if the file system has no locks, as on some network drives.
     _folder: Option<File>,

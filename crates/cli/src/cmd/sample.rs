@@ -1,4 +1,4 @@
-//! `airpace sample`: writes a modem's log and a radio recording, to try the guides with.
+//! `airpace sample`: writes a modem's log and a radio recording, as inputs for the commands of the guides.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -9,20 +9,20 @@ use serde_json::json;
 
 use super::{Verdict, outputs};
 
-/// Writes a modem's log and a radio recording that come with the program, to try things with.
+/// Writes a sample modem log and a sample radio recording, which are built into the program.
 ///
-/// Both are made, by the commands that are told, from simulated cells: no phone or network was recorded. A file that is
-/// there already is left alone.
+/// Both are generated from simulated cells, by the commands that are printed: no phone or network was recorded. A file that
+/// already exists is not changed.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace sample\n         airpace sample phone --out samples")]
 pub struct Args {
-    /// Which. [default: all]
+    /// The sample to write. [default: all]
     #[arg(value_enum)]
     name: Option<Name>,
-    /// The folder to write into; made if missing. [default: this one]
+    /// The output folder, created if missing. [default: this one]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print one JSON object per sample.
+    /// Prints one JSON object per sample.
     #[arg(long)]
     json: bool,
 }
@@ -35,11 +35,11 @@ enum Name {
     Cell,
 }
 
-/// The samples that come with the program.
+/// A sample that is built into the program.
 struct Sample {
     name: Name,
     about: &'static str,
-    /// The command that made it, line by line.
+    /// The command that generated the sample, line by line.
     made_by: &'static [&'static str],
     /// The first command to try, with the sample's first file.
     first: &'static str,
@@ -98,7 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Writes a file. Does nothing if the same file is there already, and refuses to replace another.
+/// Writes a file. Does nothing if a file with the same contents exists, and refuses to replace a file with other contents.
 fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let there = File::open(path).and_then(|file| airpace_files::read_at_most(file, bytes.len() as u64));
     let another =

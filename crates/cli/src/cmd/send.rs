@@ -1,4 +1,4 @@
-//! `airpace send`: sends files to `airpace recv`, or fetches them from there.
+//! `airpace send`: sends files to `airpace recv`, or fetches files from it.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -24,20 +24,21 @@ use super::wire::{self, Role, Transport, Wire};
 use super::{Verdict, complete, on_interrupt};
 use crate::terminal;
 
-/// Sends files, or standard input, to `airpace recv` on another machine; with --pull it fetches them from there.
+/// Sends files or standard input to `airpace recv` on another machine, or fetches files from it (--pull).
 ///
-/// The sending side is steered by the scheme. The key is what `airpace recv` printed: it is typed, or comes from
-/// --key FILE or $AIRPACE_KEY; as an argument other users of this machine could see it. A transfer that breaks off goes
-/// on by itself, or with the same command.
+/// The scheme controls the sender. The key is printed by `airpace recv`. It is typed, or read from --key FILE or
+/// $AIRPACE_KEY; as an argument it would be visible to other users of this machine. An interrupted transfer continues
+/// automatically, or with the same command.
 #[derive(clap::Args)]
 #[command(override_usage = "airpace send [OPTIONS] <FILE>... <HOST[:PORT]>")]
 #[command(before_help = "Example: airpace send film.mkv phone.local --scheme pbe\n         \
                          airpace send --pull film.mkv server.example --scheme pbe --radio reports.jsonl\n         \
                          tar c photos | airpace send - server.example --name photos.tar --scheme biscay")]
 pub struct Args {
-    /// The files, where `-` is standard input, or with --pull their names in the folder of the far side; and last the
-    /// machine on which `airpace recv` runs. [default port: 47474]
-    // One list: clap takes no second one after an option.
+    /// The files, and last the machine on which `airpace recv` runs. [default port: 47474]
+    ///
+    /// The file `-` is standard input. For --pull, files are given by their names in the folder of `airpace recv`.
+    // Files and machine are one list, because clap accepts no second list after an option.
     #[arg(required = true, num_args = 1.., value_name = "FILE… HOST[:PORT]")]
     names: Vec<PathBuf>,
     #[arg(
@@ -45,40 +46,41 @@ pub struct Args {
         default_value = "pbe",
         value_parser = SchemeSpec::parse,
         add = complete::scheme(),
-        help = "What steers the sending side: NAME[+ran][@PRESET][:OPTION=VALUE]…",
+        help = "The sender's congestion control: NAME[+ran][@PRESET][:OPTION=VALUE]…",
     )]
     scheme: SchemeSpec,
-    /// How it crosses the network.
+    /// The transport protocol.
     #[arg(long, value_enum, default_value_t)]
     transport: Transport,
-    /// Fetches the files: the far side sends, and must have been started with --allow-pull.
+    /// Fetches the files from `airpace recv`, which must run with --allow-pull.
     #[arg(long)]
     pull: bool,
-    /// The folder for files that are fetched. [default: this one]
+    /// The folder for fetched files. [default: this one]
     #[arg(long, value_name = "DIR", requires = "pull")]
     into: Option<PathBuf>,
     /// Replaces files of the same name.
     #[arg(long, requires = "pull")]
     overwrite: bool,
-    /// The name of the file on the far side, if only one is sent; or of standard input. [default: its own, or stdin]
+    /// File name at the receiver, for a single file or standard input. [default: the file's own name, or stdin]
     #[arg(long, value_name = "NAME", conflicts_with = "pull")]
     name: Option<String>,
-    /// The file of the key. [default: $AIRPACE_KEY, or it is asked for]
+    /// The file of the key. [default: $AIRPACE_KEY, or a prompt]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     #[arg(long, value_name = "SOURCE", help = wire::radio::HELP)]
     radio: Option<String>,
-    /// How long to try again while nothing is heard of the far side, in s.
+    /// Time without an answer after which the transfer fails, in seconds; until then it is retried.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = super::within::<0, 1_000_000>)]
     patience: f64,
-    /// Run before all other programs (SCHED_FIFO), where that is allowed: packets leave on time on a busy machine, and
-    /// others wait.
+    /// Runs with real-time priority (SCHED_FIFO) if this is permitted.
+    ///
+    /// Packets are then sent on time on a busy machine, and other programs wait.
     #[arg(long)]
     realtime: bool,
-    /// Print one JSON object at the end.
+    /// Prints one JSON object at the end.
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors.
+    /// Prints only errors.
     #[arg(long)]
     quiet: bool,
 }
@@ -102,7 +104,7 @@ impl Args {
 /// Runs the command.
 ///
 /// # Errors
-/// What cannot be sent or fetched, and why the transfer ended before its time.
+/// A file cannot be sent or fetched, or the transfer ended early. The message contains the reason.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let takes_input = |source: &str| source == "-" || source == "iq:-" || source.starts_with("iq:-,");
     if args.radio.as_deref().is_some_and(takes_input)
@@ -165,7 +167,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Whether the half of a scheme that sends uses its own machine's radio.
+/// Whether the sender of a scheme uses the radio of its own machine.
 fn uses_radio(scheme: &SchemeSpec) -> anyhow::Result<bool> {
     let ends = steering::ends(scheme).map_err(|fault| anyhow!("{}", fault.sentence))?;
     Ok(ends.controller.sees().is_device())
@@ -174,7 +176,7 @@ fn uses_radio(scheme: &SchemeSpec) -> anyhow::Result<bool> {
 fn push(args: &Args) -> anyhow::Result<Job> {
     let mut files = Files::new();
     let mut has_stream = false;
-    // It is the name of standard input if that is sent, and of the file if only one is.
+    // --name names standard input if it is sent, and otherwise the only file.
     let only = args.name.as_deref().filter(|_| args.files().len() == 1);
     for path in args.files() {
         let added = if path != Path::new("-") {

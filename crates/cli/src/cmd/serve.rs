@@ -23,21 +23,22 @@ use serde_json::{Value, json};
 use super::{Verdict, complete, on_interrupt, outputs, thread, wire};
 use crate::terminal;
 
-/// News that may wait to be printed; more are dropped, so that strangers cannot fill the memory.
+/// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
 const MOST_NEWS: usize = 1024;
 
-/// Serves the files of a folder to anybody who asks, over hq-interop: HTTP/0.9 over QUIC.
+/// Serves the files of a folder to any client, over hq-interop: HTTP/0.9 over QUIC.
 ///
-/// Every QUIC stack's interoperability program can fetch from it, and so can `airpace fetch`. A scheme steers what leaves.
-/// Paths never lead out of the folder or through a link. Hidden files, files that hold a private key, and this command's
-/// own key, certificate and logs are not handed out. A key that is compressed, or that is bare base64, is not found.
-/// Without --cert and --key it makes a certificate for this run, and prints its fingerprint. Runs until Ctrl-C.
+/// Clients are `airpace fetch` and the interoperability programs of all QUIC stacks. A scheme controls the sending rate.
+/// Paths that leave the folder or follow a link are refused. Hidden files, files that contain a private key, and this
+/// command's own key, certificate and logs are never sent. A private key that is compressed, or that is bare base64, is not
+/// detected. Without --cert and --key, a certificate is created for this run, and its fingerprint is printed. Runs until
+/// Ctrl-C.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace serve .\n         \
                          airpace serve films --listen :4433 --scheme bbr --qlog logs\n         \
                          airpace serve films --cert fullchain.pem --key privkey.pem --listen :443")]
 pub struct Args {
-    /// The folder.
+    /// The folder whose files are served.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// The address and UDP port to listen on. [default: every address, port 47474]
@@ -48,25 +49,25 @@ pub struct Args {
         default_value = "cubic",
         value_parser = SchemeSpec::parse,
         add = complete::scheme(),
-        help = "What steers the files on their way: NAME[@PRESET][:OPTION=VALUE]…, a scheme without a half at the receiver",
+        help = "The sender's congestion control: NAME[@PRESET][:OPTION=VALUE]…, a scheme without a receiver part",
     )]
     scheme: SchemeSpec,
-    /// The server's certificate, with those that lead to its root, as PEM.
+    /// The server's certificate chain, as PEM.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Its private key, as PEM, readable by its owner only.
+    /// The private key of the certificate, as PEM, readable by its owner only.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Asks every client to prove its address first (QUIC's Retry); otherwise only while many connect.
+    /// Validates the address of every client with QUIC's Retry; by default only under load.
     #[arg(long)]
     retry: bool,
-    /// Write a log of each connection into this folder (.sqlog, qvis opens it).
+    /// Writes a log of each connection to this folder (.sqlog, opens in qvis).
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
-    /// Print one JSON object per event.
+    /// Prints one JSON object per event.
     #[arg(long)]
     json: bool,
-    /// Print nothing but errors.
+    /// Prints only errors.
     #[arg(long)]
     quiet: bool,
 }
@@ -121,7 +122,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         turn.run().app.served()
     })?;
     loop {
-        // News wake it; the time is for Ctrl-C.
+        // An event wakes this thread; the timeout is for the check of Ctrl-C.
         match news.recv_timeout(Duration::from_millis(100)) {
             Ok(news) if args.json => terminal::log(out, object(&news))?,
             Ok(news) if !args.quiet => sentence(&news).into_iter().for_each(terminal::say),
@@ -154,7 +155,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// The folder without the command's own files, which are named to its user if they lie inside.
+/// The folder without the command's own files. Prints a warning for each of these files that is inside the folder.
 fn withholding<'a>(
     inside: Inside,
     folder: &Path,
@@ -175,7 +176,7 @@ fn withholding<'a>(
     Ok(inside)
 }
 
-/// News as an object.
+/// Converts an event to a JSON object.
 fn object(news: &News) -> Value {
     match news {
         News::Connected(peer) => json!({ "event": "connected", "peer": peer.to_string() }),
@@ -191,7 +192,7 @@ fn object(news: &News) -> Value {
     }
 }
 
-/// News in words, if people want to know.
+/// The text of an event; `None` for events that are not printed as text.
 fn sentence(news: &News) -> Option<String> {
     match news {
         News::Serves(peer, path) => Some(format!("{peer} fetches {}", plain(path))),

@@ -13,8 +13,8 @@ use super::{Verdict, complete};
 
 /// Runs a scenario on a virtual clock and compares schemes in it.
 ///
-/// Prints a table, writes a run folder (Parquet tables, summary.json, report.html) and says where. The same
-/// scenario, schemes and seeds give the same bytes on any machine, whatever --jobs.
+/// Prints a table, writes a run folder (Parquet tables, summary.json, report.html) and prints the folder's name. The same
+/// scenario, schemes and seeds give the same bytes on any machine and for any --jobs.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace sim competitor --scheme pbe,bbr,cubic --seeds 1..3\n         \
                          airpace sim trace --set trace=FILE.down --scheme pbe,bbr\n         \
@@ -29,16 +29,17 @@ pub struct Args {
         value_delimiter = ',',
         value_parser = scheme,
         add = complete::schemes(),
-        help = "Schemes to compare, parted by commas: NAME[+ran][@PRESET][:OPTION=VALUE]…; `all` is every scheme, \
-                `presets` every scheme with `+ran` where it can be and with every preset [default: those of the scenario]"
+        help = "Schemes to compare, separated by commas: NAME[+ran][@PRESET][:OPTION=VALUE]…; `all` is every scheme, \
+                `presets` also every `+ran` variant and every preset [default: those of the scenario]"
     )]
     schemes: Vec<Schemes>,
-    /// Writes what the controller of one flow is told and answers (one scheme, one seed).
+    /// Writes the inputs and outputs of one flow's controller (one scheme, one seed).
     ///
-    /// Text, a line per event: `airpace_cc::ack_trace` describes it. The run is made once more for it.
+    /// The file is text with a line per event; `airpace_cc::ack_trace` describes its format. The run is repeated to write
+    /// the file.
     #[arg(long, value_name = "FILE")]
     ack_trace: Option<PathBuf>,
-    /// The flow of --ack-trace, from 0 in the order of the scenario.
+    /// The flow for --ack-trace, counted from 0 in the order of the scenario.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "ack_trace")]
     ack_trace_flow: usize,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `airpace sweep`: any key of a scenario × schemes × seeds, and one dataset of all numbers.
+//! `airpace sweep`: runs a scenario for all combinations of keys' values, schemes and seeds, and writes one dataset of
+//! all results.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -25,41 +26,47 @@ use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
 
 /// Runs a scenario for every combination of keys' values, schemes and seeds.
 ///
-/// Writes a folder: one Parquet dataset with a row per flow of each run, failures.json, and report.html with heat maps.
-/// Interrupted, the same command goes on where it was: runs that ended are found by a hash of version, scenario, scheme and
-/// seed. The same matrix gives the same bytes, whatever --jobs. A run that fails is listed, and the others go on; the exit
-/// code is then 1.
+/// The sweep folder contains one Parquet dataset with a row per flow of each run, failures.json, and report.html with heat
+/// maps. After an interruption, the same command continues the sweep: completed runs are identified by a hash of version,
+/// scenario, scheme and seed. The same matrix gives the same bytes for any --jobs. A failed run is listed in failures.json
+/// and does not stop the other runs; the exit code is then 1.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace sweep stationary-idle --set cell.prbs=25,50,100 --set flow.0.rtt_ms=10..300/8 \
                    --scheme pbe,bbr --seeds 1..20\n         airpace sweep FILE.toml --dry-run"
 )]
 pub struct Args {
-    /// A scenario: a name from `airpace list scenarios`, or a TOML file; or the TOML file of a sweep.
+    /// A name from `airpace list scenarios`, the TOML file of a scenario, or the TOML file of a sweep.
     #[arg(add = complete::scenario())]
     what: String,
-    /// Values of a key: `25,50,100`; `1..4` for whole numbers; `10..300/8` for eight from 10 to 300; `1..100/5log`.
+    /// Values of a key, such as `25,50,100` or `1..4`; may be given several times.
+    ///
+    /// `1..4` stands for the integers from 1 to 4, `10..300/8` for 8 evenly spaced values from 10 to 300, and `1..100/5log`
+    /// for 5 logarithmically spaced values from 1 to 100.
     #[arg(long, value_name = "KEY=VALUES", value_parser = axis, add = complete::key())]
     set: Vec<Axis>,
-    /// Schemes, parted by commas, as for `airpace sim`; `all` is every scheme [default: those of the scenario]
+    /// Schemes, separated by commas, as for `airpace sim`; `all` is every scheme [default: those of the scenario]
     #[arg(long = "scheme", value_name = "SCHEMES", value_delimiter = ',', add = complete::schemes())]
     schemes: Vec<String>,
     /// Seeds of the random numbers: `1`, `1..20` (both included) or `1,3,7`. [default: 1]
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<Seeds>,
-    /// How many runs at once; results do not depend on it. [default: one per core]
+    /// Number of parallel runs; results do not depend on it. [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// The sweep's folder; runs of an earlier sweep in it are used again. [default: sweeps/NAME-HASH, the same for the same matrix]
+    /// The sweep folder; completed runs of an earlier sweep in it are reused. [default: sweeps/NAME-HASH, with a hash of the
+    /// matrix]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Writes nothing: says how many runs there are, and makes a few of them to estimate time and size.
+    /// Prints the number of runs and an estimate of their time and size, and writes no files.
+    ///
+    /// The estimate is based on a few runs that are executed for it.
     #[arg(long)]
     dry_run: bool,
     /// Prints one JSON object per flow of each run instead of a table.
     #[arg(long)]
     json: bool,
-    /// Prints results only: no progress, no words about what was kept where.
+    /// Prints results only: no progress and no names of written files.
     #[arg(long)]
     quiet: bool,
 }
@@ -93,7 +100,7 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
     let mut spans: Vec<Span> = sweep.plan().spec().schemes.iter().map(|scheme| Span::of(scheme)).collect();
     let mut tally = Tally::of(&sweep.plan().spec().schemes);
     let own = sweep.own_flows();
-    // Whoever reads the output may have gone; the folder is finished all the same.
+    // The reader of the output may have closed the pipe; the folder is completed nevertheless.
     let mut unread: Option<std::io::Error> = None;
     let outcome = {
         let out = &mut *out;
@@ -184,7 +191,7 @@ impl Span {
     }
 }
 
-/// A metric of a flow.
+/// The value of a metric of a flow; `None` if the metric is unknown or the flow has no value.
 fn value(flow: &FlowRow, metric: &str) -> Option<f64> {
     let place = metric_names().iter().position(|name| name == metric)?;
     flow.values[place]
@@ -300,7 +307,7 @@ fn estimate(
     let mut runner = Runner::new(plan);
     let (mut lengths, mut bytes, mut flows) = (vec![], 0, 0);
     let started = Instant::now();
-    // Spread over the matrix, so that all keys and schemes have their part.
+    // Sampled runs are spread over the matrix, so that all keys and schemes are represented.
     for sample in 0..SAMPLES.min(missing) {
         let number = todo.missing[(2 * sample + 1) * missing / (2 * SAMPLES.min(missing))];
         let began = Instant::now();
@@ -387,7 +394,7 @@ fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One `--set`: a key's dotted path and its values.
+/// Parses the argument of one `--set`: a key's dotted path and its values.
 fn axis(text: &str) -> Result<Axis, String> {
     match text.split_once('=') {
         Some((key, values)) if !key.trim().is_empty() => Axis::parse(key.trim(), values),

@@ -1,4 +1,4 @@
-//! `airpace trace`: looks into traces, converts, makes and checks them.
+//! `airpace trace`: summarises, converts, generates and checks link traces.
 
 mod check;
 mod convert;
@@ -16,9 +16,10 @@ use super::Verdict;
 use super::outputs::{self, Named};
 use crate::terminal::say;
 
-/// Looks into traces of links, converts them, makes them, and checks how they are replayed.
+/// Summarises, converts and generates traces of links, and checks their replay.
 ///
-/// A trace is mahimahi's (one line per chance to deliver 1500 bytes: its millisecond) or a CSV table of rates. `-` is standard input or output, and gzip is expanded.
+/// A trace is a file in mahimahi's format (one line per delivery opportunity of 1500 bytes: its time in ms) or a CSV table of
+/// rates. `-` is standard input or output. Files compressed by gzip are decompressed.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace trace info TMobile-LTE-short.down")]
 pub struct Args {
@@ -59,7 +60,8 @@ fn read_trace(path: &Path, column: Option<&str>) -> anyhow::Result<Trace> {
 /// Maximum size of a trace before and after decompression (bytes).
 const MAX_BYTES: u64 = airpace_sim::scenario::MAX_RECORDING_BYTES;
 
-/// A file's bytes, or those of standard input for `-`. Gzip is expanded. A file to which standard output is appended is refused.
+/// Bytes of a file, or of standard input for `-`, decompressed if they are gzip. A file to which standard output is appended
+/// is refused.
 fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     let stdout = Named::new("standard output", Path::new("/dev/stdout"));
     outputs::check(&Named::inputs(&[path.to_owned()]), &[stdout])?;
@@ -75,7 +77,7 @@ fn check_out(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     outputs::check(&Named::inputs(inputs), &outputs)
 }
 
-/// Writes a file, or to `out` for `-`.
+/// Writes the text to a file, or to `out` for `-`.
 fn write_text(path: &Path, out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(out.write_all(text.as_bytes())?);

@@ -1,4 +1,4 @@
-//! What `airpace send` and `airpace recv` share: addresses, keys, and how progress looks.
+//! Shared part of `airpace send` and `airpace recv`: addresses, keys, and the display of progress.
 
 mod net;
 pub mod radio;
@@ -28,24 +28,24 @@ pub use net::{Role, Wire, call, listen, turn};
 /// Chosen: not registered for another service, and above the privileged ports.
 pub const PORT: u16 = 47_474;
 
-/// The variable that may hold a key.
+/// Environment variable that may contain a key.
 pub const KEY_VARIABLE: &str = "AIRPACE_KEY";
 
-/// Over which rate and speed are taken for people.
+/// Averaging interval of the displayed rate.
 const SPEED_OVER: Duration = Duration::from_secs(2);
 
-/// A transport that carries schemes.
+/// A transport of Airpace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Transport {
     /// QUIC: encrypted, passes middleboxes, survives a change of address; feedback in datagrams.
     #[default]
     Quic,
-    /// The papers' prototype: sealed packets, feedback in every ACK.
+    /// The papers' prototype over UDP: encrypted packets, feedback in every ACK.
     Udp,
 }
 
 impl Transport {
-    /// Its name.
+    /// The transport's name.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Quic => "quic",
@@ -54,7 +54,7 @@ impl Transport {
     }
 }
 
-/// Reads where to listen: `ADDR:PORT`, `:PORT`, a port or an address.
+/// Parses an address to listen on: `ADDR:PORT`, `:PORT`, a port or an address.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     let port = |text: &str| text.parse().ok().map(|port| SocketAddr::new(any, port));
@@ -90,7 +90,7 @@ pub fn look_up(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     found.into_iter().next().ok_or_else(|| anyhow!("`{host}` has no address"))
 }
 
-/// The key of a sender: of a file, of the environment, or typed.
+/// The key of a sender: from a file, from the environment, or typed by the user.
 pub fn key_to_send(file: Option<&Path>, out: &mut dyn Write) -> anyhow::Result<Key> {
     if let Some(path) = file {
         return keys::read(path).map_err(|why| anyhow!("{why}"));
@@ -151,7 +151,7 @@ pub fn key_to_receive(file: Option<&Path>) -> anyhow::Result<(Key, Option<PathBu
     Ok((key, Some(path)))
 }
 
-/// Rate over the last seconds.
+/// Computes the rate over the last 2 s (`SPEED_OVER`).
 #[derive(Debug, Default)]
 pub struct Speed {
     seen: VecDeque<(Duration, u64)>,
@@ -174,7 +174,7 @@ impl Speed {
     }
 }
 
-/// Shows how far a transfer is, where somebody watches.
+/// Display of a transfer's progress.
 pub struct Watch {
     bar: ProgressBar,
     speed: Speed,
@@ -192,7 +192,7 @@ impl Watch {
         Watch { bar, speed: Speed::default(), told: None, ear, changes, is_quiet }
     }
 
-    /// Shows this.
+    /// Shows this progress.
     pub fn show(&mut self, progress: &Progress) {
         if let Stage::Waiting(why) = &progress.stage
             && self.told.as_ref() != Some(why)
@@ -222,22 +222,22 @@ impl Watch {
         self.bar.set_message(plain(&words).into_owned());
     }
 
-    /// Nothing more comes.
+    /// Removes the progress line after the end of the transfer.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The states in which a scheme was, as far as somebody who looks some times in a second sees them.
+/// The states of a scheme during a transfer, sampled several times per second.
 #[derive(Debug, Default)]
 pub struct States {
     seen: Vec<(Duration, &'static str)>,
     looked: Time,
 }
 
-/// Changes of state that are kept.
+/// Maximum number of stored changes of state.
 ///
-/// Chosen: minutes of a scheme whose state changes at every sample.
+/// Chosen: enough for minutes of a scheme whose state changes at every sample.
 const MOST_STATES: usize = 1_000;
 
 impl States {
@@ -283,7 +283,7 @@ pub fn line(progress: &Progress, speed: Option<Rate>) -> String {
     parts.join(", ")
 }
 
-/// The capacity of the cell that the scheme knows of: PBE-CC's fair share or capacity, BISCAY's and MORC's grants.
+/// The capacity of the cell as estimated by the scheme: PBE-CC's fair share or capacity, BISCAY's and MORC's grants.
 pub fn capacity(progress: &Progress) -> Option<Rate> {
     let named = |name: &str| progress.inspect.values.iter().find(|(other, _)| *other == name);
     let known = ["ct_mbps", "cellular_mbps", "downlink_mbps", "target_mbps"];
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(speed.at(Duration::ZERO, 0), None);
         let mut last = None;
         for tenth in 1..=100_u32 {
-            // A megabyte per second, and ten from the eighth second on.
+            // 1 MB/s, and 10 MB/s after the eighth second.
             let bytes = u64::from(tenth) * 100_000 + u64::from(tenth.saturating_sub(80)) * 900_000;
             last = speed.at(Duration::from_millis(100) * tenth, bytes);
             if tenth == 80 {

@@ -1,4 +1,4 @@
-//! One end of a measured flow over a real transport. `airpace agree` starts both.
+//! One endpoint of a measured flow over a real transport. `airpace agree` starts both endpoints.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -34,28 +34,28 @@ use crate::terminal::count;
 /// reduce its rate after losses loses some packets five times, each time a full queue later.
 const WAITS: u32 = 256 << 20;
 
-/// One end of a measured flow over a real transport. `airpace agree` starts both.
+/// Runs one endpoint of a measured flow over a real transport; `airpace agree` starts both endpoints.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace wire-flow listen --transport udp --at 100.64.0.1:7001",
     hide = true
 )]
 pub struct Args {
-    /// Whether it waits for the connection or opens it.
+    /// Whether this endpoint listens for the connection or opens it.
     #[arg(value_enum)]
     part: Part,
-    /// What carries it.
+    /// The transport of the flow.
     #[arg(long, value_enum)]
     transport: Over,
-    /// The address of the end that waits. The other end has the same port.
+    /// The address of the listening endpoint; the other endpoint has the same port.
     #[arg(long, value_name = "ADDRESS")]
     at: SocketAddr,
-    /// What the end that connects asks for.
+    /// The flow that the connecting endpoint requests.
     #[arg(long, value_name = "JSON", value_parser = order)]
     order: Option<Order>,
 }
 
-/// An end of a connection.
+/// Role of an endpoint when the connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     Listen,

@@ -6,28 +6,28 @@ use anyhow::ensure;
 
 use crate::cmd::wire::Transport;
 
-/// What carries the flows of a run.
+/// A transport of the flows of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Over {
-    /// Our transport of the papers' prototype.
+    /// Airpace's UDP transport, the prototype of the papers.
     Udp,
-    /// Our QUIC.
+    /// Airpace's QUIC.
     Quic,
-    /// The kernel's TCP, with the kernel's own schemes and ours in it (see `airpace kernel`).
+    /// The kernel's TCP, with Linux's congestion controls and Airpace's (see `airpace kernel`).
     Kernel,
 }
 
-/// Schemes that Linux has itself, under the names that they have here.
+/// Schemes that Linux provides, under Airpace's names.
 const OF_LINUX: [&str; 4] = ["bbr", "cubic", "reno", "vegas"];
 
-/// Our schemes that can be loaded into the kernel.
+/// Airpace's schemes that can be loaded into the kernel.
 const OURS: [&str; 3] = ["biscay", "morc", "pbe"];
 
 impl Over {
-    /// All, in the order of their table.
+    /// All transports.
     const ALL: [Over; 3] = [Over::Udp, Over::Quic, Over::Kernel];
 
-    /// Its name.
+    /// The transport's name.
     pub fn name(self) -> &'static str {
         match self {
             Over::Udp => Transport::Udp.name(),
@@ -41,10 +41,10 @@ impl Over {
         Over::ALL.into_iter().find(|over| over.name() == name)
     }
 
-    /// The transport cannot carry this scheme; the message contains the reason.
+    /// Checks that the transport can carry this scheme.
     ///
     /// # Errors
-    /// A scheme, or an option, that the kernel does not have.
+    /// The kernel does not have this scheme or its option. The message contains the reason.
     pub fn carries(self, scheme: &SchemeSpec) -> anyhow::Result<()> {
         if self != Over::Kernel {
             return Ok(());
@@ -64,7 +64,7 @@ impl Over {
         Ok(())
     }
 
-    /// What carries this flow. A scenario's own flows whose scheme the kernel does not have are carried over UDP.
+    /// The transport of this flow. A flow of the scenario whose scheme the kernel does not have is carried over UDP.
     pub fn of_flow(self, flow: &Flow) -> anyhow::Result<Over> {
         let Some(scheme) = &flow.scheme else { return Ok(self) };
         let scheme = SchemeSpec::parse(scheme)?;

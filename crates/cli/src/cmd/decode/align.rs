@@ -3,14 +3,14 @@
 use airpace_radio::align::{self, Doubt};
 use clap::ValueEnum;
 
-/// What tells that two subframes are the same.
+/// Criterion by which subframes of several recordings are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Align {
-    /// Their numbers, if recordings that began at once agree on them; else their time.
+    /// By frame numbers if they agree, assuming simultaneous starts; otherwise by time.
     Auto,
-    /// Their frame and subframe numbers, whenever the recordings began.
+    /// By frame and subframe numbers, with any start times of the recordings.
     Sfn,
-    /// Their time since the recordings' beginnings, as if these were at once.
+    /// By the time since the start of each recording, assuming simultaneous starts.
     Time,
 }
 

@@ -13,34 +13,37 @@ fn one_or_more(text: &str) -> Result<Channels, String> {
     channels(text).map(Channels)
 }
 
-/// Radios beside recordings, or instead of them.
+/// Options of live radios, which are decoded in addition to recordings or instead of them.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Live radio")]
 pub struct RadioArgs {
-    /// A radio, by SoapySDR's arguments, such as driver=rtlsdr,serial=1; may be given several times. The options below
-    /// hold for all of them; the keys freq, rate, gain, antenna, channel, bandwidth and ppm, for the one that they are
-    /// given with, as in driver=uhd,freq=806M.
+    /// A radio, by SoapySDR's arguments, such as driver=rtlsdr,serial=1; may be given several times.
+    ///
+    /// The options below apply to all radios. The keys freq, rate, gain, antenna, channel, bandwidth and ppm apply only to
+    /// the radio with which they are given, as in driver=uhd,freq=806M.
     #[arg(long, value_name = "KEY=VALUE,…")]
     device: Vec<String>,
-    /// The middle of the downlink carrier, such as 806e6 or 806M.
+    /// Centre frequency of the downlink carrier, such as 806e6 or 806M.
     #[arg(long, value_name = "HZ", value_parser = hertz, requires = "device")]
     freq: Option<f64>,
-    /// How much to amplify. [default: auto where the radio can, else the middle of its range]
+    /// Gain of the radio. [default: auto if the radio supports it, else the middle of its range]
     #[arg(long, value_name = "auto|DB", requires = "device")]
     gain: Option<Gain>,
-    /// Which antenna. [default: the driver's choice]
+    /// Antenna port of the radio. [default: the driver's choice]
     #[arg(long, requires = "device")]
     antenna: Option<String>,
-    /// Which of the radio's receivers, from 0; several, such as 0+1, are antennas of one receiver and are combined.
+    /// Receive channel of the radio, from 0; several channels, such as 0+1, are combined as antennas.
     #[arg(long, value_name = "N[+N…]", requires = "device", value_parser = one_or_more)]
     channel: Option<Channels>,
-    /// Width of the radio's filter. [default: the driver's choice]
+    /// Bandwidth of the radio's filter. [default: the driver's choice]
     #[arg(long, value_name = "HZ", value_parser = hertz, requires = "device")]
     bandwidth: Option<f64>,
-    /// By how many millionths the radio's oscillator is fast.
+    /// Frequency error of the radio's oscillator in ppm; positive values: the oscillator is fast.
     #[arg(long, value_parser = ppm, allow_negative_numbers = true, requires = "device")]
     ppm: Option<f64>,
-    /// Keeps what radios receive: OUT.sigmf-data and OUT.sigmf-meta; of several, OUT-0, OUT-1 … by carrier.
+    /// Records the samples of the radio to OUT.sigmf-data and OUT.sigmf-meta.
+    ///
+    /// The recordings of several radios are OUT-0, OUT-1 … by carrier.
     #[arg(long, value_name = "OUT", requires = "device")]
     pub record: Option<PathBuf>,
 }

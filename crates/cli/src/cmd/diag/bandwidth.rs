@@ -1,4 +1,4 @@
-//! `airpace diag bandwidth`: how much bandwidth the network granted, determined in BISCAY's two ways.
+//! `airpace diag bandwidth`: computes the bandwidth that the network granted, by BISCAY's two methods.
 
 mod listen;
 
@@ -23,13 +23,14 @@ use crate::cmd::outputs::{self, Named, OutFile};
 use crate::cmd::{NothingFound, Verdict};
 use crate::terminal::{columns, count, hang};
 
-/// Determines the bandwidth of the radio link from what the modem was granted, in two ways side by side.
+/// Computes the bandwidth of the radio link from the modem's grants, by two methods.
 ///
-/// blocks: the sizes of the transport blocks that were granted anew, added up over TTIs and carriers (BISCAY Eq. 1).
-/// granted: the bytes that the modem's MAC layer says it was granted.
+/// Method blocks: the sum of the sizes of newly granted transport blocks over TTIs and carriers (BISCAY Eq. 1). Method
+/// granted: the number of granted bytes that the modem's MAC layer reports.
 ///
-/// Files are given as for `airpace diag info`; several are read as one log. With a port, the modem is asked just for the
-/// packets that tell of grants, and is given back as it was in the end. Without a form, a summary is printed.
+/// Files are given as for `airpace diag info`; several files are read as one log. If a port is given, only packets that
+/// report grants are requested from the modem, and the modem's settings are restored at the end. Without --json and --csv,
+/// a summary is printed.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag bandwidth phone.qmdl --csv > bandwidth.csv\n         \
@@ -45,35 +46,40 @@ pub struct Args {
     port: PortArgs,
     #[command(flatten)]
     live: listen::LiveArgs,
-    /// Milliseconds of a window; 1 gives each TTI its own.
+    /// Duration of a window in milliseconds; with 1, each TTI has its own window.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     every_ms: u32,
-    /// One JSON object per window, radio and direction.
+    /// Prints one JSON object per window, radio and direction.
     #[arg(long, group = "form")]
     json: bool,
-    /// A table with a row per window, radio and direction.
+    /// Prints comma-separated values with a row per window, radio and direction.
     #[arg(long, group = "form")]
     csv: bool,
-    /// Of the table, a row for each carrier that had grants in the window instead.
+    /// Prints a row for each carrier that had grants in the window, instead of a row per window.
     #[arg(long, requires = "csv")]
     by_carrier: bool,
-    /// Only this radio: 1 is the first SIM's, 2 the second's. Reports and KPI traces are of one radio: 1, if none is given.
+    /// Prints only this radio: 1 is that of the first SIM, 2 that of the second.
+    ///
+    /// Reports and KPI traces contain one radio only: this one, or else radio 1.
     #[arg(long, value_name = "N")]
     radio: Option<u8>,
-    /// Writes the phone's own grants as radio reports, in the form of `airpace decode --reports`: one JSON object per
-    /// subframe.
+    /// Writes the phone's own grants as radio reports, in the format of `airpace decode --reports`.
+    ///
+    /// The file has one JSON object per subframe.
     #[arg(long, value_name = "FILE")]
     reports: Option<PathBuf>,
-    /// PRB pairs of carriers of which the log does not tell how wide they are: their `carrier_prbs` is null without this.
+    /// Number of PRB pairs of carriers whose bandwidth the log does not contain.
+    ///
+    /// Without this option, `carrier_prbs` of these carriers is null in the reports.
     #[arg(long, value_name = "N", requires = "reports", value_parser = clap::value_parser!(u16).range(6..=110))]
     prbs: Option<u16>,
-    /// Writes a KPI trace for the simulator's `trace.kpi`, in the form of `airpace trace kpi`.
+    /// Writes a KPI trace for the simulator's `trace.kpi`, in the format of `airpace trace kpi`.
     #[arg(long, value_name = "FILE")]
     kpi_trace: Option<PathBuf>,
-    /// Which way the KPI trace is of.
+    /// Direction of the KPI trace.
     #[arg(long, value_enum, default_value_t = Way::Up, requires = "kpi_trace")]
     direction: Way,
-    /// By which way its values are determined.
+    /// Method that computes the values of the KPI trace.
     #[arg(long, value_enum, default_value_t = By::Blocks, requires = "kpi_trace")]
     by: By,
 }
@@ -89,21 +95,21 @@ impl Args {
     }
 }
 
-/// A direction, as users say it.
+/// A direction, by its name on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Way {
-    /// What the phone may send.
+    /// Uplink: grants for the phone's transmissions.
     Up,
-    /// What the phone gets.
+    /// Downlink: grants for transmissions to the phone.
     Down,
 }
 
-/// A determination, as users say it.
+/// A method, by its name on the command line.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum By {
-    /// Transport blocks, TTI by TTI.
+    /// Sum of transport blocks per TTI.
     Blocks,
-    /// Bytes that the MAC layer was granted.
+    /// Bytes granted to the MAC layer.
     Granted,
 }
 
@@ -147,7 +153,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     determine.finish()?;
     let Determine { bandwidth, points, mut series, reports, .. } = determine;
     series.end(args.every_ms)?;
-    // Reports and traces are of a whole log.
+    // Reports and KPI traces require a complete log.
     input::check_ends(&sources)?;
     let has_nothing = series.points == 0;
     for (number, of, why) in bandwidth.uncounted() {
@@ -239,12 +245,12 @@ const MOST_DUE: u64 = 20_000;
 /// Chosen: four days of windows of 100 ms, in some 400 MB of memory.
 const MAX_TRACED: usize = 4_000_000;
 
-/// Turns packets into the series.
+/// Computes the series of windows from packets.
 struct Determine<'o> {
     bandwidth: Bandwidth,
     /// Windows of the KPI trace.
     points: Vec<Point>,
-    /// Whose windows the KPI trace needs.
+    /// Radio and direction of the KPI trace; `None` without a KPI trace.
     kept: Option<(Radio, Direction)>,
     series: Series<'o>,
     reports: Option<ReportFile>,
@@ -334,16 +340,17 @@ impl Form {
 struct Series<'o> {
     form: Form,
     radio: Option<Radio>,
-    /// Windows of that radio so far.
+    /// Number of windows that were output.
     points: u64,
     summary: Summary,
     out: &'o mut dyn Write,
 }
 
-/// The columns of the table, with rows of windows. No row is the sum of others, so that sums of a column are right.
+/// The columns of a table with a row per window. No row is the sum of other rows, so that the sum of a column is correct.
 const COLUMNS: &str = "time_ms,time_utc,radio,direction,blocks_mbps,granted_mbps,prbs,grants";
 
-/// Those with rows of carriers: the modem's own sum is of all carriers together.
+/// The columns of a table with a row per carrier. `granted_mbps` is missing, because the modem reports it only for all
+/// carriers together.
 const COLUMNS_BY_CARRIER: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,prbs,grants";
 
 impl Series<'_> {

@@ -27,12 +27,12 @@ use packets::{Form, Packets};
 use parquet::Codes;
 use unread::{Kind, Unread};
 
-/// Reads log packets and prints what they say.
+/// Decodes log packets and prints their contents.
 ///
-/// Files are given as for `airpace diag info`; several are read as one log, in the order given. Without a form, packets
-/// are printed as text for people.
+/// Files are given as for `airpace diag info`; several files are read as one log, in the given order. Without an output
+/// format, packets are printed as text for people.
 ///
-/// What nobody has laid out is counted and reported once at the end, on standard error; `--unknown` keeps it.
+/// Packets whose layout is unknown are counted, and reported once at the end on standard error; `--unknown` saves them.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag decode phone.qmdl --code 0xB173\n         \
                    airpace diag decode --json phone.qmdl.gz | jq 'select(.code == \"0xB0C0\").fields.channel'\n         \
@@ -42,36 +42,42 @@ pub struct Args {
     /// Logs; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// One JSON object per packet: time_utc, code, name, version, radio, fields.
+    /// Prints one JSON object per packet: time_utc, code, name, version, radio, fields.
     #[arg(long, group = "form")]
     json: bool,
-    /// Comma-separated values. Of one `--code`: a line per innermost record, a column per field; of several codes: a line
-    /// per value.
+    /// Prints comma-separated values.
+    ///
+    /// The output for one `--code` has a line per innermost record and a column per field. The output for several codes has
+    /// a line per value.
     #[arg(long, group = "form")]
     csv: bool,
-    /// Parquet files, in a folder with one per code: a row per innermost record, a column per field. With `--kpi`: one
-    /// file.
+    /// Writes Parquet files to a folder, one file per code; with `--kpi` one file.
+    ///
+    /// The file of a code has a row per innermost record and a column per field.
     #[arg(long, group = "form", value_name = "OUT")]
     parquet: Option<PathBuf>,
-    /// A capture file for Wireshark with the RRC and NAS messages, in pcapng: those of LTE as GSMTAP, those of NR as
-    /// exported PDUs; `-` is standard output.
+    /// Writes the RRC and NAS messages to a capture file for Wireshark (pcapng).
+    ///
+    /// LTE messages are written as GSMTAP, NR messages as exported PDUs. `-` is standard output.
     #[arg(long, group = "form", value_name = "OUT")]
     pcap: Option<PathBuf>,
-    /// In the capture, messages of NR as GSMTAP too: its version 3, which Wireshark 4.0 does not read.
+    /// Writes NR messages in the capture as GSMTAP version 3, which Wireshark 4.0 cannot read.
     #[arg(long, requires = "pcap")]
     gsmtap: bool,
-    /// The samples of these KPIs instead of packets, parted by commas: NAME, NAME@RADIO, a field like
-    /// 0xB173:records.num_rbs, or `all`.
+    /// Prints samples of these KPIs instead of packets, separated by commas.
+    ///
+    /// A KPI is NAME, NAME@RADIO, a field such as 0xB173:records.num_rbs, or `all`.
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi(), conflicts_with_all = ["pcap", "payload", "unknown"])]
     kpi: Vec<String>,
-    /// Only packets of these codes, parted by commas.
+    /// Selects packets of these codes, separated by commas.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_code)]
     code: Vec<LogCode>,
-    /// Only packets of this radio: 1 is the first SIM's, 2 the second's. A KPI whose name says no radio is of this one, or
-    /// of the first.
+    /// Selects packets of this radio: 1 is that of the first SIM, 2 that of the second.
+    ///
+    /// A KPI without a radio in its name refers to this radio, or else to the first radio.
     #[arg(long, value_name = "N")]
     radio: Option<u8>,
-    /// Keeps packets that cannot be read in this folder, a .qmdl file per code and version.
+    /// Saves packets that cannot be decoded in this folder, a .qmdl file per code and version.
     #[arg(long, value_name = "DIR")]
     unknown: Option<PathBuf>,
     /// Adds the bytes of every packet to its JSON object, in hexadecimal.
@@ -79,7 +85,7 @@ pub struct Args {
     payload: bool,
 }
 
-/// Reads and prints.
+/// Reads log packets and writes the output.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs = Named::inputs(&args.files);
     check_files(args, &inputs)?;
@@ -150,7 +156,7 @@ fn is_piped(files: &[PathBuf]) -> bool {
     files.iter().any(|path| path.as_os_str() == "-" || path.metadata().is_ok_and(|about| !about.is_file()))
 }
 
-/// A code as users write it: four hexadecimal digits.
+/// Parses a code: four hexadecimal digits, with or without `0x`.
 fn parse_code(text: &str) -> anyhow::Result<LogCode> {
     let digits = text.trim().trim_start_matches("0x").trim_start_matches("0X");
     match u16::from_str_radix(digits, 16) {
@@ -159,7 +165,7 @@ fn parse_code(text: &str) -> anyhow::Result<LogCode> {
     }
 }
 
-/// Turns packets into output.
+/// Converts packets to output.
 trait Writer {
     /// Processes a packet. Returns the part of the packet that could not be parsed, if any.
     fn packet(&mut self, packet: &LogPacket<'_>) -> anyhow::Result<Option<Kind>>;
@@ -177,13 +183,13 @@ trait Writer {
 /// Selects packets, writes them, and counts those that could not be read.
 struct Decode<'o> {
     writer: Box<dyn Writer + 'o>,
-    /// The codes that are wanted; all if the list is empty.
+    /// The selected codes; all codes if the list is empty.
     codes: Vec<LogCode>,
     radio: Option<Radio>,
     unread: Unread,
-    /// Log packets so far.
+    /// Number of log packets.
     packets: u64,
-    /// Those that were wanted.
+    /// Number of selected log packets.
     decoded: u64,
 }
 

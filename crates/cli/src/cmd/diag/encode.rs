@@ -1,4 +1,4 @@
-//! `airpace diag encode`: writes the log that the modem of a simulated device would give.
+//! `airpace diag encode`: writes the log of a simulated device's modem.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -18,11 +18,11 @@ use crate::cmd::outputs::{self, Named};
 use crate::cmd::{Verdict, on_interrupt, positive};
 use crate::terminal::{self, count};
 
-/// Makes a log of what a simulated device's modem would say of its cell, without waiting for its clock.
+/// Writes the log of a simulated device's modem about its cell, without real-time pacing.
 ///
-/// It holds what `airpace diag modem SCENARIO` says to a host: the DCIs of each subframe (0xB130), what came in the
-/// downlink and went in the uplink (0xB173, 0xB139), the signal (0xB193). Stamps begin at 2026-01-01 00:00:00 UTC. The
-/// same command makes the same bytes.
+/// The log contains the packets that `airpace diag modem SCENARIO` sends to a host: the DCIs of each subframe (0xB130),
+/// downlink and uplink transmissions (0xB173, 0xB139), and the signal (0xB193). Time stamps start at 2026-01-01 00:00:00
+/// UTC. The same command gives the same bytes.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag encode competitor --seconds 10 --out phone.qmdl\n         \
                          airpace diag encode biscay-uplink --set cell.prbs=50 --out uplink.qmdl")]
@@ -32,12 +32,12 @@ pub struct Args {
     /// The log to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Only so many seconds. [default: the scenario's duration]
+    /// Duration of the log in seconds. [default: the scenario's duration]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = positive)]
     seconds: Option<f64>,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Print one JSON object that sums up what was written.
+    /// Prints one JSON object that summarises the log.
     #[arg(long)]
     json: bool,
 }

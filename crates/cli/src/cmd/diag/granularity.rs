@@ -1,4 +1,4 @@
-//! `airpace diag granularity`: how often KPIs come, how late, and what that costs.
+//! `airpace diag granularity`: measures the interval between KPIs, their latency, and the CPU cost.
 
 mod emulator;
 mod measure;
@@ -17,58 +17,60 @@ use crate::terminal::{Paint, Table, count, progress};
 use emulator::Load;
 use measure::{Outcome, Percentiles};
 
-/// The largest time between KPIs that meets the goal, with draining.
+/// Maximum interval between KPIs with draining that meets the goal (ms).
 ///
 /// Source: BISCAY §5.1 Fig. 4a (one millisecond for the drain, ten for the modem's own report)
 const GAP_GOAL_MS: f64 = 11.0;
-/// The time between KPIs without draining, as bounds relative to the time for which the modem keeps packets.
+/// Bounds of the interval between KPIs without draining, relative to the time for which the modem keeps packets.
 ///
 /// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them so long)
 const BUFFERED_GOAL: [f64; 2] = [0.9, 1.1];
-/// The largest time from arrival to reader that meets the goal: median and 99 %.
+/// Maximum latency from arrival to reader that meets the goal (µs): median and 99 %.
 const LATENCY_GOALS_US: [f64; 2] = [50.0, 1_000.0];
-/// Share of a core that the daemon may take at 1,000 packets per second, in percent.
+/// Maximum share of a core for the daemon at 1,000 packets per second, in percent.
 const CPU_GOAL_PERCENT: f64 = 2.0;
 
-/// Measures how often a KPI comes, how late, and what that costs: against an emulated modem that keeps packets for a
-/// second, with draining and without.
+/// Measures the interval between values of a KPI, their latency, and the daemon's CPU use.
 ///
-/// The modem says RSRP every ten milliseconds and, with it, what a busy phone says of its grants. The daemon runs as a
-/// process of its own, a program reads RSRP through libOD. Exit code 1 if a goal is not met: with draining, 99 % of
-/// the RSRPs come within 11 ms after the one before (90 % are judged beside them); without, half of them come as far
-/// apart as the modem keeps packets, a tenth more or less; with draining, half of them are in the reader's hands within 50 µs and 99 %
-/// within 1 ms after they arrived; the daemon takes at most 2 % of a core. What else runs on the machine counts: look at
-/// its load.
+/// The measurement uses an emulated modem that keeps packets for a second, with draining and without. The modem reports
+/// RSRP every ten milliseconds, and the grants of a busy phone. The daemon runs as a separate process, and a program reads
+/// RSRP through libOD.
+///
+/// Exits with 1 if a goal is not met. The goals with draining are: 90 % and 99 % of the intervals between RSRP values are at
+/// most 11 ms; the latency from arrival to the reader is at most 50 µs in the median, and at most 1 ms for 99 % of the
+/// values; the daemon takes at most 2 % of a core. The goal without draining is: the median interval equals the time for
+/// which the modem keeps packets, within 10 %. Other programs on the machine affect the results: check its load.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag granularity --out granularity")]
 pub struct Args {
-    /// Keep it as a folder: manifest.json, summary.json, readings.csv, report.html.
+    /// Writes the results to a folder: manifest.json, summary.json, readings.csv, report.html.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How long each of the two measurements takes.
+    /// Duration of each of the two measurements.
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     span: Duration,
     /// Packets per second, RSRP included.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..=20_000))]
     load: u32,
-    /// How long the modem keeps packets.
+    /// Time for which the modem keeps packets.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     buffer: Duration,
-    /// How often the daemon drains in the first measurement.
+    /// Interval between drains in the first measurement.
     #[arg(long, value_name = "EVERY", default_value = DRAIN, value_parser = drain_text)]
     drain: String,
     /// Seed of the modem's values.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Have the daemon ask for real-time priority and locked memory.
+    /// Runs the daemon with real-time priority and locked memory.
     #[arg(long)]
     realtime: bool,
-    /// Print the numbers as JSON.
+    /// Prints the results as JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// How often to drain, as `airpace diag serve` takes it. It must drain in the first measurement.
+/// Parses the interval between drains, in the syntax of `airpace diag serve`. The value `off` is rejected, because the
+/// first measurement uses draining.
 fn drain_text(text: &str) -> Result<String, String> {
     match parse_drain(text)?.0 {
         Some(_) => Ok(text.to_owned()),

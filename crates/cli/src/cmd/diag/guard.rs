@@ -1,4 +1,4 @@
-//! `airpace diag guard`: a process beside a daemon. The program starts it; users do not call it.
+//! `airpace diag guard`: the guard process of a daemon. The program starts it; users do not call it.
 
 use std::os::fd::AsFd;
 
@@ -6,9 +6,9 @@ use anyhow::Context;
 
 use crate::cmd::Verdict;
 
-/// Gives a modem back as it was if the daemon beside which it was started dies. `serve` and `watch` start it.
+/// Restores a modem's settings if the daemon that started this guard dies.
 ///
-/// What to do comes on standard input, the port is standard output.
+/// `serve` and `watch` start the guard. It reads its instructions from standard input; its standard output is the port.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag serve --port /dev/ttyUSB2", hide = true)]
 pub struct Args {}

@@ -1,4 +1,4 @@
-//! `airpace diag info`: summarises the content of a log.
+//! `airpace diag info`: summarises the contents of logs.
 
 mod tally;
 
@@ -15,14 +15,14 @@ use crate::cmd::Verdict;
 use crate::terminal::{Paint, Table, count, fit, thousands};
 use tally::{CodeTally, Tally};
 
-/// Says what logs hold: codes with their versions, counts and gaps, radios, faults.
+/// Summarises logs: codes with their versions, counts and gaps, radios, and faults.
 ///
-/// A log is the stream of a diagnostic port as it came (.qmdl, .qmdl2, .mi2log) or log packets one after the other
-/// (.dlf); gzip and zstd are expanded; `-` is standard input. Several files are read as one log in the order given: a
-/// message that begins in one and ends in the next counts for the one where it begins.
+/// A log is the recorded byte stream of a diagnostic port (.qmdl, .qmdl2, .mi2log) or a sequence of log packets (.dlf).
+/// Files compressed by gzip or zstd are decompressed; `-` is standard input. Several files are read as one log, in the
+/// given order; a message that spans two files counts for the first of them.
 ///
-/// Seconds are from the earliest to the latest packet that the modem stamped with the network's time; only where it
-/// never knew that are they of its own clock, which begins in 1980.
+/// The duration is measured from the earliest to the latest packet with a time stamp of the network's time. If no packet
+/// has one, the duration is that of the modem's own clock, which starts in 1980.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag info phone.qmdl\n         airpace diag info --json *.mi2log | jq .codes"
@@ -31,7 +31,7 @@ pub struct Args {
     /// Logs; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// One JSON object per file.
+    /// Prints one JSON object per file.
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +56,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Makes a tally per file.
+/// Counts the contents of each file.
 struct Tallies(Vec<Tally>);
 
 impl Sink for Tallies {
@@ -69,14 +69,14 @@ impl Sink for Tallies {
     }
 }
 
-/// The subject of a code's packets, from the equipment number in the code.
+/// The radio access technology of a code's packets, from the equipment number in the code.
 fn rat(code: LogCode) -> Option<&'static str> {
     match code.0 {
         0x4000..0x5000 | 0x7000..0x8000 => Some("UMTS"),
         0x5000..0x6000 => Some("GSM"),
         0xB000..0xB800 => Some("LTE"),
         0xB800..0xC000 => Some("NR"),
-        // Equipment 1 is CDMA, and also holds codes that belong to no equipment.
+        // Equipment 1 is CDMA, and also contains codes that belong to no equipment.
         _ => None,
     }
 }

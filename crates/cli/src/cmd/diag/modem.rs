@@ -23,56 +23,57 @@ use crate::cmd::{Verdict, complete};
 use crate::terminal::{count, log, thousands};
 use scenario::{Drive, Driven};
 
-/// A modem to test against: speaks the diagnostic protocol from the other side, on a pseudo-terminal or a TCP port.
+/// Emulates a modem's diagnostic port for tests, on a pseudo-terminal or a TCP port.
 ///
-/// What it says is a recorded log, at its own pace, or the grants that a simulated cell gives a device, as they would be
-/// logged. It begins when the first host comes, and sends what the host asked for: masks, buffering and drains are
-/// honoured. It keeps what it was told when a host goes, as modems do.
+/// The modem sends the packets of a recorded log at the log's pace, or the log of the grants that a simulated cell gives to
+/// a device. It starts when the first host connects, and sends the packets that the host requests: log masks, buffering and
+/// drains are supported. The settings are kept when a host disconnects, as in real modems.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag modem phone.qmdl --buffer 1s\n         airpace diag modem competitor --listen 127.0.0.1:9000 --loop\n         airpace diag watch --tcp 127.0.0.1:9000"
 )]
 pub struct Args {
-    /// Logs, one after the other, or a scenario: a name from `airpace list scenarios` or a TOML file.
+    /// Logs, replayed one after another, or a scenario: a name from `airpace list scenarios` or a TOML file.
     #[arg(required = true, value_name = "LOG|SCENARIO", add = complete::scenario_or(Path::is_file))]
     speech: Vec<PathBuf>,
-    /// Listen at this address; port 0 is any that is free. Without it a pseudo-terminal is made.
+    /// Listens at this TCP address; port 0 selects a free port. [default: a pseudo-terminal]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
-    /// Make a pseudo-terminal, which hosts open like a modem's serial device: so without --listen.
+    /// Creates a pseudo-terminal, which hosts open like a modem's serial device; the default without --listen.
     #[arg(long, conflicts_with = "listen")]
     pty: bool,
-    /// Keep packets so long before they are sent, such as 1s; without it each is sent as it is made. A host that drains
-    /// the buffer gets them when it does.
+    /// Time for which packets are buffered before they are sent, such as 1s. [default: no buffering]
+    ///
+    /// A host that drains the buffer receives the packets at the drain.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     buffer: Option<Duration>,
-    /// Bytes of packets that the modem keeps; what does not fit is lost and counted.
+    /// Size of the modem's packet buffer in bytes; packets that do not fit are lost and counted.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     memory: usize,
-    /// Refuse plain (non-HDLC) framing, as some modems do.
+    /// Rejects plain (non-HDLC) framing, as some modems do.
     #[arg(long)]
     hdlc_only: bool,
-    /// Refuse control of the buffer in-band, as all real modems do.
+    /// Rejects in-band commands that control the buffer, as all real modems do.
     #[arg(long)]
     no_control: bool,
-    /// So many times as fast as it was recorded, or as the scenario's clock.
+    /// Speed relative to the recording, or to the scenario's clock.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
-    /// Begin again at the end.
+    /// Restarts the log or scenario at its end.
     #[arg(long = "loop")]
     is_looped: bool,
-    /// End when all was said and the host has it; without it the modem goes on to answer until Ctrl-C.
+    /// Exits when the host has received all packets; otherwise the modem answers until Ctrl-C.
     #[arg(long, conflicts_with = "is_looped")]
     until_end: bool,
-    /// Of a log: keep the time stamps. Without it packets bear the time at which they are sent.
+    /// For a log: keeps the recorded time stamps instead of stamping packets with their send time.
     #[arg(long)]
     keep_time: bool,
-    /// Of a log: the longest silence that is kept; longer ones, and jumps of the modem's clock, are shortened.
+    /// For a log: maximum gap between packets; longer gaps and jumps of the modem's clock are shortened.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
     longest_gap: Duration,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Print what happens as one JSON object per line.
+    /// Prints events as one JSON object per line.
     #[arg(long)]
     json: bool,
 }
@@ -152,7 +153,7 @@ fn with_door(
     }
     let stats = serve(&mut door, options, args.until_end, speech, is_over, |notice| {
         if tell(args.json, &notice, out).is_err() {
-            // Nobody reads the output any more.
+            // The reader of the output has closed the pipe.
             is_over.store(true, Ordering::Relaxed);
         }
     })?;
@@ -241,7 +242,7 @@ fn about(packets: u64, replay: &Replay) -> String {
     about
 }
 
-/// The name of a scenario, if the arguments are one.
+/// The name of a scenario, if the only argument names one.
 fn scenario_name(words: &[PathBuf]) -> Option<&str> {
     let [word] = words else { return None };
     let name = word.to_str()?;

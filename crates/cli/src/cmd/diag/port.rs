@@ -1,4 +1,4 @@
-//! Options that live commands share: where the modem is, and how it is read.
+//! Options of all live commands: the modem's port, and how the port is read.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,16 +12,17 @@ use airpace_modem::daemon::{DRAIN_EVERY, Options};
 use airpace_modem::source::Source;
 use anyhow::Context;
 
-/// Where the modem's diagnostic port is. Who flattens this puts [`PORTS`] into a group that wants one of them.
+/// The modem's diagnostic port. A command that flattens these options puts [`PORTS`] into an argument group that requires
+/// one of them.
 #[derive(clap::Args)]
 pub struct PortArgs {
-    /// Serial device: the DM port of a USB modem, mostly the first of its ports.
+    /// Serial device: the DM port of a USB modem, usually the first of its ports.
     #[arg(long, value_name = "DEVICE")]
     port: Option<PathBuf>,
-    /// Character device of a phone's own kernel, mostly /dev/diag; needs root.
+    /// Character device of a phone's own kernel, usually /dev/diag; requires root.
     #[arg(long, value_name = "DEVICE")]
     dev: Option<PathBuf>,
-    /// TCP server that passes a modem's port on.
+    /// TCP server that forwards a modem's port.
     #[arg(long, value_name = "HOST:PORT")]
     tcp: Option<String>,
 }
@@ -29,15 +30,17 @@ pub struct PortArgs {
 /// The mutually exclusive options of [`PortArgs`].
 pub const PORTS: [&str; 3] = ["port", "dev", "tcp"];
 
-/// How the modem is listened to.
+/// Options for reading the modem's port.
 #[derive(clap::Args)]
 pub struct ListenArgs {
-    /// How often the modem's buffer is drained, where the device allows it: such as 1ms, or `off`. Without draining a
-    /// modem that buffers sends about once a second.
+    /// Interval between drains of the modem's buffer, such as 1ms, or `off`, if the device supports drains.
+    ///
+    /// Without drains, a modem that buffers packets sends them about once a second.
     #[arg(long, value_name = "EVERY", default_value = DRAIN, value_parser = parse_drain)]
     drain: Drain,
-    /// Ask for real-time priority and locked memory: for a machine that other work would keep from listening. Takes more of
-    /// the processor; see whether `airpace diag granularity --realtime` finds it worth that.
+    /// Requests real-time priority and locked memory, for a machine that is busy with other programs.
+    ///
+    /// This option increases the CPU use; `airpace diag granularity --realtime` measures its benefit.
     #[arg(long)]
     realtime: bool,
 }
@@ -64,15 +67,15 @@ impl PortArgs {
 }
 
 impl Default for ListenArgs {
-    /// As the command line has it where nothing is given.
+    /// The defaults of the command line.
     fn default() -> ListenArgs {
         ListenArgs { drain: Drain(Some(DRAIN_EVERY)), realtime: false }
     }
 }
 
 impl ListenArgs {
-    /// A daemon on `source`; programs subscribe by a control socket in `dir`, if there is one. Another process of this program
-    /// is its guard.
+    /// Options of a daemon on `source`. Programs subscribe through a control socket in `dir`, if `dir` is given. Another
+    /// process of this program is the daemon's guard.
     ///
     /// # Errors
     /// A KPI does not exist, or the path of this program is not known.
@@ -98,14 +101,14 @@ impl ListenArgs {
     }
 }
 
-/// One field of each packet about grants, so that the modem is asked for these packets.
+/// One field of each packet about grants, so that the daemon requests these packets from the modem.
 pub fn about_grants() -> Vec<String> {
     let codes: BTreeSet<_> = Grants::codes();
     let field = |code| log::code(code)?.layouts.first()?.root.fields.first();
     codes.into_iter().filter_map(|code| Some(format!("{code}:{}", field(code)?.name))).collect()
 }
 
-/// The KPIs of these names.
+/// A subscription to the KPIs with these names.
 ///
 /// # Errors
 /// A KPI does not exist. The message names the command that lists all KPIs.
@@ -116,7 +119,7 @@ pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
     })
 }
 
-/// Parses how often to drain: a duration, or `off`.
+/// Parses the interval between drains: a duration, or `off`.
 ///
 /// # Errors
 /// The text is not a duration, or the duration is too short.

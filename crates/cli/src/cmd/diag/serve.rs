@@ -1,4 +1,4 @@
-//! `airpace diag serve`: the daemon.
+//! `airpace diag serve`: the OpenDiag daemon, which publishes a modem's KPIs.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ use crate::terminal::{Paint, log, say, say_painted};
 
 /// Publishes a modem's KPIs in shared memory, where programs read them through libOD: the OpenDiag daemon.
 ///
-/// The modem is asked just for what somebody is subscribed to: what --kpi names, and what programs subscribe to while they
-/// are connected. It is given back as it was when the daemon ends, and also when it is killed: a guard, a second
-/// process, sees to that. A port that is unplugged is opened again when it is back, and the gap is marked.
+/// The daemon requests from the modem only packets for subscribed KPIs: those of --kpi, and those to which connected
+/// programs subscribe. The modem's settings are restored when the daemon exits. If the daemon is killed, a guard process
+/// restores them. A port that was unplugged is opened again when it returns, and the gap is marked.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag serve --port /dev/ttyUSB2\n         airpace diag serve --dev /dev/diag --kpi lte.rsrp,lte.dl.bytes --metrics 127.0.0.1:9464",
@@ -29,18 +29,18 @@ use crate::terminal::{Paint, log, say, say_painted};
 pub struct Args {
     #[command(flatten)]
     port: PortArgs,
-    /// KPIs that are published whoever asks, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs.
+    /// KPIs that are always published, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs.
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi())]
     kpi: Vec<String>,
     /// Folder of the control socket [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Serve counters and values to Prometheus at this address, such as 127.0.0.1:9464.
+    /// Serves counters and values to Prometheus at this address, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     listen: ListenArgs,
-    /// Say on standard output what happens, one JSON object per line.
+    /// Prints events to standard output, one JSON object per line.
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Starts a daemon that Ctrl-C or a signal ends: in good order the first time, at once the second time.
+/// Starts a daemon that ends on Ctrl-C or a signal: the first one ends it in an orderly way, the second one immediately.
 ///
 /// # Errors
 /// Something that the daemon needs is missing.

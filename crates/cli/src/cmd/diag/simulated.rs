@@ -1,4 +1,4 @@
-//! The packets that a simulated device's modem logs about its cell.
+//! Log packets of a simulated device's modem about its cell.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -16,19 +16,19 @@ use crate::cmd::complete;
 use crate::cmd::scenario::{self, key_and_value};
 use crate::terminal::count;
 
-/// Which device of a scenario, and how the scenario is run.
+/// The device of a scenario, and the settings of the scenario's run.
 #[derive(clap::Args, Clone)]
 pub struct DeviceArgs {
-    /// Of a scenario: whose modem it is, by the device's place in the scenario.
+    /// For a scenario: index of the device with the modem, from 0.
     #[arg(long, value_name = "INDEX", default_value_t = 0)]
     device: u16,
-    /// Of a scenario: the scheme under test [default: the scenario's first].
+    /// For a scenario: the scheme under test [default: the scenario's first].
     #[arg(long, value_name = "SCHEME", value_parser = SchemeSpec::parse, add = complete::scheme())]
     scheme: Option<SchemeSpec>,
-    /// Of a scenario: the seed.
+    /// For a scenario: the seed of the random numbers.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
-    /// Of a scenario: sets a key, such as cell.prbs=50.
+    /// For a scenario: sets a key, such as cell.prbs=50; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::key())]
     sets: Vec<(String, String)>,
 }
@@ -75,11 +75,11 @@ impl Simulated {
         self.prepared.scenario().duration()
     }
 
-    /// Runs the scenario and passes each packet to `hear`, with times as if the run started at `begin`. Stops when
-    /// `hear` returns `Break`.
+    /// Runs the scenario and calls the callback with each packet. The times of packets are those of a run that starts at
+    /// `begin`. Stops when the callback returns `Break`.
     ///
     /// # Errors
-    /// If the scenario cannot be run.
+    /// The scenario cannot be run.
     pub fn run(
         &self,
         seed: u64,
@@ -101,10 +101,10 @@ impl Simulated {
 struct Modem<'a> {
     device: DeviceId,
     composer: Composer,
-    /// When the run began.
+    /// Start time of the run.
     begin: Duration,
     hear: &'a mut dyn FnMut(Composed) -> ControlFlow<()>,
-    /// Whether somebody still receives packets.
+    /// Whether the callback still accepts packets.
     is_heard: &'a Cell<bool>,
 }
 

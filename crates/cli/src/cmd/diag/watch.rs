@@ -1,4 +1,4 @@
-//! `airpace diag watch`: shows KPIs as they come.
+//! `airpace diag watch`: shows KPIs live.
 
 mod feed;
 mod view;
@@ -41,15 +41,16 @@ const USUAL: &[&str] = &[
     "nr.rsrp",
 ];
 
-/// The time between two drawings of the terminal.
+/// Interval between updates of the terminal.
 ///
-/// Chosen: as fast as eyes can follow.
+/// Chosen: the fastest changes that eyes can follow.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// Shows KPIs as they come: on a terminal a table that is kept up to date, elsewhere a line per sample.
+/// Shows KPIs live: as an updated table on a terminal, otherwise as a line per sample.
 ///
-/// With a port it opens a session of its own, asks the modem just for these KPIs, and gives it back as it was in the
-/// end, also if it crashes. With --od it reads from a daemon that runs already: of samples that come at once, the last.
+/// If a port is given, the command opens its own session and requests only these KPIs from the modem. The modem's settings
+/// are restored at the end, also after a crash. If --od is given, samples are read from a running daemon; of several samples
+/// that arrive at the same time, only the last is shown.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace diag watch --port /dev/ttyUSB2\n         airpace diag watch --od --kpi lte.rsrp,lte.dl.tb_bytes --json",
@@ -58,21 +59,23 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 pub struct Args {
     #[command(flatten)]
     port: PortArgs,
-    /// Read from the daemon whose folder this is [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
+    /// Reads from the daemon with this folder [default: $OD_DIR, else /run/airpace for root, else $XDG_RUNTIME_DIR/airpace].
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     od: Option<Option<PathBuf>>,
-    /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: what most look for first].
+    /// KPIs, such as lte.rsrp, lte.dl.bytes@2 or 0xB173:records.num_rbs [default: a selection of common KPIs].
     #[arg(long, value_name = "LIST", value_delimiter = ',', add = complete::kpi())]
     kpi: Vec<String>,
-    /// Wait for a port that is not there yet, in place of giving up; a port that was there is waited for anyway.
+    /// Waits for a port that does not exist yet.
+    ///
+    /// Without this option, a missing port is an error. A port that disappears later is waited for in any case.
     #[arg(long, conflicts_with = "od")]
     wait: bool,
-    /// End after this time, such as 10s; with exit code 1 if no sample came.
+    /// Stops after this time, such as 10s; exits with 1 if no sample was received.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     span: Option<Duration>,
     #[command(flatten)]
     listen: ListenArgs,
-    /// One JSON object per sample.
+    /// Prints one JSON object per sample.
     #[arg(long)]
     json: bool,
 }
@@ -114,7 +117,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Prints samples as they come, and counts them.
+/// Prints samples live. Returns their number.
 fn print_lines(
     feed: &mut Feed,
     out: &mut dyn Write,
@@ -160,13 +163,13 @@ fn as_json(name: &str, unit: &str, seen: &Seen) -> serde_json::Value {
         "radio": seen.radio,
         "carrier": seen.carrier,
         "subframe": seen.subframe,
-        // Readings that the board does not have, of secondary carriers, have no number there.
+        // Readings of secondary carriers are not in the shared-memory region, and have no sequence number.
         "sequence": (seen.sequence > 0).then_some(seen.sequence),
         "arrival_ns": seen.arrival_ns,
     })
 }
 
-/// Shows samples as they come, and counts them.
+/// Shows samples live in a table. Returns their number.
 fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) -> anyhow::Result<u64> {
     let mut view = View::new(feed.title(), feed.names());
     // The screen opens at the first drawing, so that the terminal stays unchanged if the port is refused at once.

@@ -1,4 +1,4 @@
-//! `airpace emu agree`: one schedule of packets through one network, in real time and in virtual time.
+//! `airpace emu agree`: sends one schedule of packets through one network, in real time and in virtual time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,14 +51,15 @@ const DRAWN: Duration = Duration::from_secs(10);
 /// Maximum duration of a schedule (s): one day, as for schedules in tables.
 const LONGEST_S: f64 = 86_400.0;
 
-/// Compares the emulator with the simulator: sends the packets of a schedule through a scenario's network in real time and
-/// in virtual time, and compares them one by one.
+/// Compares the emulator with the simulator, packet by packet.
 ///
-/// They agree if the same packets are dropped, and if 99 of 100 departures are at most 1 ms apart: both if virtual time
-/// sends packets when they were sent in real time, and if it sends them when they were to be sent. The comparison is in
-/// the run folder: agreement.json, agreement.parquet, and report.html with figures.
+/// Sends the packets of a schedule through a scenario's network in real time and in virtual time. Emulator and simulator
+/// agree if the same packets are dropped and if 99 of 100 departures differ by at most 1 ms. This must hold for two
+/// simulations: the first sends packets at their actual send times in the emulator, the second at their scheduled send
+/// times. The run folder contains the comparison: agreement.json, agreement.parquet, and report.html with figures.
 ///
-/// Ends with 1 if they do not agree, and with 3 if the machine did not keep up, so that nothing can be said.
+/// Exits with 1 if they do not agree. Exits with 3 if the machine did not keep up with real time; the comparison then has
+/// no result.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu agree stationary-idle\n         \
                    airpace emu agree four-phones --schedule even --for 20 --device 2\n         \
@@ -70,27 +71,29 @@ pub struct Args {
     /// Sets a key of the scenario by its dotted path; may be given several times.
     #[arg(long, value_name = "KEY=VALUE", value_parser = scenario::key_and_value, add = complete::key())]
     set: Vec<(String, String)>,
-    /// Which packets are sent: `mixed` draws bursts, pauses, and rates around what the network carries; `even` spaces
-    /// packets evenly, with half of that. Or a table with the header `ms,bytes,direction` (`down` or `up`) and perhaps
-    /// `device` (counted from 1). Or the folder of an emulated run, whose packets are sent as they came.
+    /// The schedule of packets: `mixed`, `even`, a table, or the folder of an emulated run.
+    ///
+    /// `mixed` draws bursts, pauses, and rates around the network's rate. `even` spaces packets evenly, at half of the
+    /// network's rate. A table has the header `ms,bytes,direction` (`down` or `up`) and optionally the column `device`
+    /// (counted from 1). The packets of an emulated run are sent at their arrival times in that run.
     #[arg(long, value_name = "KIND|FILE", default_value = "mixed")]
     schedule: String,
-    /// Seed of the network's random numbers, and of the drawn schedule's.
+    /// Seed of the random numbers of the network and of a drawn schedule.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Sends the packets of so many seconds. [default: 10, or all of a file]
+    /// Duration of the schedule in seconds. [default: 10, or all packets of a file or run]
     #[arg(long = "for", value_name = "SECONDS", value_parser = super::super::positive)]
     seconds: Option<f64>,
-    /// Only packets of this device; devices are counted from 1. [default: all devices]
+    /// Sends only packets of this device; devices are counted from 1. [default: all devices]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     device: Option<u16>,
-    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, and runs/latest leads there]
+    /// The run folder; an earlier run in it is replaced. [default: runs/NAME-NNN, to which the link runs/latest then points]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors, and why a run is unfit.
+    /// Prints only errors and the reasons for an unfit run.
     #[arg(long)]
     quiet: bool,
 }
@@ -98,7 +101,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// As an emulated run; a schedule that cannot be read, or a player that failed.
+/// The errors of an emulated run; a schedule that cannot be read, or a player that failed.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_silent = args.quiet || args.json;
     let scenario = scenario::load(&args.scenario, &args.set)?;
@@ -237,7 +240,7 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
 /// Schedule of the packets of an emulated run, with their arrival times.
 fn of_run(folder: &Path) -> anyhow::Result<Schedule> {
     let arrivals = tables::departures::arrivals(&RunFolder::open(folder)?)?;
-    // Packets keep their places in their milliseconds.
+    // Packets keep the offsets of their times within their milliseconds.
     let first_ms = arrivals.iter().map(|arrival| arrival.at.as_millis()).min().unwrap_or_default();
     let mut padded = 0;
     let planned = arrivals.iter().map(|arrival| {
@@ -271,7 +274,7 @@ fn virtually(
     outcomes
 }
 
-/// Creates a player for the server end and one for each device.
+/// Creates a player for the far end and one for each device.
 fn players(
     world: &World,
     session: &airpace_emu::Session,

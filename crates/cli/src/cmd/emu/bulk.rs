@@ -1,4 +1,5 @@
-//! One end of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both.
+//! One endpoint of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both
+//! endpoints.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -9,25 +10,27 @@ use anyhow::Context;
 
 use super::super::Verdict;
 
-/// One end of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both.
+/// Runs one endpoint of a bulk flow within an emulated run.
+///
+/// `airpace doctor --emu` and `airpace emu truth` start both endpoints.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu-bulk listen 100.64.0.1:9 send 2", hide = true)]
 pub struct Args {
-    /// Whether it waits for the connection or opens it.
+    /// Whether this endpoint listens for the connection or opens it.
     #[arg(value_parser = part)]
     part: Part,
-    /// The address of the end that waits.
+    /// The address of the listening endpoint.
     address: SocketAddr,
-    /// Whether it sends or receives.
+    /// Whether this endpoint sends or receives.
     #[arg(value_parser = task)]
     task: Task,
-    /// For how long it sends or receives, in s.
+    /// Duration of the transfer in seconds.
     #[arg(value_parser = super::super::positive)]
     seconds: f64,
     /// The kernel's congestion control.
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
-    /// Sets the namespace so that buffers are never the limit.
+    /// Configures the network namespace so that buffers never limit the flow.
     #[arg(long)]
     wide: bool,
 }

@@ -1,4 +1,4 @@
-//! Program for one end of a schedule of packets. `airpace emu agree` starts it.
+//! Program that sends and receives the packets of a schedule on one host. `airpace emu agree` starts it.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -15,7 +15,9 @@ use super::super::Verdict;
 /// Chosen: as many packets as a schedule may have, in lines of 40 bytes.
 pub const MOST_BYTES: u64 = 800 << 20;
 
-/// Plays one end of a schedule. `airpace emu agree` starts it on the devices and on the far side.
+/// Sends and receives the packets of a schedule on one host.
+///
+/// `airpace emu agree` starts this program on each device and at the far end.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu-play --schedule s.csv --device 0 --peer 100.64.0.1 --start 5 --until 9",
@@ -25,16 +27,16 @@ pub struct Args {
     /// The schedule, a table of `ms,bytes,direction,device`.
     #[arg(long, value_name = "FILE")]
     schedule: PathBuf,
-    /// The index of the device that is played; without it, the far side is.
+    /// Index of the device on which this program runs; absent at the far end.
     #[arg(long)]
     device: Option<u16>,
-    /// The address of the far side, or those of the devices in order.
+    /// The address of the far end, or the addresses of the devices in order.
     #[arg(long, required = true)]
     peer: Vec<Ipv4Addr>,
-    /// When the schedule begins, in nanoseconds of the machine's monotonic clock.
+    /// Start time of the schedule, in nanoseconds of the machine's monotonic clock.
     #[arg(long)]
     start: u64,
-    /// When the player stops listening, on the same clock.
+    /// End of reception, in nanoseconds of the machine's monotonic clock.
     #[arg(long)]
     until: u64,
 }

@@ -1,6 +1,6 @@
-//! Networks of one part, named on the command line as mahimahi's shells name them: `delay MS`, `loss up|down P`,
-//! `onoff up|down ON OFF`, `link UP DOWN`, `cellular UP-LIGHT DOWN-LIGHT UP-HEAVY DOWN-HEAVY`. Several compose, from the
-//! outside in, as nested emulators.
+//! Networks with one element, named on the command line like mahimahi's shells: `delay MS`, `loss up|down P`,
+//! `onoff up|down ON OFF`, `link UP DOWN`, `cellular UP-LIGHT DOWN-LIGHT UP-HEAVY DOWN-HEAVY`. Several elements can be
+//! combined, from the outermost to the innermost, as nested emulators.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,7 +14,7 @@ use clap::Subcommand as _;
 use super::super::Verdict;
 use super::{LastHopOptions, Options, compose, run, words};
 
-/// A network of one part.
+/// A network with one element.
 #[derive(clap::Subcommand)]
 pub enum Form {
     Link(Link),
@@ -24,34 +24,34 @@ pub enum Form {
     Cellular(Cellular),
 }
 
-/// A link in each direction that carries packets when a recorded trace says so, as `mm-link` does.
+/// Emulates a link that delivers packets according to a recorded trace per direction, like `mm-link`.
 ///
-/// A trace is a list of milliseconds, each a chance for 1504 bytes, or a table of rates with a header. Gzip is expanded, and
-/// `-` is standard input.
+/// A trace is a list of delivery opportunities of 1504 bytes, each given by its time in ms, or a table of rates with a
+/// header. Files compressed by gzip are decompressed, and `-` is standard input.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu link UP.trace DOWN.trace --downlink-queue droptail:packets=100 -- curl -O URL"
 )]
 pub struct Link {
-    /// The trace of the direction from the device.
+    /// The trace of the uplink, from the device.
     uplink: PathBuf,
-    /// The trace of the direction to the device.
+    /// The trace of the downlink, to the device.
     downlink: PathBuf,
-    /// The uplink's queue: infinite, droptail, drophead, codel or pie, with `:packets=N`, `:bytes=N`, `:target=MS`,
-    /// `:interval=MS`.
+    /// The uplink's queue: infinite, droptail, drophead, codel or pie.
+    ///
+    /// Parameters follow after a colon: `:packets=N`, `:bytes=N`, `:target=MS`, `:interval=MS`.
     #[arg(long, value_name = "QUEUE", default_value = "infinite")]
     uplink_queue: String,
     /// The downlink's queue.
     #[arg(long, value_name = "QUEUE", default_value = "infinite")]
     downlink_queue: String,
-    /// Of a table of rates for the uplink: the column of rates, and its unit where the name has none, as in
-    /// `UL_bitrate:kbps`.
+    /// The column of rates in the uplink's table, with its unit if the name contains none: `UL_bitrate:kbps`.
     #[arg(long, value_name = "NAME[:UNIT]")]
     uplink_column: Option<String>,
-    /// The same for the downlink.
+    /// The column of rates in the downlink's table, with its unit if the name contains none.
     #[arg(long, value_name = "NAME[:UNIT]")]
     downlink_column: Option<String>,
-    /// Replays traces in which nothing is delivered for 5 s or more, as mahimahi does.
+    /// Accepts traces with outages of 5 s or more, as mahimahi does.
     #[arg(long)]
     allow_holes: bool,
     #[command(flatten)]
@@ -60,40 +60,40 @@ pub struct Link {
     rest: Rest,
 }
 
-/// A delay in each direction, as `mm-delay`.
+/// Delays packets in each direction, like `mm-delay`.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu delay 20 -- ping -c 3 100.64.0.1")]
 pub struct Delay {
-    /// Milliseconds that every packet is delayed, in each direction.
+    /// Delay of every packet in each direction, in milliseconds.
     #[arg(value_parser = milliseconds)]
     milliseconds: f64,
     #[command(flatten)]
     rest: Rest,
 }
 
-/// Packets that are lost at random in one direction, as `mm-loss`.
+/// Drops random packets in one direction, like `mm-loss`.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu loss down 0.01 -- curl -O URL")]
 pub struct Loss {
     /// The direction.
     #[arg(value_enum)]
     direction: Way,
-    /// The probability, from 0 to 1.
+    /// The loss probability, from 0 to 1.
     probability: f64,
     #[command(flatten)]
     rest: Rest,
 }
 
-/// A direction that is cut again and again, as `mm-onoff`: on and off for times that are drawn exponentially.
+/// Interrupts one direction repeatedly, like `mm-onoff`, with exponentially distributed on and off times.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu onoff down 4 0.5 -- curl -O URL")]
 pub struct OnOff {
     /// The direction.
     #[arg(value_enum)]
     direction: Way,
-    /// The mean time for which it is on, in seconds.
+    /// Mean on time in seconds.
     on_s: f64,
-    /// The mean time for which it is off, in seconds. Packets that come then are lost.
+    /// Mean off time in seconds; packets that arrive during an off time are lost.
     off_s: f64,
     #[command(flatten)]
     rest: Rest,
@@ -110,23 +110,24 @@ enum Way {
     Down,
 }
 
-/// A link that serves a few packets as a light load was served, and more as a heavy load was, as `mm-cellular` of
-/// CellReplay does.
+/// Emulates a cellular link from recordings under light and under heavy load, like `mm-cellular` of CellReplay.
 ///
-/// The recordings of a light load are lines `TIME DELAY CHANCE...` in ms, a train of packets each; those of a heavy load
-/// are lists of milliseconds as for `link`.
+/// The link serves the first packets after an idle time as in the light-load recording, and further packets as in the
+/// heavy-load recording. A light-load recording has a line `TIME DELAY CHANCE...` (in ms) for each train of packets: its
+/// time, the delay of its first packet, and the delivery opportunities of the others. A heavy-load recording is a list of
+/// delivery opportunities, as for `link`.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu cellular up-light down-light up-heavy.pdo down-heavy.pdo -- curl -O URL"
 )]
 pub struct Cellular {
-    /// The trains of the direction from the device.
+    /// The light-load recording of the uplink, from the device.
     up_light: PathBuf,
-    /// The trains of the direction to the device.
+    /// The light-load recording of the downlink, to the device.
     down_light: PathBuf,
-    /// The trace of a full queue from the device.
+    /// The heavy-load recording of the uplink, with a full queue.
     up_heavy: PathBuf,
-    /// The trace of a full queue to the device.
+    /// The heavy-load recording of the downlink, with a full queue.
     down_heavy: PathBuf,
     /// The uplink's queue, as for `link`.
     #[arg(long, value_name = "QUEUE", default_value = "infinite")]
@@ -134,32 +135,34 @@ pub struct Cellular {
     /// The downlink's queue.
     #[arg(long, value_name = "QUEUE", default_value = "infinite")]
     downlink_queue: String,
-    /// What the size of a packet from the device adds to its delay: lines `BYTES MS` in steps of 100 bytes.
+    /// Additional delay by packet size on the uplink: lines `BYTES MS` in steps of 100 bytes.
     #[arg(long, value_name = "FILE", alias = "psize-latency-offset-up")]
     uplink_offsets: Option<PathBuf>,
-    /// The same of packets to the device.
+    /// Additional delay by packet size on the downlink: lines `BYTES MS` in steps of 100 bytes.
     #[arg(long, value_name = "FILE", alias = "psize-latency-offset-down")]
     downlink_offsets: Option<PathBuf>,
-    /// Replays traces in which nothing is delivered for 5 s or more, as CellReplay does.
+    /// Accepts recordings with outages of 5 s or more, as CellReplay does.
     #[arg(long)]
     allow_holes: bool,
-    /// How long the link must be idle before it is lightly loaded again.
+    /// Idle time in ms after which the link is lightly loaded again.
     #[arg(long, value_name = "MS")]
     light_after: Option<u32>,
     #[command(flatten)]
     rest: Rest,
 }
 
-/// What every form has.
+/// Options and arguments of every form.
 #[derive(clap::Args)]
 struct Rest {
-    /// The program's words are an inner form and its program.
+    /// The command is an inner form with its program.
     #[arg(long = compose::INSIDE, id = compose::INSIDE, hide = true)]
     inside: bool,
     #[command(flatten)]
     options: Options,
-    /// The program and its arguments, behind `--`. More forms may stand before, each inside the one before and with options of
-    /// its own: `loss up 0.01 link UP DOWN --downlink-queue codel -- CMD`. [default: a shell]
+    /// The program and its arguments, after `--`. [default: a shell]
+    ///
+    /// Further forms with their own options may precede `--`; each form is nested inside the previous form: `loss up 0.01
+    /// link UP DOWN --downlink-queue codel -- CMD`.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -170,7 +173,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "give a time in ms, 0 or more".to_owned())
 }
 
-/// The shortest round trip of a network that does not delay, in ms: a microsecond.
+/// Minimum round trip time of a network without delay, in ms: a microsecond.
 const NO_DELAY_MS: f64 = 0.001;
 
 impl Form {
@@ -228,10 +231,10 @@ impl Form {
     }
 }
 
-/// A scenario of this table, with what every scenario has.
+/// Adds the keys that every scenario needs to the table.
 fn with_usual(name: &str, mut table: toml::Table) -> toml::Table {
     table.insert("name".to_owned(), name.into());
-    // Programs end an emulated run, so this is of no effect.
+    // The end of the programs ends an emulated run, so this duration has no effect.
     table.insert("duration_s".to_owned(), 60.into());
     if !table.contains_key("flow") {
         table.insert("flow".to_owned(), flow(NO_DELAY_MS));
@@ -268,9 +271,9 @@ impl Way {
         if self == Way::Up { "up" } else { "down" }
     }
 
-    /// A scenario whose wire of this direction has this key.
+    /// A scenario with this key for the wire of this direction.
     fn with(self, key: &str, value: toml::Value) -> toml::Table {
-        // A flow's data goes down.
+        // The data of a flow is sent on the downlink.
         let wire = if self == Way::Down { "forward" } else { "reverse" };
         let config = toml::Table::from_iter([(key.to_owned(), value)]);
         toml::Table::from_iter([(wire.to_owned(), config.into())])
@@ -303,7 +306,7 @@ impl Cellular {
         text.extend(long);
         let text = toml::to_string(&text).context("the network cannot be written as a scenario")?;
         let plan = Scenario::load(&text, "cellular", &[])?.prepare_endless()?.devices_network()?;
-        // Rounded up to a microsecond, as the least that is accepted.
+        // Rounded up to a microsecond, which is the minimum that is accepted.
         let rtt_ms = plan.least_rtt(0).as_nanos().div_ceil(1000) as f64 * 1e-3;
         table.insert("flow".to_owned(), flow(rtt_ms.max(NO_DELAY_MS)));
         Ok(table)
@@ -338,7 +341,7 @@ impl Cellular {
 /// A round trip that is longer than any base delay, in ms: a minute.
 const LONG_MS: f64 = 60_000.0;
 
-/// A trace with its queue.
+/// The table of a trace with its queue.
 fn hop(trace: &Path, queue: &str, allow_holes: bool) -> anyhow::Result<toml::Table> {
     let link = toml::Table::from_iter([("buffer".to_owned(), buffer(queue)?.into())]);
     Ok(toml::Table::from_iter([
@@ -348,7 +351,7 @@ fn hop(trace: &Path, queue: &str, allow_holes: bool) -> anyhow::Result<toml::Tab
     ]))
 }
 
-/// The key `file` of a table, which names this file from anywhere.
+/// The key `file` of a table, with the absolute path of this file.
 fn file(path: &Path) -> anyhow::Result<(String, toml::Value)> {
     if path == Path::new("-") {
         return Ok(("file".to_owned(), "-".into()));
@@ -359,7 +362,7 @@ fn file(path: &Path) -> anyhow::Result<(String, toml::Value)> {
     Ok(("file".to_owned(), text.into()))
 }
 
-/// A queue, `droptail:packets=100`, as the keys of a buffer.
+/// Converts a queue, such as `droptail:packets=100`, to the keys of a buffer.
 fn buffer(text: &str) -> anyhow::Result<toml::Table> {
     let mut words = text.split([':', ',']).map(str::trim).filter(|word| !word.is_empty());
     let mut table = toml::Table::new();

@@ -1,4 +1,5 @@
-//! `airpace emu truth`: what this machine's kernel does over recorded links, beside Linux 6.18 and beside our schemes.
+//! `airpace emu truth`: measures this machine's kernel over recorded links, and compares it with Linux 6.18 and with
+//! Airpace's schemes.
 
 mod measure;
 
@@ -28,15 +29,15 @@ const TRIES: u32 = 6;
 /// Maximum size of a table of a kernel's runs (bytes).
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Measures this machine's kernel over recorded links and lossy paths, and compares it with Linux 6.18 and our schemes.
+/// Measures the congestion controls of this machine's kernel over emulated links and paths.
 ///
-/// Each run is a bulk flow under the kernel's Reno, CUBIC or BBR: of 60 s over a recorded link, and of 20 s over a path
-/// with random loss, reordering, few ACKs, a narrow ACK path or a short buffer, there also under MORC if it is loaded
-/// (`airpace kernel load morc`). The figures are
-/// compared with those of Linux 6.18, and our schemes with this kernel's. Runs in which the emulator was late are made
-/// again. All conditions take two and a half hours; an interrupted measurement goes on where it was with the same --out.
+/// Each run is a bulk flow with the kernel's Reno, CUBIC or BBR. It takes 60 s over a recorded link, and 20 s over a path
+/// with random loss, reordering, few ACKs, a narrow ACK path or a short buffer. On these paths MORC is measured as well, if
+/// it is loaded (`airpace kernel load morc`). The results are compared with those of Linux 6.18, and Airpace's schemes are
+/// compared with this kernel. Runs in which the emulator was late are repeated. All conditions take two and a half hours;
+/// the same --out continues an interrupted measurement.
 ///
-/// Ends with 1 if this kernel is not within the bounds of Linux 6.18.
+/// Exits with 1 if this kernel is not within the bounds of Linux 6.18.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu truth --runs 1 --trace TMobile-LTE-short --cc cubic\n         \
@@ -44,34 +45,34 @@ const MOST_BYTES: u64 = 16 << 20;
                    airpace emu truth --from runs/kernel-truth-001/kernel.csv --page kernel-truth.md"
 )]
 pub struct Args {
-    /// Only recorded links and paths whose names contain this.
+    /// Measures only recorded links and paths whose names contain this text.
     #[arg(long, value_name = "TEXT")]
     trace: Option<String>,
-    /// Only with queues of this many packets: 300 or 1000 of recorded links.
+    /// Measures only queues of this many packets: 300 or 1000 for recorded links.
     #[arg(long, value_name = "PACKETS")]
     queue: Option<u64>,
-    /// Only these of the kernel's congestion controls: reno, cubic, bbr, morc.
+    /// Measures only these congestion controls of the kernel: reno, cubic, bbr, morc.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     cc: Vec<String>,
-    /// Runs of each condition. [default: as many as of Linux 6.18]
+    /// Number of runs per condition. [default: the number of runs with Linux 6.18]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
-    /// The folder of the recorded links. [default: traces in the folder that AIRPACE_DATA names]
+    /// The folder of the recorded links. [default: the subfolder traces of the folder that AIRPACE_DATA names]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
-    /// Measures nothing: takes the runs of this table.
+    /// Uses the runs of this table instead of a measurement.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["runs", "out"])]
     from: Option<PathBuf>,
-    /// The folder for kernel.csv and the page; measured runs in it are kept. [default: runs/kernel-truth-NNN]
+    /// The folder for kernel.csv; runs that it already contains are kept. [default: runs/kernel-truth-NNN]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Writes the page here too.
+    /// Writes the comparison as a page in Markdown to this file.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
     /// Prints one JSON object per comparison.
     #[arg(long)]
     json: bool,
-    /// Prints nothing of its own but errors.
+    /// Prints only errors and refused runs.
     #[arg(long)]
     quiet: bool,
 }
@@ -79,7 +80,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// Recorded links that are not there; a machine that cannot emulate, or is always late.
+/// The recorded links are missing, or the machine cannot emulate or is always late.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let traces = traces(args)?;
     let reference = Measured::reference();
@@ -269,7 +270,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
 /// Maximum size of the list of a kernel's congestion controls (bytes). A name has at most 15 bytes.
 const MOST_NAMES: u64 = 4096;
 
-/// The congestion controls that the kernel has now.
+/// The congestion controls that are available in the kernel.
 fn available() -> anyhow::Result<Vec<String>> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let text = airpace_files::read_to_string(Path::new(file), MOST_NAMES)
@@ -288,7 +289,7 @@ fn names(reference: &Measured) -> String {
     names.join(", ")
 }
 
-/// This kernel beside Linux 6.18.
+/// Comparisons of this kernel with Linux 6.18.
 fn beside(measured: &Measured, reference: &Measured) -> Vec<Comparison> {
     let figures = |measured: &Measured, condition: &Condition| -> Vec<Figures> {
         measured.of(condition).iter().map(|run| run.figures).collect()

@@ -13,11 +13,11 @@ use super::{Claim, Found, Run, State, point_latest_to};
 use crate::cmd::Verdict;
 use crate::terminal::{count, say};
 
-/// Removes run folders: those to which all of --incomplete, --older-than and --keep apply that are given.
+/// Removes the run folders that meet all given conditions: --incomplete, --older-than, --keep.
 ///
-/// It removes what a run wrote, and then its folder if nothing else is in it. It never touches a folder that is no run's, a
-/// link, a run that is going on, or (without --latest) the run that `latest` leads to, if that one is complete. `latest`
-/// leads to the newest that stays.
+/// Removes the files that the run wrote, and then the folder if it is empty. Folders without a run, links and runs in
+/// progress are never removed. The run to which `latest` points is removed only if it is incomplete, or with --latest.
+/// `latest` then points to the newest remaining run.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace runs prune --incomplete\n         \
@@ -25,22 +25,22 @@ use crate::terminal::{count, say};
     group = clap::ArgGroup::new("which").args(["incomplete", "older_than", "keep"]).required(true).multiple(true)
 )]
 pub struct Args {
-    /// Those that were stopped or failed before their end.
+    /// Removes runs that were stopped or failed before their end.
     #[arg(long)]
     incomplete: bool,
-    /// Those that were begun more than so many days ago.
+    /// Removes runs that started more than this number of days ago.
     #[arg(long, value_name = "DAYS")]
     older_than: Option<u32>,
-    /// Those before the newest N.
+    /// Keeps the newest N runs.
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// Also the complete one that `latest` leads to.
+    /// Also removes the complete run to which `latest` points.
     #[arg(long)]
     latest: bool,
-    /// Says what would go, and removes nothing.
+    /// Lists the run folders that would be removed, and removes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Does not ask.
+    /// Removes without a question.
     #[arg(long, short)]
     yes: bool,
 }
@@ -94,8 +94,8 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
     Ok(verdict)
 }
 
-/// If the run that `latest` led to was removed: makes `latest` lead to the newest that stays, or removes it if none
-/// stays.
+/// Points `latest` to the newest remaining run, or removes this link if no run remains. Called after the removal of the
+/// run to which `latest` pointed.
 fn mend_latest(within: &Path) -> anyhow::Result<()> {
     match Found::within(within)?.runs.last() {
         Some(newest) => _ = point_latest_to(&newest.path),
@@ -104,7 +104,7 @@ fn mend_latest(within: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One JSON object per chosen folder, with the outcome.
+/// Removes the chosen folders, and prints one JSON object per folder with the outcome.
 fn tell(
     chosen: &[Run],
     remove: impl Fn(&Run) -> anyhow::Result<bool>,

@@ -1,4 +1,4 @@
-//! `airpace trace check`: compares our trace link with a log of mahimahi's.
+//! `airpace trace check`: compares Airpace's trace link with a log of mahimahi's mm-link.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use serde_json::json;
 use super::Verdict;
 use crate::terminal::count;
 
-/// Replays the arrivals of a mahimahi log through our trace link and names every departure or drop that differs.
+/// Replays the arrivals of a mahimahi log over Airpace's trace link and lists differing departures and drops.
 ///
-/// Exits with 1 if any does. The queue is the one that the log's head names.
+/// Exits with 1 if there is a difference. The queue is configured as in the log's header.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace trace check uplink.log.gz --trace TMobile-LTE-short.down")]
 pub struct Args {
-    /// A log that mm-link wrote (--uplink-log, --downlink-log); may be compressed by gzip; `-` is standard input.
+    /// The log of mm-link (--uplink-log, --downlink-log), possibly compressed by gzip; `-` is standard input.
     log: PathBuf,
-    /// The trace that mm-link ran over.
+    /// The trace that mm-link replayed.
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// Prints one JSON object.

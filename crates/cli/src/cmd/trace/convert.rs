@@ -1,4 +1,4 @@
-//! `airpace trace convert`: converts a trace from one form to the other.
+//! `airpace trace convert`: converts a trace from one format to the other.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,19 +6,20 @@ use std::path::PathBuf;
 use super::Verdict;
 use crate::terminal::say;
 
-/// Converts a trace between mahimahi's form and a CSV table of rates per second.
+/// Converts a trace between mahimahi's format and a CSV table of rates per second.
 ///
-/// A table of rates knows nothing below one second: from mahimahi's form and back is not the same trace.
+/// A table of rates has a resolution of one second: a conversion from mahimahi's format to a table and back does not
+/// restore the original trace.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace trace convert rates.csv --to mahimahi --out rates.down\n         \
                          airpace trace convert TMobile-LTE-short.down --to csv > rates.csv")]
 pub struct Args {
-    /// The trace, in either form; `-` is standard input.
+    /// The trace, in either format; `-` is standard input.
     trace: PathBuf,
-    /// The form to write.
+    /// The format to write.
     #[arg(long, value_enum)]
     to: Form,
-    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    /// The column of rates, with its unit if the name contains none: `DL_bitrate:kbps`.
     #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// The file to write; `-` is standard output.
@@ -28,7 +29,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Form {
-    /// One line per chance to deliver 1500 bytes: its millisecond.
+    /// One line per delivery opportunity of 1500 bytes: its time in ms.
     Mahimahi,
     /// Columns `time_s,mbps`, one row per second.
     Csv,

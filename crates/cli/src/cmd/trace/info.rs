@@ -1,11 +1,11 @@
-//! `airpace trace info`: sums up a trace.
+//! `airpace trace info`: prints the length, the rates and the longest outage of a trace.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use super::Verdict;
 
-/// Tells what a trace adds up to: length, rates, holes.
+/// Prints the length, the rates and the longest outage of a trace.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace trace info TMobile-LTE-short.down\n         airpace trace info rates.csv --json"
@@ -13,7 +13,7 @@ use super::Verdict;
 pub struct Args {
     /// The trace; `-` is standard input.
     trace: PathBuf,
-    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    /// The column of rates, with its unit if the name contains none: `DL_bitrate:kbps`.
     #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// Prints one JSON object.

@@ -1,4 +1,4 @@
-//! `airpace trace kpi`: the KPIs that a phone's modem would have reported about a recorded link.
+//! `airpace trace kpi`: derives the KPIs that a phone's modem would have reported about a recorded link.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,28 +9,28 @@ use serde_json::json;
 
 use super::Verdict;
 
-/// Derives a KPI trace from a trace: the bandwidth that the link granted in each interval, as a modem tells it.
+/// Derives a KPI trace from a trace: the granted bandwidth in each interval, as a modem reports it.
 ///
-/// The result is a CSV table with the columns `time_ms,bandwidth_mbps`. Beside its trace it lets a scheme that reads
-/// the modem (biscay) run over that trace: `airpace sim trace --set trace=FILE --set trace.kpi=KPI`.
+/// The result is a CSV table with the columns `time_ms,bandwidth_mbps`. A scheme that reads the modem (biscay) can run over
+/// the trace with this table: `airpace sim trace --set trace=FILE --set trace.kpi=KPI`.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace trace kpi TMobile-LTE-short.up --out TMobile-LTE-short.kpi.csv\n         \
                          airpace trace kpi made.up --every-ms 10 > made.kpi.csv"
 )]
 pub struct Args {
-    /// The trace, in either form; `-` is standard input.
+    /// The trace, in either format; `-` is standard input.
     trace: PathBuf,
-    /// How often the modem tells, in milliseconds.
+    /// Interval between the modem's reports, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     every_ms: u32,
-    /// The column of rates, and its unit where the name has none: `DL_bitrate:kbps`.
+    /// The column of rates, with its unit if the name contains none: `DL_bitrate:kbps`.
     #[arg(long, value_name = "NAME[:UNIT]")]
     column: Option<String>,
     /// The file to write; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
-    /// Prints one JSON object that sums up the KPI trace; --out then names a file for the table.
+    /// Prints one JSON object that summarises the KPI trace; requires a file as --out.
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! `airpace trace synth`: makes a trace, for use without a recording.
+//! `airpace trace synth`: generates a synthetic trace, for use without a recording.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::json;
 use super::Verdict;
 use crate::terminal::say;
 
-/// Makes a trace: chances to deliver that come as the model says, in mahimahi's form.
+/// Generates a trace in mahimahi's format, with delivery opportunities drawn from a model.
 ///
-/// It tells what the trace carries: in the mean, and within tenths of a second the least and the most; on standard error
-/// where the trace itself goes to standard output.
+/// Prints the trace's mean rate, and the minimum and maximum of the rate over 100 ms. These figures go to standard error if
+/// the trace itself goes to standard output.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace trace synth --mean-mbps 12 --seconds 60 --out made.down\n         \
@@ -23,41 +23,43 @@ use crate::terminal::say;
     group = clap::ArgGroup::new("rate").args(["mean_mbps", "rate_mbps"]).required(true)
 )]
 pub struct Args {
-    /// How the rate moves.
+    /// Model of the rate's variation.
     #[arg(long, value_enum, default_value_t = ModelArg::Cellular)]
     model: ModelArg,
-    /// What the trace carries in the mean, in Mbit/s: it comes out so to the packet, whatever the model.
+    /// Mean rate of the trace in Mbit/s, which every model meets to within one packet.
     #[arg(long, value_name = "MBPS", value_parser = rate)]
     mean_mbps: Option<Rate>,
-    /// Instead of the mean, the rate that the model is given, in Mbit/s: constant and poisson hold it; cellular starts there,
-    /// wanders between nothing and twice of it, and may carry half of it in the mean, or nearly twice.
+    /// Rate parameter of the model in Mbit/s, instead of the mean.
+    ///
+    /// The models constant and poisson keep this rate. The rate of cellular starts there and varies between zero and twice
+    /// this rate; its mean may be half of this rate, or nearly twice.
     #[arg(long, value_name = "MBPS", value_parser = rate)]
     rate_mbps: Option<Rate>,
-    /// Length in seconds.
+    /// Duration of the trace in seconds.
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
-    /// Seed of the random numbers: the same seed makes the same trace.
+    /// Seed of the random numbers: the same seed gives the same trace.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The file to write; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
-    /// Prints one JSON object that sums up the trace; --out then names a file for it.
+    /// Prints one JSON object that summarises the trace; requires a file as --out.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum ModelArg {
-    /// Chances at random, at a rate that wanders and at times stays away for some tenths of a second.
+    /// Random opportunities at a varying rate, with outages of some tenths of a second.
     Cellular,
-    /// Chances at random, at a fixed rate.
+    /// Random opportunities at a constant rate.
     Poisson,
-    /// Chances as even as milliseconds allow.
+    /// Opportunities spaced as evenly as the resolution of 1 ms permits.
     Constant,
 }
 
-/// The length of the windows whose lowest and highest rates are printed.
+/// Length of the windows for the printed minimum and maximum rate.
 const WINDOW: Duration = Duration::from_millis(100);
 
 /// Runs the command.

@@ -18,8 +18,8 @@ use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
 /// Text about `--radio` in `--help`.
-pub const HELP: &str = "Where this machine's radio reports come from, for schemes that use them: a file, FIFO or socket of lines, \
-                        tcp:HOST:PORT, - (standard input), od[:DIR] (what airpace diag serve publishes), a modem's port \
+pub const HELP: &str = "Source of this machine's radio reports, for schemes that use them: a file, FIFO or socket of lines, \
+                        tcp:HOST:PORT, - (standard input), od[:DIR] (KPIs published by airpace diag serve), a modem's port \
                         (/dev/ttyUSB0, modem:tcp:HOST:PORT), a recording (cell.sigmf-meta,rnti=R) or a radio \
                         (driver=rtlsdr,freq=806M,rnti=R)";
 

@@ -1,4 +1,4 @@
-//! The bandwidth of a live modem.
+//! Computation of the bandwidth from the packets of a live modem.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,19 +16,20 @@ use crate::terminal::say;
 
 /// Maximum number of log packets in the queue.
 ///
-/// Chosen: ten seconds of a busy modem.
+/// Chosen: the packets of a busy modem in ten seconds.
 const ROOM: usize = 1 << 14;
 /// Maximum wait for a packet between checks of the windows.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What only a live series wants to know.
+/// Options that apply only to a live modem.
 #[derive(clap::Args)]
 pub struct LiveArgs {
-    /// End after this time, such as 10s.
+    /// Stops after this time, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, conflicts_with = "files")]
     span: Option<Duration>,
-    /// With a port: how long a window waits for packets that come late. The DCI is there at once, what became of the block
-    /// some hundred milliseconds later.
+    /// For a port: maximum wait of a window for late packets.
+    ///
+    /// The modem logs a DCI immediately, and the result of the transport block some hundred milliseconds later.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     pub hold: Duration,
     #[command(flatten)]
