@@ -116,7 +116,7 @@ class Ack:
         """Whether the application had no more data to send when the sample's packet was sent."""
     @property
     def cwnd_limited(self) -> bool:
-        """Whether the congestion window last stopped the sender, rather than pacing, the application or the receiver's window."""
+        """Whether the congestion window last stopped the sender, and not pacing, application or receiver."""
     @property
     def marked(self) -> int:
         """Packets that this ACK newly reports as marked by a queue (ECN)."""

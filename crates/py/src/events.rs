@@ -63,7 +63,7 @@ pub struct Ack {
     delivery_rate_mbps: Option<f64>,
     /// Whether the application had no more data to send when the sample's packet was sent.
     app_limited: bool,
-    /// Whether the congestion window last stopped the sender, rather than pacing, the application or the receiver's window.
+    /// Whether the congestion window last stopped the sender, and not pacing, application or receiver.
     cwnd_limited: bool,
     /// Packets that this ACK newly reports as marked by a queue (ECN).
     marked: u64,
