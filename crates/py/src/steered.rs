@@ -45,7 +45,7 @@ pub(crate) enum Lever {
 
 /// The source of the agents' actions.
 pub(crate) enum Ask {
-    /// The owner of the other ends of these channels.
+    /// An environment, which owns the other ends of these channels.
     Outside { tell: Sender<Told>, hear: Receiver<Vec<f64>> },
     /// A Python callable that maps the observation of the only agent to its action. Its exception is kept.
     Policy { policy: Py<PyAny>, calls: Arc<Calls> },
