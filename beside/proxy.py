@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares `airpace proxy` with HAProxy on this machine: processor time per gigabyte, and memory with many connections.
 
-beside/proxy.py AIRPACE [ROUNDS]: AIRPACE is a release build. The two alternate. Needs haproxy (Debian: apt-get install
-haproxy) and 22,000 open files.
+beside/proxy.py AIRPACE [ROUNDS]: AIRPACE is a release build. The proxies are measured in turn. Needs haproxy (Debian:
+apt-get install haproxy) and 22,000 open files.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ PIECE = bytes(1 << 20)
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers every line, a number, with that many bytes."""
+    """Answers every line, which contains a number, with this number of bytes."""
     with contextlib.suppress(ConnectionError):
         while line := await reader.readline():
             left = int(line)
@@ -43,7 +43,7 @@ async def serve(listener: socket.socket) -> None:
 
 
 def fetch(peer: socket.socket, count: int) -> None:
-    """Asks for that many bytes, and reads them."""
+    """Requests `count` bytes, and reads them."""
     peer.sendall(b"%d\n" % count)
     room = bytearray(1 << 20)
     while count > 0:
@@ -54,20 +54,20 @@ def fetch(peer: socket.socket, count: int) -> None:
 
 
 def of_status(pid: int, key: str) -> float:
-    """A line of /proc/PID/status in MB."""
+    """The value of a key in /proc/PID/status, in MB."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(key)) / 1000
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process."""
+    """Processor time of a process, in seconds."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         user, system = stat.read().rsplit(")", 1)[1].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Proxy:
-    """A running proxy, and the way through it."""
+    """A running proxy, and connections through it."""
 
     def __init__(self, name: str, airpace: str, server: int, folder: str) -> None:
         self.port, self.server, self.asks = 18_000 + os.getpid() % 1_000, server, name == "airpace"
@@ -93,7 +93,7 @@ class Proxy:
                 time.sleep(0.05)
 
     def connect(self, client: int) -> socket.socket:
-        """A connection to the server by a client of its own address: each has a share of the connections only."""
+        """Connects through the proxy, from one of 200 addresses: the proxy limits the connections of each address."""
         peer = socket.create_connection(("127.0.0.1", self.port), source_address=(f"127.0.1.{client % 200 + 1}", 0))
         if self.asks:
             peer.sendall(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % self.server)
@@ -106,7 +106,7 @@ class Proxy:
 
 
 def measure(name: str, airpace: str, server: int) -> tuple[float, float, float, float]:
-    """CPU seconds per GB; MB at the start, with many connections of one request, and after they have gone."""
+    """CPU seconds per GB; MB at the start, with many connections of one request each, and after they are closed."""
     with tempfile.TemporaryDirectory() as folder:
         proxy = Proxy(name, airpace, server, folder)
         pid = proxy.child.pid

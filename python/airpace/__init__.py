@@ -2,24 +2,24 @@
 
 >>> import airpace
 >>> run = airpace.simulate("stationary-idle", schemes=["pbe", "bbr"], seeds=range(1, 3))
->>> run.summary["throughput_mbps"]     # an array of NumPy; or pl.DataFrame(run.summary)
+>>> run.summary["throughput_mbps"]     # a NumPy array; or pl.DataFrame(run.summary)
 
-| what | how |
+| task | function, class or module |
 | --- | --- |
 | run schemes in a scenario | `simulate` |
 | sweep keys, schemes and seeds, here or on a cluster | `sweep` |
-| look at a run folder of `airpace sim` | `open` |
-| write a congestion control | subclass `Controller`, give the class to `simulate` |
-| train an agent | `airpace.gym`; several at once: `airpace.zoo` |
-| figures for print | `airpace.plots` |
-| the report's figures in a notebook | `Run.show`, `widget` |
-| radio samples to grants | `decode` |
-| a modem's log to KPIs; the bandwidth that it was granted | `diag`, `bandwidth` |
-| PBE-CC's capacity, Eq. 1 to 5 | `capacity` |
-| sizes of transport blocks | `lte_tbs`, `lte_mcs_tbs`, `nr_mcs_tbs` |
+| open a run folder of `airpace sim` | `open` |
+| write a congestion control | subclass `Controller`, pass the class to `simulate` |
+| train an agent; several agents at once | `airpace.gym`; `airpace.zoo` |
+| draw figures for print | `airpace.plots` |
+| show the report's figures in a notebook | `Run.show`, `widget` |
+| decode the grants in radio samples | `decode` |
+| read KPIs and granted bandwidth from a modem's log | `diag`, `bandwidth` |
+| compute PBE-CC's capacity, Eq. 1 to 5 | `capacity` |
+| compute sizes of transport blocks | `lte_tbs`, `lte_mcs_tbs`, `nr_mcs_tbs` |
 
-Wrong arguments raise `ValueError`, files that cannot be read or written `OSError`, runs that fail `RuntimeError`.
-Each message says what to do.
+Invalid arguments raise `ValueError`, files that cannot be read or written `OSError`, failed runs `RuntimeError`.
+Each message names the remedy.
 """
 
 from airpace._airpace import VERSION, Ack, Loss, Sent, Setup, Table
@@ -27,7 +27,7 @@ from airpace._controller import Agent, Control, Controller
 from airpace._decode import decode
 from airpace._diag import bandwidth, diag, kpis
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
-from airpace._run import Run, open  # noqa: A004 - as in `gzip.open`: it is called `airpace.open`
+from airpace._run import Run, open  # noqa: A004 - the name is `airpace.open`, as in `gzip.open`
 from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
 from airpace._sweep import Sweep, open_sweep, sweep
 from airpace._widget import figures, widget

@@ -8,146 +8,146 @@ import numpy.typing as npt
 VERSION: str
 
 class Table:
-    """Rows and columns in Arrow's form.
+    """Rows and columns in Arrow's format.
 
-    Every library that speaks Arrow's PyCapsule interface takes a table without a copy: `polars.DataFrame(table)`,
+    Every library that supports Arrow's PyCapsule interface reads a table without a copy: `polars.DataFrame(table)`,
     `pyarrow.table(table)`, `duckdb.sql("select … from table")`.
     """
 
     @property
     def column_names(self) -> list[str]:
-        """The columns' names, in their order."""
+        """The names of the columns, in order."""
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the rows take."""
+        """Size of the rows in memory, in bytes."""
     def __len__(self) -> int: ...
     def __iter__(self) -> NoReturn: ...
     def __contains__(self, column: object) -> bool: ...
     def to_dict(self) -> dict[str, npt.NDArray[Any]]:
-        """The columns as arrays, each as `table[column]` gives it: for `pandas.DataFrame(table.to_dict())`."""
+        """All columns as arrays, each like `table[column]`: for `pandas.DataFrame(table.to_dict())`."""
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
-        """A column as an array of shape (num_rows,), copied.
+        """A copy of a column as an array of shape (num_rows,).
 
-        Where a column of numbers has gaps, the array has 64-bit floats, and NaN in the gaps. Text is of dtype
-        object.
+        A column of numbers with missing values becomes an array of 64-bit floats, with NaN as the missing values. Text
+        has dtype object.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 class Setup:
-    """What a flow's controller is made from."""
+    """Parameters of one flow, from which its controller is made."""
 
     @property
     def mss_bytes(self) -> int:
-        """Bytes of a full-sized packet on the wire."""
+        """Size of a full-sized packet on the wire, in bytes."""
     @property
     def seed(self) -> int:
-        """A seed of the flow's own: the same in every run with the run's seed."""
+        """Seed of this flow: the same in every run with the same seed of the run."""
 
 class Sent:
     """A data packet left."""
 
     @property
     def now_ms(self) -> float:
-        """When, by the sender's clock, in ms."""
+        """Time of the departure by the sender's clock, in ms."""
     @property
     def number(self) -> int:
-        """The packet's number."""
+        """The packet number."""
     @property
     def bytes(self) -> int:
-        """The packet's size."""
+        """The packet's size on the wire, in bytes."""
     @property
     def inflight_bytes(self) -> int:
         """Bytes outstanding, this packet included."""
     @property
     def app_limited(self) -> bool:
-        """Whether the application had no more to send after it."""
+        """Whether the application had no more data to send after this packet."""
 
 class Ack:
     """An acknowledgement that acknowledged something new."""
 
     @property
     def now_ms(self) -> float:
-        """When it was processed, by the sender's clock, in ms."""
+        """Time at which the sender processed the ACK, by the sender's clock, in ms."""
     @property
     def packets(self) -> int:
         """Packets newly acknowledged; at least 1."""
     @property
     def largest(self) -> int:
-        """The highest of their numbers."""
+        """The highest number of the packets newly acknowledged."""
     @property
     def acked_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes newly acknowledged."""
     @property
     def prior_inflight_bytes(self) -> int:
-        """Bytes outstanding before this ACK, and before the losses that it showed."""
+        """Bytes outstanding before this ACK and before the losses that were detected with it."""
     @property
     def inflight_bytes(self) -> int:
-        """Bytes outstanding afterwards."""
+        """Bytes outstanding after this ACK."""
     @property
     def delivered_bytes(self) -> int:
         """Bytes delivered over the connection's life, this ACK included."""
     @property
     def prior_delivered_bytes(self) -> int:
-        """`delivered_bytes` when the packet was sent that gave the delivery rate."""
+        """`delivered_bytes` when the packet of the delivery-rate sample was sent."""
     @property
     def next_number(self) -> int:
-        """The next packet's number: a round trip is over when a packet of at least this number is acknowledged."""
+        """Next packet number to be sent: a round trip ends when a packet of at least this number is acknowledged."""
     @property
     def rtt_ms(self) -> float | None:
-        """The round-trip time of this ACK, in ms; `None` if its highest packet is not the highest so far."""
+        """Round-trip time of this ACK, in ms; `None` if a packet with a higher number was acknowledged before."""
     @property
     def smoothed_rtt_ms(self) -> float:
         """Smoothed round-trip time, gain 1/8, in ms."""
     @property
     def rtt_variation_ms(self) -> float:
-        """Its mean deviation, gain 1/4, in ms."""
+        """Mean deviation of the round-trip time, gain 1/4, in ms."""
     @property
     def min_rtt_ms(self) -> float:
-        """The least of the connection, in ms."""
+        """Minimum round-trip time of the connection, in ms."""
     @property
     def delivery_rate_mbps(self) -> float | None:
-        """The delivery rate's sample, in Mbit/s; `None` if there is no valid one."""
+        """Delivery-rate sample of this ACK, in Mbit/s; `None` if the ACK has no valid sample."""
     @property
     def app_limited(self) -> bool:
-        """Whether the application had no more to send when the sample's packet was sent."""
+        """Whether the application had no more data to send when the sample's packet was sent."""
     @property
     def cwnd_limited(self) -> bool:
-        """Whether the window was what last kept the sender from sending."""
+        """Whether the congestion window last stopped the sender, and not pacing, application or receiver."""
     @property
     def marked(self) -> int:
-        """Packets that this ACK is the first to report as marked by a queue (ECN)."""
+        """Packets that this ACK newly reports as marked by a queue (ECN)."""
 
 class Loss:
     """Packets were declared lost."""
 
     @property
     def now_ms(self) -> float:
-        """When, by the sender's clock, in ms."""
+        """Time of the detection by the sender's clock, in ms."""
     @property
     def packets(self) -> int:
-        """How many; at least 1."""
+        """Number of lost packets; at least 1."""
     @property
     def largest(self) -> int:
-        """The highest of their numbers."""
+        """The highest number of the lost packets."""
     @property
     def lost_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes newly declared lost."""
     @property
     def prior_inflight_bytes(self) -> int:
-        """Bytes outstanding before the loss was seen."""
+        """Bytes outstanding before the loss was detected."""
     @property
     def inflight_bytes(self) -> int:
-        """Bytes outstanding afterwards."""
+        """Bytes outstanding after the loss."""
     @property
     def next_number(self) -> int:
-        """The next packet's number: packets below it left before this loss was seen."""
+        """Next packet number to be sent: all packets with lower numbers left before this loss was detected."""
     @property
     def persistent(self) -> bool:
-        """Whether nothing was acknowledged for so long that all outstanding packets count as lost."""
+        """Whether all outstanding packets count as lost because no packet was acknowledged for a long period."""
 
 class Run:
     def table(self, name: str) -> Table: ...

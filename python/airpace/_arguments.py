@@ -1,4 +1,4 @@
-"""What callers give, looked at before anything runs. Each message names the argument and says what to give."""
+"""Checks of arguments before anything runs. Each error names the argument and its valid values."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 from airpace._progress import Bar
 
-#: The largest seed.
+#: Maximum seed.
 MOST_SEED = 2**64 - 1
 
-#: Characters of a long text that an error shows.
+#: Maximum length of a value in an error text (characters).
 MOST_SHOWN = 60
 
-#: The longest path in characters, as Linux has it (`PATH_MAX`).
+#: Maximum length of a path in characters: Linux's `PATH_MAX`.
 MOST_OF_PATH = 4096
 
-#: The most runs at once.
+#: Maximum number of parallel runs.
 MOST_JOBS = 1024
 
 
 def _index(value: object) -> int | None:
-    """A whole number, of Python or of NumPy; `None` if it is none."""
+    """An integer of Python or NumPy; `None` for other values, including `True` and `False`."""
     if isinstance(value, bool):
         return None
     number: Any = value
@@ -35,7 +35,7 @@ def _index(value: object) -> int | None:
 
 
 def whole(name: str, value: object, least: int, most: int, hint: str = "") -> int:
-    """A whole number in its bounds."""
+    """Checks an integer and its bounds."""
     number = _index(value)
     if number is None or not least <= number <= most:
         raise ValueError(f"{name}={shown(value)}: give a whole number, {hint or f'{least} to {most}'}")
@@ -43,7 +43,7 @@ def whole(name: str, value: object, least: int, most: int, hint: str = "") -> in
 
 
 def number(name: str, value: object, hint: str = "a number") -> float:
-    """A number; NaN is one, and neither `True` nor `False`."""
+    """Checks a number. NaN is valid; `True` and `False` are not."""
     given: Any = None if isinstance(value, bool) else value
     try:
         return float(given)
@@ -52,12 +52,12 @@ def number(name: str, value: object, hint: str = "a number") -> float:
 
 
 def jobs_of(jobs: object) -> int | None:
-    """How many runs at once."""
+    """Checks the number of parallel runs."""
     return None if jobs is None else whole("jobs", jobs, 1, MOST_JOBS)
 
 
 def seed_of(seed: object) -> int:
-    """A seed."""
+    """Checks a seed."""
     found = _index(seed)
     if found is None or not 0 <= found <= MOST_SEED:
         raise ValueError(f"{seed!r} is no seed; give whole numbers from 0 to 2**64 - 1")
@@ -65,7 +65,7 @@ def seed_of(seed: object) -> int:
 
 
 def seeds_of(seeds: object) -> list[int]:
-    """One seed or several."""
+    """Checks one or several seeds."""
     if _index(seeds) is not None or isinstance(seeds, str | bytes | Mapping) or not _is_iterable(seeds):
         return [seed_of(seeds)]
     several: Any = seeds
@@ -85,7 +85,7 @@ def _is_iterable(value: object) -> bool:
 
 
 def names_of(name: str, value: object, hint: str) -> list[str]:
-    """One name or several."""
+    """Checks one or several names."""
     several: Any = [value] if isinstance(value, str) else value
     if isinstance(value, bytes | Mapping) or not _is_iterable(several):
         raise ValueError(f"{name}={shown(value)}: give {hint}")
@@ -97,7 +97,7 @@ def names_of(name: str, value: object, hint: str) -> list[str]:
 
 
 def sets_given(values: object, example: str) -> Mapping[str, Any]:
-    """Keys of a scenario and what they are set to."""
+    """Checks the keys of a scenario; their values are not checked here."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):
@@ -109,7 +109,7 @@ def sets_given(values: object, example: str) -> Mapping[str, Any]:
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: cut if it is long, as the bytes of a whole file are."""
+    """The text of a value for an error: cut if it is long, like the bytes of a whole file."""
     is_long = isinstance(value, str | bytes | bytearray | memoryview) and len(value) > MOST_SHOWN
     if is_long:
         several: Any = value
@@ -119,7 +119,7 @@ def shown(value: object) -> str:
 
 
 def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Path") -> str:
-    """A path as text. The contents of a file are none, and are not repeated in the error."""
+    """Checks a path, and returns it as text. The contents of a file are refused, and cut in the error."""
     path: Any = value
     try:
         text = os.fsdecode(path)
@@ -131,7 +131,7 @@ def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Pa
 
 
 def scenario_of(name: str, value: object, hint: str = "a name of airpace.scenarios(), or a TOML file") -> str:
-    """A scenario's name, or its file. What is meant as a file must be one that can be read, or an `OSError` says so."""
+    """Checks the name or file of a scenario. Raises `OSError` if a path with a folder or `.toml` is not readable."""
     text = path_of(name, value, hint)
     if os.path.dirname(text) or text.endswith(".toml"):
         try:
@@ -144,14 +144,14 @@ def scenario_of(name: str, value: object, hint: str = "a name of airpace.scenari
 
 
 def switch(name: str, value: object) -> bool:
-    """`True` or `False`, also those of NumPy."""
+    """Checks a boolean of Python or NumPy."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise ValueError(f"{name}={shown(value)}: give True or False")
     return bool(value)
 
 
 def teller_of(progress: object) -> Callable[[float, int, int], object] | Bar | None:
-    """Who is told how far a long call is."""
+    """The receiver of the progress of a long call: a function of the caller, a bar, or `None`."""
     if callable(progress):
         return progress
     if progress is not None and not isinstance(progress, bool):

@@ -10,20 +10,20 @@ from airpace._arguments import number
 
 
 class Control(NamedTuple):
-    """How much may be outstanding, and how fast it may leave."""
+    """Congestion window and pacing rate."""
 
-    #: Congestion window: the most bytes outstanding. Less than a packet counts as one.
+    #: Congestion window: maximum bytes outstanding. A window below one packet counts as one packet.
     cwnd_bytes: float
-    #: Rate that the pacer obeys, in Mbit/s. With `None` a packet leaves whenever the window has room.
+    #: Pacing rate in Mbit/s. `None` disables pacing: a packet leaves as soon as the window has room for it.
     pacing_mbps: float | None = None
 
 
-#: What an agent may set: the least and the largest value if nothing else is said, and the one at the start.
+#: By kind of action: minimum, default maximum, and initial value.
 ACTIONS = {"rate": (0.1, 200.0, 2.0), "window": (1.0, 5000.0, 10.0)}
 
 
 def bounds_of(action: str, most: float | None, step_ms: float) -> tuple[float, float, float]:
-    """The least action, the largest, and that at the start. What cannot be is refused."""
+    """Minimum, maximum and initial action. Invalid arguments raise `ValueError`."""
     if not isinstance(action, str) or action not in ACTIONS:
         raise ValueError(f"action={action!r}: give 'rate' or 'window'")
     least, usual, start = ACTIONS[action]
@@ -36,10 +36,10 @@ def bounds_of(action: str, most: float | None, step_ms: float) -> tuple[float, f
 
 
 class Agent:
-    """What an agent learned, as a scheme beside the others: `schemes=[("learned", lambda setup: Agent(policy))]`.
+    """A trained agent as a scheme: `schemes=[("learned", lambda setup: Agent(policy))]`.
 
-    It is asked at every step, and sees then, as in the environments of `airpace.gym`: the same seed gives the same
-    observations there and here.
+    The policy is called at every step with the same observations as in the environments of `airpace.gym`: the same
+    seed gives the same observations in both.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class Agent:
         """Makes the agent of one flow.
 
         Args:
-            policy: From an observation of shape (8,), as `airpace.gym` describes it, to a rate or a window.
+            policy: A function from an observation of shape (8,), described in `airpace.gym`, to a rate or a window.
             action: `rate` in Mbit/s, or `window` in packets.
-            most: The largest action; 200 Mbit/s or 5000 packets if not given.
-            step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
+            most: Maximum action; default 200 Mbit/s or 5000 packets.
+            step_ms: Length of a step in simulated milliseconds, 1 to 10000; an action applies for one step.
         """
         if not callable(policy):
             raise ValueError(f"{policy!r} is no policy; give a function from an observation to a rate or a window")
@@ -66,7 +66,7 @@ class Agent:
     def _ask(self, seen: Any) -> float:  # noqa: ANN401 - NumPy is imported where it is used
         answer: Any = self._policy(seen)
         try:
-            # An array of one, as the environments take it, is a number too.
+            # An array with one element, which the environments take as action, is valid too.
             value = float(answer.item() if hasattr(answer, "item") else answer)
         except (TypeError, ValueError) as wrong:
             raise ValueError(f"the policy returned {answer!r}; give a number, or an array of one") from wrong
@@ -75,17 +75,17 @@ class Agent:
         return min(max(value, self._least), self._most)
 
     def _steering(self) -> tuple[Callable[[Any], float], str, float, float]:
-        """What the simulator asks, and when."""
+        """Policy, kind of action, step length and initial action, for the simulator."""
         return self._ask, self._action, self._step_ms, self._start
 
 
 class Controller:
-    """The sender's half of a congestion control.
+    """The sender of a congestion control.
 
-    Derive a class and give it to `simulate` beside names of schemes. Each flow has a controller of its own. Before the
-    runs, `simulate` makes one more of each class, and asks it once for the names of `inspect`. A controller has no
-    clock but the events' `now_ms`, and its random numbers come from `setup.seed`, so that runs can be repeated. At one
-    instant, `on_loss` comes before `on_ack`. After each event `control` is asked.
+    Derive a class and pass it to `simulate` beside names of schemes. Each flow has a controller of its own. Before the
+    runs, `simulate` makes an additional controller of each class, and calls it once for the names of `inspect`. The
+    only clock of a controller is `now_ms` of the events, and its random numbers must come from `setup.seed`, so that
+    runs can be repeated. At the same instant, `on_loss` is called before `on_ack`, and `control` after each event.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -101,32 +101,33 @@ class Controller:
         raise NotImplementedError(f"{type(self).__name__} has no on_loss; every controller needs one")
 
     def control(self) -> Control:
-        """The window and the rate from now on."""
+        """Returns the window and the pacing rate that apply from now on."""
         raise NotImplementedError(f"{type(self).__name__} has no control; every controller needs one")
 
     def on_sent(self, sent: Sent) -> None:
-        """A data packet left. It costs nothing if it is not overridden."""
+        """A data packet left. Without an override, this event takes no time."""
 
     def on_timer(self, now_ms: float) -> None:
-        """The time of `next_timer` has come."""
+        """The time that `next_timer` returned is reached."""
 
     def next_timer(self) -> float | None:
-        """When to call `on_timer`, in milliseconds as `now_ms`; asked after every event."""
+        """Returns the time for `on_timer`, in ms on the clock of `now_ms`, or `None`; called after every event."""
         return None
 
     def state(self) -> str:
-        """The state in a word, for tables and plots."""
+        """Returns the name of the controller's state, for tables and plots."""
         return "Own"
 
     def inspect(self) -> Mapping[str, float]:
-        """Named values for the table `controller`: the same names at every call, each ending in its unit.
+        """Returns named values for the table `controller`: the same names at every call, each ending in its unit.
 
-        They become columns of that table, whose own names cannot be used again: `time_ms`, `cwnd_bytes` and so on.
+        The values become columns of that table. Names of its built-in columns are refused: `time_ms`, `cwnd_bytes`
+        and others.
         """
         return {}
 
     def _hooks(self) -> tuple[Callable[..., Any] | None, ...]:
-        """What the simulator calls; `None` for what is not overridden."""
+        """The methods that the simulator calls; `None` in place of an optional method that is not overridden."""
 
         def own(name: str) -> Callable[..., Any] | None:
             is_own = getattr(type(self), name) is not getattr(Controller, name)

@@ -1,4 +1,4 @@
-"""Radio samples to the messages of a cell's control channel."""
+"""Decoder of the control channel of an LTE cell, from radio samples."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ def decode(
     pci: int | None = None,
     patience_ms: int = 100,
 ) -> Table:
-    """The messages of an LTE cell's control channel (DCIs) in radio samples: what every user is granted.
+    """Decodes the control channel of an LTE cell in radio samples: the DCI messages with the grants of every user.
 
-    The cell, its bandwidth, ports and timing are found by themselves. Columns are those of
-    `airpace decode --parquet` (docs/guide/radio.md): a row per message, `time_ms` from the first sample.
+    The decoder finds the cell, its bandwidth, ports and timing. The columns are those of `airpace decode --parquet`
+    (docs/guide/radio.md), with a row per message and `time_ms` from the first sample.
 
     Args:
         samples: Complex baseband samples of shape (n,), centred on the carrier.
         rate: Samples per second, in Hz.
-        pci: The identity of the only cell that is wanted; without it, the strongest.
-        patience_ms: A message of a user never heard of waits so long for more of its kind, 10000 at most.
+        pci: Physical cell identity of the cell; default: the strongest cell.
+        patience_ms: Maximum time for which a message of an unknown user waits for more messages of the same kind,
+            0 to 10000.
 
     Raises:
-        ValueError: A rate at which no cell can be read; samples of another shape, or some that are no numbers.
+        ValueError: A rate at which no cell can be decoded; samples of another shape, or with NaN or infinity.
 
     Warns:
-        UserWarning: No message was read; it says which step was the first to fail.
+        UserWarning: No message was decoded. The warning names the first decoding stage that failed.
     """
     import numpy as np
 

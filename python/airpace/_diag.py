@@ -1,4 +1,4 @@
-"""Logs of modems to KPIs."""
+"""KPIs and granted bandwidth from logs of modems."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def diag(
     kpis: str | Iterable[str] = "all",
     radio: int = 1,
 ) -> Table:
-    """The KPIs in a log of a Qualcomm modem's diagnostic port: a row per sample.
+    """Reads the KPIs in a log of a Qualcomm modem's diagnostic port: a row per sample.
 
-    Columns are `time_utc`, `kpi`, `value`, `unit`, `radio`, `carrier` and `subframe`, as in
+    The columns are `time_utc`, `kpi`, `value`, `unit`, `radio`, `carrier` and `subframe`, as in
     `airpace diag decode --kpi … --parquet`.
 
     Args:
-        path: A log (.qmdl, .qmdl2, .mi2log, .dlf, or the stream as it came; also compressed by gzip or zstd), or
-            several that are read as one, in their order.
+        path: A log (.qmdl, .qmdl2, .mi2log, .dlf, or the raw stream of the port; also compressed by gzip or zstd), or
+            several logs that are read as one, in their order.
         kpis: Names of `kpis()`, fields like `0xB173:records.num_rbs`, or `all`.
-        radio: The radio of names without one: 1 is the first SIM's, 2 the second's.
+        radio: The radio of KPI names that contain none: 1 for the first SIM, 2 for the second.
 
     Raises:
         OSError: A file that cannot be read.
         ValueError: A KPI that does not exist, or a file that is no log.
 
     Warns:
-        UserWarning: Packets or stretches that could not be read, with their number; and KPIs that were named, but that
-            the versions of these packets do not have.
+        UserWarning: Packets or stretches that could not be read, with their number; and KPIs in `kpis` that the
+            versions of these packets do not contain.
     """
     of = whole("radio", radio, 1, 255, "1 for the first SIM's, 2 for the second's")
     names = names_of("kpis", kpis, "names of airpace.kpis(), or 'all'")
@@ -47,15 +47,15 @@ def diag(
 
 
 def bandwidth(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, every_ms: int = 100) -> Table:
-    """The bandwidth that the network granted a phone, by its modem's log, in BISCAY's two ways (§3.2.2).
+    """Computes the bandwidth that the network granted a phone, from its modem's log, in BISCAY's two ways (§3.2.2).
 
-    A row per window, radio and direction: `time_ms` (from the log's first packet), `radio`, `direction`, `blocks_mbps`
-    (the sizes of the transport blocks that were granted anew, which is what BISCAY follows), `granted_mbps` (the bytes
-    that the MAC layer was granted) and `prbs`. `airpace diag bandwidth` determines the same.
+    The table has a row per window, radio and direction: `time_ms` (from the log's first packet), `radio`, `direction`,
+    `blocks_mbps` (the sizes of new transport blocks, without retransmissions, which BISCAY uses as its rate),
+    `granted_mbps` (the bytes granted to the MAC layer) and `prbs`. `airpace diag bandwidth` computes the same values.
 
     Args:
-        path: A log, or several that are read as one, as for `diag`.
-        every_ms: How long a window is, 1 to 3600000; 1 gives each TTI its own.
+        path: One or several logs, as for `diag`.
+        every_ms: Length of a window in ms, 1 to 3600000; with 1, each TTI has its own window.
 
     Raises:
         OSError: A file that cannot be read.
@@ -72,7 +72,7 @@ def bandwidth(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *
 
 
 def _paths(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
-    # The contents of a log are bytes, and are refused as a whole.
+    # Bytes are the contents of a log rather than a path, and `path_of` refuses them.
     is_one = isinstance(path, str | bytes | bytearray | memoryview | os.PathLike) or not isinstance(path, Iterable)
     several: list[Any] = [path] if is_one else [*path]  # type: ignore[misc]
     if not several:
@@ -81,5 +81,5 @@ def _paths(path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> l
 
 
 def kpis() -> dict[str, str]:
-    """The KPIs that there are, and what each means, with its unit."""
+    """Names of all available KPIs, with description and unit of each."""
     return {name: f"{about} [{unit}]" if unit else about for name, unit, about in _airpace.kpis()}

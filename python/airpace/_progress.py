@@ -1,4 +1,4 @@
-"""A bar that shows how far a long call is."""
+"""Progress bar of a long call."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TextIO
 
 
 class Bar:
-    """One line on a terminal. It appears when a call takes a while, and is gone when the call ends."""
+    """A progress bar on one line of a terminal. It appears if a call takes a while, and vanishes when the call ends."""
 
     WIDTH = 30
 
     def __init__(self, stream: TextIO) -> None:
-        """Shows itself on this stream."""
+        """Makes a bar that is written to `stream`."""
         self._stream = stream
         self._shown = ""
 
     def __call__(self, share: float, ended: int, runs: int) -> None:
-        """Shows the part of the work that is done, and how many runs ended of how many."""
+        """Shows the completed share of the work (0 to 1), the number of completed runs, and the number of all runs."""
         full = round(share * self.WIDTH)
         line = f"{'━' * full}{'╌' * (self.WIDTH - full)} {ended} of {runs} runs"
         if line != self._shown:
@@ -25,7 +25,7 @@ class Bar:
             self._shown = line
 
     def close(self) -> None:
-        """Wipes the line."""
+        """Clears the line."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# NumPy is imported where it is used: `import airpace` is to take no time.
+# NumPy is imported in the functions that use it, to keep `import airpace` fast.
 NAN = float("nan")
 
 
 class Capacity(NamedTuple):
-    """What a device may take of a carrier. All arrays have the shape to which the arguments broadcast."""
+    """Capacity of a carrier for one device. All arrays have the shape to which the arguments broadcast."""
 
     #: Pexp: the device's fair share, in PRBs per subframe (PBE-CC §4.1 Eq. 1).
     fair_share_prbs: npt.NDArray[np.float64]
-    #: Cf: the same in bits per subframe (Eq. 2).
+    #: Cf: the device's fair share, in bits per subframe (Eq. 2).
     fair_share_bits: npt.NDArray[np.float64]
     #: Cp: the physical capacity for this device, in bits per subframe (§4.2.1 Eq. 3).
     physical_bits: npt.NDArray[np.float64]
-    #: Pidle: PRBs that nobody was granted, per subframe (Eq. 4).
+    #: Pidle: PRBs granted to no user, per subframe (Eq. 4).
     idle_prbs: npt.NDArray[np.float64]
-    #: Ct: what a transport gets of Cp, in bits per subframe (Eq. 5).
+    #: Ct: the part of Cp that is available to the transport layer, in bits per subframe (Eq. 5).
     transport_bits: npt.NDArray[np.float64]
 
     @property
     def transport_mbps(self) -> npt.NDArray[np.float64]:
-        """Ct in Mbit/s: a subframe takes a millisecond."""
+        """Ct in Mbit/s: a subframe lasts a millisecond."""
         return self.transport_bits / 1e3
 
 
@@ -46,21 +46,21 @@ def capacity(
     block_bits: npt.ArrayLike = NAN,
     overhead: float = 0.068,
 ) -> Capacity:
-    """PBE-CC's Eq. 1 to 5 for each place of the arguments, which broadcast as in NumPy.
+    """Computes PBE-CC's Eq. 1 to 5 for each element of the arguments, which broadcast as in NumPy.
 
     Args:
         own_prbs: Pa: PRBs granted to this device, per subframe.
-        used_prbs: The sum of Pa over all users, this device among them.
+        used_prbs: Sum of Pa over all users, including this device.
         carrier_prbs: Pcell: PRBs of the carrier.
         bits_per_prb: Rw: bits that a PRB carries in a subframe.
-        users: N: users that share the carrier, this device among them.
-        sinr_db: Signal to interference and noise ratio, from which Eq. 5 expects errors; NaN where it is not known,
-            which counts as the worst.
-        block_bits: Bits of a transport block on the air, the L of Eq. 5. NaN takes the paper's L, which is Ct.
-        overhead: γ of Eq. 5: the part that protocol headers take.
+        users: N: number of users that share the carrier, including this device.
+        sinr_db: Signal to interference and noise ratio in dB, from which Eq. 5 computes the error rate. NaN means
+            unknown, and counts as the worst SINR.
+        block_bits: Bits of a transport block on the air, L in Eq. 5. With NaN, L is Ct, as in the paper.
+        overhead: γ of Eq. 5: the share of protocol headers.
 
     Raises:
-        ValueError: Shapes that do not broadcast, or numbers that no cell has.
+        ValueError: Shapes that do not broadcast, or values that are impossible in a cell.
     """
     import numpy as np
 
@@ -95,12 +95,12 @@ def capacity(
 
 
 def lte_tbs(i_tbs: npt.ArrayLike, n_prb: npt.ArrayLike, layers: npt.ArrayLike = 1) -> npt.NDArray[np.int64]:
-    """Bits of a transport block of LTE, for each place of the arguments, which broadcast.
+    """Computes the size of LTE transport blocks in bits, for each element of the arguments, which broadcast.
 
     Args:
         i_tbs: TBS index, 0 to 33.
-        n_prb: PRB pairs, 1 to 110.
-        layers: Spatial layers that the block is on, 1 or 2. Two codewords of one layer each are two blocks.
+        n_prb: Number of PRB pairs, 1 to 110.
+        layers: Number of spatial layers of the block, 1 or 2. Two codewords of one layer each are two blocks.
 
     Source: TS 36.213 §7.1.7.2
     """
@@ -115,13 +115,15 @@ def lte_mcs_tbs(
     *,
     table: str = "64qam",
 ) -> npt.NDArray[np.int64]:
-    """Bits of a downlink transport block of LTE by its MCS, for each place of the arguments, which broadcast.
+    """Computes the size of LTE downlink transport blocks in bits from their MCS.
+
+    The result has a value for each element of the arguments, which broadcast.
 
     Args:
-        mcs: MCS index, 0 to 31. Reserved ones (from 29 on; from 28 on in the table for 256QAM) send a block again
-            whose size was told before: they give 0.
-        n_prb: PRB pairs, 1 to 110.
-        layers: Spatial layers that the block is on, 1 or 2.
+        mcs: MCS index, 0 to 31. The reserved indices (from 29 on; from 28 on in the table for 256QAM) retransmit a
+            block with the size of the first transmission: their result is 0.
+        n_prb: Number of PRB pairs, 1 to 110.
+        layers: Number of spatial layers of the block, 1 or 2.
         table: `64qam` or `256qam`.
 
     Source: TS 36.213 §7.1.7.1, §7.1.7.2
@@ -140,15 +142,15 @@ def nr_mcs_tbs(
     layers: npt.ArrayLike = 1,
     table: str = "64qam",
 ) -> npt.NDArray[np.int64]:
-    """Bits of a transport block of NR, for each place of the arguments, which broadcast.
+    """Computes the size of NR transport blocks in bits, for each element of the arguments, which broadcast.
 
     Args:
-        mcs: MCS index, 0 to 31. Reserved ones give 0.
-        n_prb: PRBs, 1 to 275.
-        symbols: OFDM symbols of the allocation, 1 to 14.
-        dmrs_res_per_prb: Resource elements per PRB of demodulation reference signals, at most 12 per symbol.
+        mcs: MCS index, 0 to 31. The result of reserved indices is 0.
+        n_prb: Number of PRBs, 1 to 275.
+        symbols: Number of OFDM symbols of the allocation, 1 to 14.
+        dmrs_res_per_prb: Resource elements of demodulation reference signals per PRB, at most 12 per symbol.
         overhead_res_per_prb: `xOverhead`: 0, 6, 12 or 18.
-        layers: Spatial layers, 1 to 8.
+        layers: Number of spatial layers, 1 to 8.
         table: `64qam`, `256qam` or `64qam-low-se`.
 
     Source: TS 38.214 §5.1.3
@@ -178,7 +180,7 @@ def _floats(name: str, of: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def _numbers(**all_of: npt.ArrayLike) -> tuple[tuple[int, ...], list[npt.NDArray[np.int64]]]:
-    """Whole numbers, brought to one length, and their shape."""
+    """Broadcasts arrays of integers. Returns their shape and the flat arrays."""
     import numpy as np
 
     given = {name: np.asarray(of) for name, of in all_of.items()}

@@ -15,35 +15,35 @@ from airpace._arguments import names_of, path_of
 
 
 class Run:
-    """What came of running schemes in a scenario: tables, numbers, verdicts.
+    """Results of schemes in a scenario: tables, metrics, verdicts.
 
-    Tables of single packets, acknowledgements and grants have a row per event; the columns are those of the files in
-    a run folder (docs/guide/run-folder.md), and behind them `scenario`, `scheme` and `seed`. Names of columns end in
-    their unit. A table that was read stays in memory.
+    The tables of packets, acknowledgements and grants have a row per event. Their columns are those of the files in a
+    run folder (docs/guide/run-folder.md), followed by `scenario`, `scheme` and `seed`. Names of columns end in their
+    unit. A table stays in memory after the first access.
     """
 
     def __init__(self, native: _airpace.Run) -> None:
-        """Wraps what `simulate` and `open` return."""
+        """Wraps a run of the native module; `simulate` and `open` call this."""
         self._native = native
         self._figure_data: dict[str, Any] | None = None
 
     @property
     def summary(self) -> Table:
-        """The numbers: a row per flow of a run.
+        """The metrics, with a row per flow of a run.
 
-        Columns are `scenario`, `scheme`, `seed`, `flow`, `flow_label` and others that say which flow it is, and one per
-        called as in a scenario's `[[expect]]`: `throughput_mbps`, `queueing_delay_ms.p95`.
+        The columns are `scenario`, `scheme`, `seed`, `flow`, `flow_label` and others that identify the flow, and one
+        column per metric, with its name in a scenario's `[[expect]]`: `throughput_mbps`, `queueing_delay_ms.p95`.
         """
         return self._native.summary
 
     @property
     def packets(self) -> Table:
-        """The ends of data packets' journeys, duplicates included."""
+        """The fate of each data packet, duplicates included: delivered, dropped or lost."""
         return self.table("packets")
 
     @property
     def acks(self) -> Table:
-        """Acknowledgements as the senders processed them."""
+        """Acknowledgements that senders processed."""
         return self.table("acks")
 
     @property
@@ -53,23 +53,23 @@ class Run:
 
     @property
     def controller(self) -> Table:
-        """The state of each flow's scheme: window, pacing rate, and what else it names."""
+        """The state of each flow's controller: window, pacing rate, and the values that the scheme names."""
         return self.table("controller")
 
     @property
     def prbs(self) -> Table:
-        """The grants of the cell: adjacent PRBs given to one user in one subframe."""
+        """The grants of the cell: adjacent PRBs of one user in one subframe."""
         return self.table("prbs")
 
     @property
     def capacity(self) -> Table:
-        """What the last hop could have carried to or from each device."""
+        """The capacity of the last hop to or from each device."""
         return self.table("capacity")
 
     def table(self, name: str) -> Table:
-        """The table of this name: one of `table_names`.
+        """The table of this name, one of `table_names`.
 
-        Raises `ValueError` if there is no such table, or if `simulate` did not keep it.
+        Raises `ValueError` if no table has this name, or if `simulate` did not keep it.
         """
         if not isinstance(name, str):
             raise ValueError(f"no table is called {name!r}; there are {', '.join(self.table_names)}")
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def table_names(self) -> list[str]:
-        """The names of all tables. `departures` is that of emulated runs only."""
+        """The names of all tables. Only emulated runs have the table `departures`."""
         return self._native.table_names
 
     @property
@@ -87,58 +87,58 @@ class Run:
 
     @property
     def expectations(self) -> list[dict[str, Any]]:
-        """The verdicts on what the scenario expects: `say`, `passed`, `measured` and more."""
+        """The verdicts on the scenario's expectations, with the keys `say`, `passed`, `measured` and others."""
         verdicts: list[dict[str, Any]] = self.to_dict()["expectations"]
         return verdicts
 
     @property
     def all_expectations_met(self) -> bool:
-        """Whether every expectation was met. Without expectations it is true."""
+        """Whether every expectation was met; `True` if the scenario has no expectations."""
         return self._native.all_expectations_met
 
     @property
     def manifest(self) -> dict[str, Any] | None:
-        """What was run, by which version and command; `None` if the run is in memory only."""
+        """The manifest with version, command and parameters of the run; `None` if the run is in memory only."""
         text = self._native.manifest_json()
         return None if text is None else json.loads(text)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of every run, with the keys of a run folder's `summary.json`."""
+        """All metrics of all runs, with the keys of a run folder's `summary.json`."""
         summary: dict[str, Any] = json.loads(self._native.json())
         return summary
 
     def figure_data(self) -> dict[str, Any]:
-        """What the figures of `report.html` show: all curves and points, colours and markers.
+        """The data of the figures of `report.html`: all curves and points, colours and markers.
 
-        `airpace.plots` draws it. It needs all tables; `ValueError` says which one `simulate` did not keep.
+        `airpace.plots` draws this data. All tables are needed; a `ValueError` names the table that is missing.
         """
         if self._figure_data is None:
             self._figure_data = json.loads(self._native.figures_json([]))
         return self._figure_data
 
     def page(self, figures: str | Iterable[str] = ()) -> str:
-        """The text of `report.html`, or of a page of these figures only: `throughput-delay`, `course` and others.
+        """The HTML of `report.html`, or of a page with these figures only: `throughput-delay`, `course` and others.
 
-        It needs all tables, and no other file.
+        All tables are needed. The page needs no other file.
         """
         return _airpace.page(self._native.figures_json(names_of("figures", figures, "ids of airpace.figures()")))
 
-    def show(self, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - only where anywidget is
-        """Figures of the report in a notebook, as `airpace.widget(run, figures)` does."""
+    def show(self, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - anywidget is optional
+        """Shows figures of the report in a notebook, like `airpace.widget(run, figures)`."""
         from airpace._widget import widget
 
         return widget(self, figures)
 
     def __repr__(self) -> str:
-        """Scenarios and schemes."""
+        """Names the scenarios and schemes."""
         return repr(self._native)
 
 
 def open(path: str | os.PathLike[str]) -> Run:  # noqa: A001 - as in `gzip.open`
-    """Opens a run folder: one that `airpace sim`, `airpace emu` or `simulate(out=…)` wrote.
+    """Opens a run folder, written by `airpace sim`, `airpace emu` or `simulate(out=…)`.
 
-    Raises `OSError` if it is none, or if this version cannot read it: `FileNotFoundError` if it does not exist. Warns
-    if its runs were stopped before their end: those that had ended are there.
+    Raises `OSError` if the folder is no run folder or this version cannot read it, and `FileNotFoundError` if the
+    folder does not exist. Warns if the runs were stopped early: the completed runs are available.
     """
     run = Run(_airpace.open(Path(path_of("path", path))))
     manifest = run.manifest or {}

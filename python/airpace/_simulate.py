@@ -1,4 +1,4 @@
-"""Runs schemes in scenarios."""
+"""Simulated runs of schemes in scenarios."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from airpace._controller import Agent, Controller
 from airpace._progress import Bar
 from airpace._run import Run
 
-#: What a key of a scenario can be set to.
+#: A value to which a key of a scenario can be set.
 Value: TypeAlias = "bool | int | float | str | os.PathLike[str] | list[Any] | Mapping[str, Any]"
 
-#: Tells how far the runs are: the part that is done (0 to 1), the runs that ended, and all runs.
+#: Receives the progress: completed share (0 to 1), number of completed runs, and number of all runs.
 Progress: TypeAlias = "Callable[[float, int, int], object]"
 
-#: A scheme as `simulate` takes it: its name, a class of controllers, or a name and what makes controllers.
+#: A scheme for `simulate`: its name, a class of controllers, or a pair of a name and a function that makes controllers.
 Scheme: TypeAlias = "str | type[Controller] | tuple[str, Callable[[Setup], Controller | Agent]]"
 
 #: The tables of a simulated run.
@@ -44,27 +44,26 @@ def simulate(
     """Runs schemes in a scenario on a virtual clock. The results are those of `airpace sim`, bit for bit.
 
     Args:
-        scenario: A name of `scenarios()`, or a TOML file. Of a file with `[[variant]]`, all variants run.
-        schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`. Without any,
-            those that the scenario names. A subclass of `Controller` is a scheme too, called by the name of the
-            class; so is a pair of a name and a function that makes controllers, or agents (`Agent`).
-        seeds: Seeds of the random numbers. Several give deviations.
-        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`. Text is read as TOML
-            where it is TOML, as behind `--set`.
-        jobs: How many runs at once, at most 1024; one per core if not given, or one if a controller is written in
-            Python, where only one can think at a time. Results do not depend on it.
+        scenario: A name of `scenarios()`, or a TOML file. If the file has `[[variant]]` tables, all variants run.
+        schemes: The schemes under test, as in `airpace sim --scheme`: `"pbe"`, `"pbe@paper"`, `"all"`; default: the
+            schemes that the scenario names. A subclass of `Controller` is a scheme with the name of the class. A pair
+            of a name and a function that makes controllers, or agents (`Agent`), is a scheme too.
+        seeds: Seeds of the random numbers. With several seeds, results have standard deviations.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": 50}`. Text is parsed as TOML
+            if it is valid TOML, as after `--set`.
+        jobs: Number of parallel runs, at most 1024; default: one per core, or one if a controller is written in
+            Python, because only one controller in Python runs at a time. Results do not depend on `jobs`.
         tables: The tables to keep in memory, of `packets`, `acks`, `losses`, `controller`, `prbs` and `capacity`.
-            With `()` there are only the numbers, and little memory is used.
-        out: Writes a run folder with all tables and the page `report.html`, in place of keeping tables in memory. An
-            earlier run in it is replaced.
-        qlog: Writes a qlog of each flow too; needs `out`.
-        progress: Whether to show how far the runs are, or a function that is told now and then. If not given, it is
-            shown on a terminal.
+            With `()`, only the metrics are kept, which takes little memory.
+        out: Writes a run folder with all tables and the page `report.html`, instead of keeping tables in memory. An
+            earlier run in the folder is replaced.
+        qlog: Also writes a qlog of each flow; needs `out`.
+        progress: Whether to show the progress, or a function that receives it; default: show it on a terminal.
 
     Raises:
-        ValueError: A scenario, scheme, key or table that does not exist or does not fit.
+        ValueError: A scenario, scheme, key or table that does not exist or is invalid here.
         OSError: A file that cannot be read, or a folder that cannot be written.
-        RuntimeError: A run that failed. What a controller in Python raises is raised as it is.
+        RuntimeError: A failed run. An exception of a controller in Python is raised unchanged.
         KeyboardInterrupt: Ctrl-C. The runs are stopped.
     """
     with_qlog = switch("qlog", qlog)
@@ -92,7 +91,7 @@ def simulate(
             progress=tell,
         )
     except ValueError as error:
-        # The simulator says which key cannot be a list, but not who takes one.
+        # The error names the key that cannot be a list; `sweep` accepts lists.
         if "wrong type: a list" in str(error):
             raise ValueError(f"{error}; several values of a key are for airpace.sweep") from None
         raise
@@ -103,19 +102,19 @@ def simulate(
 
 
 def scenarios() -> dict[str, str]:
-    """The scenarios that come with airpace, and what each is about."""
+    """Names of the scenarios that come with airpace, with a description of each."""
     return dict(_airpace.scenarios())
 
 
 def schemes() -> dict[str, str]:
-    """The schemes, and what each is."""
+    """Names of the schemes, with a description of each."""
     return dict(_airpace.schemes())
 
 
 def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Callable[[Setup], object] | None]]:
-    """Names of schemes, and what makes those that are written in Python."""
+    """Names of schemes, with the function that makes controllers for schemes written in Python."""
     is_pair = isinstance(schemes, tuple) and len(schemes) == 2 and callable(schemes[1]) and isinstance(schemes[0], str)
-    # `("pbe", Mine)` are two schemes, `("mine", Mine)` is one and its name.
+    # `("pbe", Mine)` are two schemes; `("mine", Mine)` is one scheme with its name.
     is_two = is_pair and isinstance(schemes[1], type) and _is_listed(schemes[0])  # type: ignore[index]
     one_or_more: Any = (
         [schemes] if (is_pair and not is_two) or isinstance(schemes, str | type) else () if schemes is None else schemes
@@ -140,12 +139,12 @@ def _schemes(schemes: Scheme | Iterable[Scheme] | None) -> list[tuple[str, Calla
 
 
 def _is_listed(text: str) -> bool:
-    """Whether a text is a scheme of the list, with presets and options or without, or several of them."""
+    """Whether a text names built-in schemes, with or without presets and options."""
     return re.split(r"[@:+,]", text, maxsplit=1)[0] in {*schemes(), "all", "presets"}
 
 
 def _checked(make: Callable[[Setup], Controller | Agent]) -> Callable[[Setup], Controller | Agent]:
-    """Makes sure that what a function makes is a controller."""
+    """Wraps a function, and checks that it returns a controller or an agent."""
 
     def checked(setup: Setup) -> Controller | Agent:
         made = make(setup)
@@ -160,19 +159,19 @@ def _checked(make: Callable[[Setup], Controller | Agent]) -> Callable[[Setup], C
 
 
 def sets_of(values: Mapping[str, Value] | None) -> list[tuple[str, str]]:
-    """Keys and their values as `--set` reads them."""
+    """Keys and their values in the form of `--set`."""
     return [(key, toml(key, value)) for key, value in sets_given(values, '{"cell.prbs": 50}').items()]
 
 
 def toml(key: str, value: Value) -> str:
-    """A value as `--set` reads it. Text is as it would be typed there: TOML, or else the text itself."""
+    """A value in the form of `--set`. Text stays unchanged: `--set` reads it as TOML, or else as plain text."""
     if isinstance(value, str):
         return value
     return _inline(key, value)
 
 
 def _inline(key: str, value: object) -> str:
-    """A value as TOML on one line."""
+    """A value as inline TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | os.PathLike):
@@ -199,7 +198,7 @@ def _command(
     sets: Mapping[str, Value] | None,
     out: str | None,
 ) -> str:
-    """The call as the manifest of a run folder tells it."""
+    """The text of the call, for the manifest of a run folder."""
     words = [repr(scenario), f"schemes={schemes!r}", f"seeds={seeds!r}"]
     if sets:
         words.append(f"set={dict(sets)!r}")

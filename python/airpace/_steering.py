@@ -1,4 +1,4 @@
-"""What the environments for learning agents share. `airpace.gym` says what actions, observations and rewards are."""
+"""Common code of the environments for learning agents. `airpace.gym` documents actions, observations and rewards."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from airpace._simulate import Value, sets_of
 Floats: TypeAlias = "npt.NDArray[np.float32]"
 Reward: TypeAlias = "Callable[[Floats], npt.NDArray[np.float64]]"
 
-#: The most simulators of an environment. Each has a thread of its own.
+#: Maximum number of simulators of an environment. Each simulator has a thread of its own.
 MOST_SIMULATORS = 1024
 
-#: More flows than any scenario has.
+#: Maximum number of a flow: more than any scenario has.
 MOST_FLOWS = 2**16
 
-#: The largest number of an observation: Mbit/s, ms or packets.
+#: Maximum value in an observation: Mbit/s, ms or packets.
 MOST = 1e7
 
 
 def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
-    """Mbit/s acknowledged, less a tenth of the queueing delay in ms, less half of what was sent in vain."""
+    """Mbit/s acknowledged, minus a tenth of the queueing delay in ms, minus half of the Mbit/s sent and lost."""
     wide = np.asarray(seen, dtype=np.float64)
     queueing_ms = np.maximum(wide[..., 3] - wide[..., 4], 0.0)
     reward: npt.NDArray[np.float64] = wide[..., 0] - 0.1 * queueing_ms - 0.5 * wide[..., 1] * wide[..., 2]
@@ -37,7 +37,7 @@ def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
 
 
 def rewards_of(rewards: object, count: int) -> npt.NDArray[np.float64]:
-    """A number for each of `count` simulators; all else is refused."""
+    """Checks that rewards are one number for each of `count` simulators."""
     hint = f"a function of observations of shape ({count}, 8) that returns {count} numbers, one per simulator"
     try:
         found = np.array(rewards)
@@ -49,14 +49,14 @@ def rewards_of(rewards: object, count: int) -> npt.NDArray[np.float64]:
 
 
 def _flows(flows: Iterable[int]) -> list[int]:
-    """The agents' flows."""
+    """Checks the flows of the agents."""
     if not isinstance(flows, Iterable):
         raise ValueError(f"flows={flows!r}: give a list of flows, from 0 in the order of the scenario")
     return [whole("flow", flow, 0, MOST_FLOWS, "0 for the first flow") for flow in flows]
 
 
 class Steering:
-    """Simulators, and what all environments do with them."""
+    """Simulators and spaces that all environments use."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Steering:
         )
 
     def bounded(self, actions: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Actions within their space; what is none at all is refused."""
+        """Actions clipped to their space. Values that are no numbers raise `ValueError`."""
         if actions is None:
             raise ValueError("the action None: give numbers")
         try:

@@ -1,4 +1,4 @@
-"""Sweeps: any key of a scenario, schemes and seeds, on this machine or on a cluster."""
+"""Sweeps over keys of a scenario, schemes and seeds, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from airpace._simulate import Progress, Value, toml
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: The values of a key: one, several, or text as behind `--set` of `airpace sweep`: `"25,50,100"`, `"10..300/8"`.
+#: The values of a key: one, several, or text as after `--set` of `airpace sweep`: `"25,50,100"`, `"10..300/8"`.
 Values: TypeAlias = "Value | Iterable[Value]"
 
-#: How long a worker of a cluster is busy with one task. Shorter tasks cost the scheduler time, longer ones are lost as
-#: a whole if a worker dies.
+#: Target duration of one task on a worker of a cluster (s). Shorter tasks load the scheduler; a longer task is lost
+#: as a whole if its worker dies.
 TASK_S = 10.0
 
-#: The most runs of one task.
+#: Maximum number of runs in one task.
 MOST_RUNS = 1000
 
 
 class Sweep:
-    """What came of a sweep: one table of all numbers, and the runs that failed.
+    """Results of a sweep: one table of all metrics, and the runs that failed.
 
-    The folder has the same as files: `results/` is a Parquet dataset with a partition per scheme, and `report.html`
-    shows heat maps.
+    The folder contains the same results as files: `results/` is a Parquet dataset with a partition per scheme, and
+    `report.html` shows heat maps.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Opens a folder of a sweep that is complete."""
+        """Opens the folder of a complete sweep."""
         self._table, manifest = _airpace.open_sweep(folder)
         self._folder = folder
         self._manifest: dict[str, Any] = json.loads(manifest)
 
     @property
     def results(self) -> Table:
-        """The numbers: a row per flow of a run, without those that failed.
+        """The metrics, with a row per flow of a run; failed runs have no rows.
 
-        Columns are `cell`, `scenario`, `scheme`, `seed`, one per key that was set (`cell.prbs`), the flow's, and one
-        per metric, called as in a scenario's `[[expect]]`. Rows are in the order of schemes, then of points, then of
-        seeds.
+        The columns are `cell`, `scenario`, `scheme`, `seed`, one column per swept key (`cell.prbs`), the columns that
+        identify the flow, and one column per metric, with its name in a scenario's `[[expect]]`. Rows are in the order
+        of schemes, then of points, then of seeds.
         """
         return self._table
 
@@ -58,25 +58,25 @@ class Sweep:
     def failures(self) -> list[dict[str, Any]]:
         """The runs that failed: `cell`, `scheme`, `seed`, `set` and `reason`."""
         failures: list[dict[str, Any]] = json.loads((self._folder / "failures.json").read_text(encoding="utf-8"))
-        # The file is that of the program, and speaks of its options.
+        # The program writes this file, so reasons name its options.
         return [failure | {"reason": _airpace.in_python(failure["reason"])} for failure in failures]
 
     @property
     def folder(self) -> Path:
-        """The folder."""
+        """The folder of the sweep."""
         return self._folder
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What was swept, by which version and command."""
+        """The manifest with version, command and parameters of the sweep."""
         return self._manifest
 
     def __len__(self) -> int:
-        """How many runs there are, those that failed among them."""
+        """Number of runs, including failed runs."""
         return int(self._manifest["cells"])
 
     def __repr__(self) -> str:
-        """Size and folder."""
+        """Names size and folder."""
         return f"<airpace.Sweep of {len(self)} runs, {self._manifest['failed']} failed, in {self._folder}>"
 
 
@@ -93,32 +93,32 @@ def sweep(
 ) -> Sweep:
     """Runs a scenario for every combination of keys' values, schemes and seeds, as `airpace sweep` does.
 
-    The folder is that of the program, byte for byte. A call that was interrupted goes on where it was if it is made
-    again: runs that ended are found in the folder, by a hash of version, scenario, scheme and seed.
+    The folder is equal to that of the program, byte for byte. The same call resumes an interrupted sweep: completed
+    runs are found in the folder, by a hash of version, scenario, scheme and seed.
 
     Args:
-        what: A name of `scenarios()`, a scenario's TOML file, or the TOML file of a sweep, as `airpace sweep` takes it.
-            A scenario with `[[variant]]` cannot be swept: its variants differ in several keys at once.
-        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": [25, 50, 100]}`. Text is read
-            as behind `--set`: `"10..300/8"` are eight numbers from 10 to 300. The last key changes fastest.
-        schemes: Names of schemes, as for `simulate`. They run on the flows that have no scheme of their own; one that
-            has (`flow.1.scheme`) is told apart by the column `flow_scheme`. A controller written in Python cannot be
-            swept: nothing tells whether its code has changed since a run.
-        seeds: Seeds of the random numbers; 1 if not given.
-        out: The folder. If not given, `sweeps/NAME-HASH`, which is the same for the same matrix.
-        jobs: How many runs at once on this machine; one per core if not given. Not used with `client`.
-        client: A `dask.distributed.Client`: its workers make the runs. They need this version of airpace, and the
-            traces that the scenario names, under the same names. Results come back over the network: they need no
-            folder in common. Runs of a worker that dies are made by others; a run that kills its workers is listed as
+        what: A name of `scenarios()`, a scenario's TOML file, or the TOML file of a sweep, as for `airpace sweep`.
+            A scenario with `[[variant]]` cannot be swept, because its variants differ in several keys at once.
+        set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": [25, 50, 100]}`. Text is
+            parsed as after `--set`: `"10..300/8"` are eight numbers from 10 to 300. The last key changes fastest.
+        schemes: Names of schemes, as for `simulate`. They run on the flows that have no scheme of their own. The column
+            `flow_scheme` identifies flows with their own scheme (`flow.1.scheme`). A controller written in Python
+            cannot be swept, because a change of its code since an earlier run cannot be detected.
+        seeds: Seeds of the random numbers; default: 1.
+        out: The folder; default: `sweeps/NAME-HASH`, which is the same for the same matrix.
+        jobs: Number of parallel runs on this machine; default: one per core. Not used with `client`.
+        client: A `dask.distributed.Client`, whose workers make the runs. The workers need this version of airpace, and
+            the traces of the scenario under the same names. Results return over the network, so a common folder is not
+            needed. Other workers repeat the runs of a worker that dies. A run that kills its workers is listed as
             failed.
-        progress: Whether to show how far the sweep is, or a function that is told now and then: the part that is done
-            (0 to 1), the runs that are done, and all runs. If not given, it is shown on a terminal.
+        progress: Whether to show the progress, or a function that receives it: completed share (0 to 1), number of
+            completed runs, and number of all runs; default: show it on a terminal.
 
     Raises:
-        ValueError: A scenario, scheme or key that does not exist or does not fit, or a matrix that is too large.
-        OSError: A file or folder that cannot be read or written; the disk may be full. What had ended is kept.
-        RuntimeError: The cluster is gone. What had ended is kept.
-        KeyboardInterrupt: Ctrl-C. What had ended is kept.
+        ValueError: A scenario, scheme or key that does not exist or is invalid here, or a matrix that is too large.
+        OSError: A file or folder that cannot be read or written; the disk may be full. Completed runs are kept.
+        RuntimeError: The cluster is gone. Completed runs are kept.
+        KeyboardInterrupt: Ctrl-C. Completed runs are kept.
     """
     words = _names(schemes)
     numbers = None if seeds is None else seeds_of(seeds)
@@ -152,16 +152,16 @@ def sweep(
 
 
 def open_sweep(path: str | os.PathLike[str]) -> Sweep:
-    """Opens the folder of a sweep: one that `airpace sweep` or `sweep` wrote.
+    """Opens the folder of a sweep, written by `airpace sweep` or `sweep`.
 
-    Raises `ValueError` if it is not complete, and `OSError` if it is none or cannot be read: `FileNotFoundError` if it
-    does not exist.
+    Raises `ValueError` if the sweep is not complete, `OSError` if the folder is no sweep's folder or cannot be read,
+    and `FileNotFoundError` if the folder does not exist.
     """
     return Sweep(Path(path_of("path", path)))
 
 
 def _names(schemes: object) -> list[str]:
-    """Names of schemes. What else is a scheme for `simulate` is none here, and the message says why."""
+    """Checks names of schemes. Schemes written in Python are refused, with the reason in the error."""
     if schemes is None:
         return []
     several: Any = [schemes] if isinstance(schemes, str | type) or callable(schemes) else schemes
@@ -182,7 +182,7 @@ def _names(schemes: object) -> list[str]:
 
 
 def _values(key: str, values: Values) -> str | list[str]:
-    """Values as the native half takes them: text as it is typed behind `--set`, or a list."""
+    """Values for the native module: text as after `--set`, or a list."""
     if isinstance(values, str):
         return values
     several: Any = values
@@ -199,19 +199,19 @@ def _values(key: str, values: Values) -> str | list[str]:
 
 @functools.lru_cache(maxsize=4)
 def _plan(spec: str) -> _airpace.SweepPlan:
-    """The plan, which a worker reads once."""
+    """The plan of a sweep, which a worker parses once."""
     return _airpace.SweepPlan(spec)
 
 
 def _run(spec: str, cells: list[int]) -> tuple[bytes, float]:
-    """A task of a worker: makes these runs. Returns their records, and the seconds that they took."""
+    """A task of a worker: makes these runs. Returns their records, and the duration in seconds."""
     began = time.monotonic()
     lines = _plan(spec).run(cells)
     return lines, time.monotonic() - began
 
 
 class _Tasks:
-    """The tasks of a sweep: how many runs the next one has, and which those are."""
+    """The tasks of a sweep: determines the runs of the next task."""
 
     def __init__(self, session: _airpace.SweepSession) -> None:
         self._session = session
@@ -220,20 +220,20 @@ class _Tasks:
         self._again: list[list[int]] = []
 
     def took(self, runs: int, seconds: float) -> None:
-        """Notes how long a task took."""
+        """Records the duration of a task."""
         per_run = seconds / max(runs, 1)
         known = self._seconds_per_run
         self._seconds_per_run = per_run if known is None else 0.8 * known + 0.2 * per_run
 
     def parted(self, cells: list[int]) -> None:
-        """Has these runs made again, each by itself."""
+        """Schedules these runs again, each in a task of its own."""
         self._again.extend([cell] for cell in cells)
 
     def take(self) -> list[int]:
-        """The runs of the next task; none if all were taken."""
+        """The runs of the next task; empty if all runs were taken."""
         if self._again:
             return self._again.pop()
-        # Which runs are in a task decides nothing but how long it takes.
+        # The division into tasks affects the duration of tasks only, not the results.
         count = 1 if self._seconds_per_run is None else int(TASK_S / max(self._seconds_per_run, 1e-6))
         cells = self._session.batch(self._next, min(max(count, 1), MOST_RUNS))
         self._next += len(cells)
@@ -241,9 +241,9 @@ class _Tasks:
 
 
 def _check_cluster(client: object) -> None:
-    """Refuses what is no client, before anything is written."""
+    """Refuses an invalid client before anything is written."""
     try:
-        import distributed  # noqa: F401 - it only has to be there
+        import distributed  # noqa: F401 - checks that it is installed
     except ImportError as missing:
         raise ImportError("a sweep on a cluster needs Dask: pip install distributed") from missing
     if not hasattr(client, "submit") or not hasattr(client, "nthreads"):
@@ -254,7 +254,7 @@ def _check_cluster(client: object) -> None:
 
 
 def _check_open(client: object, so: str) -> None:
-    """Refuses a client that is closed: Dask's own exceptions do not say that."""
+    """Refuses a closed client: Dask's own exceptions do not name this cause."""
     if getattr(client, "status", "running") in ("closing", "closed"):
         raise RuntimeError(
             f"the cluster is gone, for client={client!r} is closed; {so}. Make the call with another client"
@@ -262,7 +262,7 @@ def _check_open(client: object, so: str) -> None:
 
 
 def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
-    """Has the workers of a Dask cluster make the runs."""
+    """Makes the runs on the workers of a Dask cluster."""
     from distributed import as_completed
 
     tasks = _Tasks(session)
@@ -270,7 +270,7 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
     ended = as_completed()
 
     def fill() -> None:
-        """Keeps a few tasks waiting for each thread, so that none is idle, and the rest here."""
+        """Submits a few tasks per thread, so that no thread is idle, and keeps the other runs here."""
         threads = sum(client.nthreads().values())
         _check_open(client, "what had ended is kept")
         while len(running) < max(3 * threads, 2):
@@ -291,13 +291,13 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
                 session.add(cells, lines)
                 tasks.took(len(cells), seconds)
             elif future.status == "error":
-                # Its workers died, one after the other, or cannot do it. One run may be the reason.
+                # The workers of the task died one after the other, or the task raised. A single run may be the cause.
                 if len(cells) > 1:
                     tasks.parted(cells)
                 else:
                     session.fail(cells[0], _reason(future))
             elif future.status in ("pending", "lost"):
-                # It had ended, and its worker died with what it made: the cluster has it made again.
+                # The task had ended, and its worker died with the result: the cluster repeats the task.
                 running[future] = cells
                 ended.add(future)
             else:
@@ -307,7 +307,7 @@ def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress |
                 tell(done / all_cells, done, all_cells)
             fill()
     finally:
-        # A client that is closed has nothing left to cancel, and says so.
+        # A closed client raises here, because it has nothing left to cancel.
         with contextlib.suppress(Exception):
             client.cancel(list(running))
 

@@ -1,4 +1,4 @@
-"""The report's figures in a notebook: its own page, in a frame."""
+"""The report's figures in a notebook: the page of the report in a frame."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from airpace import _airpace
 if TYPE_CHECKING:
     from airpace._run import Run
 
-#: The frame holds the page as it stands, with its own script and style, and is as high as what it shows. What the page
-#: saves, such as a PNG, the frame lets through.
+#: The frame contains the unchanged page, with its own script and style, and has the height of the page. Downloads from
+#: the page, such as a PNG, pass through the frame.
 SCRIPT = """
 function render({ model, el }) {
   const frame = document.createElement("iframe");
@@ -37,14 +37,15 @@ export default { render };
 """
 
 
-def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - as anywidget is imported late
-    """The figures of a run as its report shows them, in a notebook: with its tooltips, zoom and choice of schemes.
+def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course")) -> Any:  # noqa: ANN401 - anywidget is imported late
+    """Shows the report's figures of a run in a notebook, with tooltips, zoom and a choice of schemes.
 
-    The page's own script draws them (`anywidget` puts it there). Saved notebooks hold the page, some 1.5 MB.
+    The script of the report draws the figures, in a frame that `anywidget` displays. A saved notebook contains the
+    page, about 1.5 MB.
 
     Args:
-        run: What to show. All its tables are needed.
-        figures: Ids of figures, of `airpace.figures()`; with `()` the whole page.
+        run: The run. All its tables are needed.
+        figures: Ids of figures from `airpace.figures()`; `()` shows the whole page.
 
     Raises:
         ImportError: anywidget is missing.
@@ -61,7 +62,7 @@ def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course
         raise ImportError("figures in a notebook need anywidget: pip install 'anywidget>=0.9'") from error
 
     class Figures(anywidget.AnyWidget):
-        """A page in a frame."""
+        """The page in a frame."""
 
         _esm = SCRIPT
         page = traitlets.Unicode().tag(sync=True)
@@ -70,5 +71,5 @@ def widget(run: Run, figures: str | Iterable[str] = ("throughput-delay", "course
 
 
 def figures() -> list[str]:
-    """The ids of the figures that a report may have, in the order of the page."""
+    """The ids of all figures of a report, in the order of the page."""
     return _airpace.figures()

@@ -1,33 +1,33 @@
-"""Environments for learning agents, as Gymnasium knows them: an agent steers one flow of a scenario.
+"""Gymnasium environments for learning agents: an agent steers one flow of a scenario.
 
 >>> import airpace.gym
 >>> env = airpace.gym.CongestionEnv("stationary-idle", action="rate")
 >>> seen, _ = env.reset(seed=1)
 >>> seen, reward, terminated, truncated, info = env.step(env.action_space.sample())
 
-**Action**, of shape (1,): with `action="rate"` the rate in Mbit/s that the pacer obeys, with `action="window"` the
-congestion window in packets. It holds until the next step.
+**Action**, of shape (1,): with `action="rate"` the pacing rate in Mbit/s, with `action="window"` the congestion window
+in packets. The action applies until the next step.
 
-**Observation**, of shape (8,), about the last step of the agent's flow, as its sender sees it:
+**Observation**, of shape (8,): the last step of the agent's flow, measured by its sender:
 
-| index | what | unit |
+| index | quantity | unit |
 | --- | --- | --- |
-| 0 | acknowledged | Mbit/s |
-| 1 | sent | Mbit/s |
-| 2 | lost, of what was acknowledged or lost | 0 to 1 |
-| 3 | mean round-trip time; the last one known if there is no new one | ms |
-| 4 | least round-trip time of the connection | ms |
-| 5 | outstanding at the end of the step | packets |
-| 6 | marked by queues (ECN), of the packets acknowledged | 0 to 1 |
-| 7 | the rate or window in force during the step | as the action |
+| 0 | acknowledged rate | Mbit/s |
+| 1 | sent rate | Mbit/s |
+| 2 | lost share of the acknowledged and lost bytes | 0 to 1 |
+| 3 | mean round-trip time; without a new sample, the previous value | ms |
+| 4 | minimum round-trip time of the connection | ms |
+| 5 | packets outstanding at the end of the step | packets |
+| 6 | share of the acknowledged packets that queues marked (ECN) | 0 to 1 |
+| 7 | rate or window in force during the step | that of the action |
 
-**Reward**: `reward(observations)`, a function of an array of shape (…, 8) to one of shape (…). The default is
+**Reward**: `reward(observations)`, a function from an array of shape (…, 8) to an array of shape (…). The default is
 `mbps_less_delay`. **Seeds** are those of the simulator: the same seed and actions give the same episode, bit for bit.
-An episode is as long as the scenario, and is truncated at its end. If the agent's flow ends before (`stop_s`), the
-episode is terminated with the step in which it did; what that step counts per second is counted over all of it.
-A flow whose transfers open new connections cannot be steered, as that of `short-flows`: an agent steers one connection.
+An episode lasts as long as the scenario, and is truncated at its end. If the agent's flow ends earlier (`stop_s`), the
+episode is terminated with the step in which the flow ends; the rates of that step are averaged over the whole step.
+A flow that opens a new connection per transfer, as in `short-flows`, cannot be steered: an agent steers one connection.
 
-`airpace.zoo` has the same for several agents, one per flow.
+`airpace.zoo` has the same environment for several agents, one per flow.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ try:
 except ImportError as error:
     raise ImportError("airpace.gym needs Gymnasium: pip install 'gymnasium>=1.1'") from error
 
-#: A seed for the first of several simulators, or one for each.
+#: A seed for the first of several simulators, or one seed per simulator.
 Seeds: TypeAlias = "SupportsIndex | Sequence[SupportsIndex | None] | npt.NDArray[np.integer[Any]] | None"
 
 __all__ = ["CongestionEnv", "CongestionVectorEnv", "mbps_less_delay"]
 
 
 class CongestionEnv(gymnasium.Env[Floats, Floats]):
-    """One flow of a scenario, steered step by step."""
+    """Environment in which an agent steers one flow of a scenario, step by step."""
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as its base class declares it
 
@@ -74,16 +74,16 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         others: str = "cubic",
         set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     ) -> None:
-        """Steers a flow of a scenario.
+        """Makes the environment.
 
         Args:
             scenario: A name of `airpace.scenarios()`, or a TOML file.
             action: `rate` or `window`.
-            most: The largest action; 200 Mbit/s or 5000 packets if not given.
-            step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
-            reward: What a step is worth.
-            flow: The agent's flow, from 0 in the order of the scenario.
-            others: The scheme of the flows that have none of their own.
+            most: Maximum action; default 200 Mbit/s or 5000 packets.
+            step_ms: Length of a step in simulated milliseconds, 1 to 10000; an action applies for one step.
+            reward: Function from observations to rewards.
+            flow: Number of the agent's flow, from 0 in the order of the scenario.
+            others: Scheme of the other flows without a scheme of their own.
             set: Keys of the scenario and their values, as for `airpace.simulate`.
         """
         self._steering = Steering(scenario, 1, action, most, step_ms, [flow], others, reward, set)
@@ -95,8 +95,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
     def reset(
         self, *, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begins an episode, and takes its first step at a low rate."""
-        # Gymnasium takes no numbers of NumPy.
+        """Starts an episode, and runs its first step at a low rate."""
+        # Gymnasium refuses integers of NumPy as seed.
         given = None if seed is None else seed_of(seed)
         super().reset(seed=given)
         drawn = int(self.np_random.integers(2**63)) if given is None else given
@@ -104,20 +104,20 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         return seen[0, 0], {"seed": drawn}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Goes on for a step. The episode is terminated if the flow ended, and truncated if the scenario did."""
+        """Runs one step. The episode is terminated if the flow has ended, and truncated if the scenario has ended."""
         seen, ended, over = self._steering.simulators.step(self._one, self._steering.bounded(action))
         reward = number("the reward", self._reward(seen[0, 0]), "a function that returns a number")
         return seen[0, 0], reward, bool(ended[0, 0]), bool(over[0]), {}
 
     def close(self) -> None:
-        """Ends the episode and the simulator's thread. `reset` begins another one."""
+        """Ends the episode and the simulator's thread. `reset` starts another episode."""
         self._steering.simulators.close()
 
 
 class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
-    """Simulators side by side, each on a thread of its own; a step of all of them is one call.
+    """Parallel simulators, each on a thread of its own; one call runs a step of all of them.
 
-    An environment whose episode is over begins anew at the next step (`AutoresetMode.NEXT_STEP`).
+    An environment whose episode has ended is reset at the next step (`AutoresetMode.NEXT_STEP`).
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as its base class declares it
@@ -138,7 +138,7 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         others: str = "cubic",
         set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     ) -> None:
-        """Steers a flow in each of `num_envs` simulators. The other arguments are those of `CongestionEnv`."""
+        """Makes `num_envs` simulators. The other arguments are those of `CongestionEnv`."""
         self._steering = Steering(scenario, num_envs, action, most, step_ms, [flow], others, reward, set)
         self._reward = reward
         self.num_envs = num_envs = int(num_envs)
@@ -152,9 +152,10 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
         return [int(seed) for seed in self.np_random.integers(2**63, size=self.num_envs)]
 
     def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
-        """Begins an episode in each. A single seed is that of the first; the others have the following ones.
+        """Starts an episode in each simulator.
 
-        A list has a seed, or `None`, for each.
+        A single seed is that of the first simulator; the other simulators have the subsequent seeds. A list has a seed,
+        or `None`, per simulator.
         """
         is_array = isinstance(seed, np.ndarray) and seed.ndim == 1
         several: list[Any] | None = list(cast("Any", seed)) if is_array or isinstance(seed, list | tuple) else None
@@ -175,7 +176,7 @@ class CongestionVectorEnv(VectorEnv[Floats, Floats, Any]):
     def step(
         self, actions: Floats
     ) -> tuple[Floats, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
-        """Goes on for a step in each; begins anew where an episode was over."""
+        """Runs one step in each simulator, and resets the simulators whose episode has ended."""
         anew = self._over.copy()
         seen, ended, over = self._steering.simulators.step(~anew, self._steering.bounded(actions))
         seen, terminated = seen[:, 0], ended[:, 0]

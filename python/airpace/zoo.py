@@ -1,4 +1,4 @@
-"""An environment for several learning agents, as PettingZoo knows them: an agent per flow, all of them at once.
+"""PettingZoo environment for several learning agents: one agent per flow, and all agents act simultaneously.
 
 >>> import airpace.zoo
 >>> env = airpace.zoo.CongestionParallelEnv("two-flows", action="window")
@@ -6,11 +6,11 @@
 >>> actions = {agent: env.action_space(agent).sample() for agent in env.agents}
 >>> seen, rewards, terminations, truncations, infos = env.step(actions)
 
-Agents are called as their flows are labelled. Actions, observations and rewards of each are those of `airpace.gym`; a
-reward is of the agent's own flow. All agents act at the same instants: the first step begins with the first packet of
-any of them. An agent whose flow begins later sees that nothing happens, and what it does has no effect. An agent whose
-flow ends before the scenario (`stop_s`) is terminated with the step in which it did, and leaves `agents`. The others
-are there until the scenario ends; then all are truncated at once, and `agents` is empty.
+The name of an agent is the label of its flow. Actions, observations and rewards are those of `airpace.gym`; each agent
+receives the reward of its own flow. All agents act at the same instants. The first step starts with the first packet of
+any of their flows. An agent whose flow starts later observes no traffic until then, and its actions have no effect. An
+agent whose flow ends before the scenario (`stop_s`) is terminated with the step in which the flow ends, and leaves
+`agents`. The other agents stay until the scenario ends; then all are truncated at once, and `agents` is empty.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["CongestionParallelEnv", "mbps_less_delay"]
 
 
 class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[misc]  # PettingZoo has no types
-    """Flows of a scenario, each steered by an agent of its own."""
+    """Environment in which each of several flows of a scenario has an agent of its own."""
 
     metadata: dict[str, Any] = {"name": "airpace_congestion_v0", "render_modes": []}  # noqa: RUF012 - as its base class
 
@@ -54,17 +54,17 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         others: str = "cubic",
         set: Mapping[str, Value] | None = None,  # noqa: A002 - as `--set` of the program
     ) -> None:
-        """Steers flows of a scenario.
+        """Makes the environment.
 
         Args:
             scenario: A name of `airpace.scenarios()`, or a TOML file.
             action: `rate` or `window`.
-            most: The largest action; 200 Mbit/s or 5000 packets if not given.
-            step_ms: How long an action holds, in simulated milliseconds, 1 to 10000.
-            reward: What a step of a flow is worth.
-            flows: The agents' flows, from 0 in the order of the scenario; without it, all that have no scheme of
-                their own.
-            others: The scheme of the other flows that have none of their own.
+            most: Maximum action; default 200 Mbit/s or 5000 packets.
+            step_ms: Length of a step in simulated milliseconds, 1 to 10000; an action applies for one step.
+            reward: Function from the observation of a flow to its reward.
+            flows: Numbers of the agents' flows, from 0 in the order of the scenario; default: all flows without a
+                scheme of their own.
+            others: Scheme of the other flows without a scheme of their own.
             set: Keys of the scenario and their values, as for `airpace.simulate`.
         """
         self._steering = Steering(scenario, 1, action, most, step_ms, flows, others, reward, set)
@@ -73,22 +73,22 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         self._random, _ = seeding.np_random()
         self.possible_agents = list(self._steering.simulators.labels)
         self.agents: list[str] = []
-        # Spaces draw random numbers, so each agent has its own.
+        # Spaces draw random numbers, so each agent has a space of its own.
         self.action_spaces = {agent: deepcopy(self._steering.action_space) for agent in self.possible_agents}
         self.observation_spaces = {agent: deepcopy(self._steering.observation_space) for agent in self.possible_agents}
 
     def action_space(self, agent: str) -> spaces.Box:
-        """The actions of an agent."""
+        """The space of an agent's actions."""
         return self.action_spaces[agent]
 
     def observation_space(self, agent: str) -> spaces.Box:
-        """What an agent can see."""
+        """The space of an agent's observations."""
         return self.observation_spaces[agent]
 
     def reset(
         self, seed: SupportsIndex | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Floats], dict[str, dict[str, Any]]]:
-        """Begins an episode, and takes its first step at low rates."""
+        """Starts an episode, and runs its first step at low rates."""
         given = None if seed is None else seed_of(seed)
         if given is not None:
             self._random, _ = seeding.np_random(given)
@@ -100,12 +100,12 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
     def step(
         self, actions: Mapping[str, npt.ArrayLike]
     ) -> tuple[dict[str, Floats], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Goes on for a step of all agents."""
+        """Runs one step of all agents."""
         missing = [agent for agent in self.agents if agent not in actions]
         if missing or not self.agents:
             what = f"no action for {', '.join(missing)}" if missing else "the episode is over or has not begun"
             raise ValueError(f"{what}; {'all agents act at once' if missing else 'call reset() first'}")
-        # Those whose flows have ended are asked for nothing; what stands in their place has no effect.
+        # Agents whose flows have ended give no action; the value in their place has no effect.
         idle = self._steering.action_space.low
         wide = [
             self._steering.bounded(actions[agent] if agent in self.agents else idle) for agent in self.possible_agents
@@ -122,7 +122,7 @@ class CongestionParallelEnv(ParallelEnv[str, Floats, Floats]):  # type: ignore[m
         return observed, rewards, terminations, truncations, infos
 
     def close(self) -> None:
-        """Ends the episode and the simulator's thread. `reset` begins another one."""
+        """Ends the episode and the simulator's thread. `reset` starts another episode."""
         self._steering.simulators.close()
         self.agents = []
 

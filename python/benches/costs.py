@@ -1,4 +1,4 @@
-"""What Python costs: per ACK, per run, per row, at the import. Needs a release build and a quiet machine.
+"""Cost of Python per ACK, per run, per row, and of the import. Needs a release build and an idle machine.
 
 python python/benches/costs.py target/release/airpace
 """
@@ -20,31 +20,31 @@ import airpace
 
 
 class Told(airpace.Controller):
-    """Does no work of its own."""
+    """A controller that does no work."""
 
     def __init__(self, setup: airpace.Setup) -> None:
-        """Keeps one answer for all questions."""
+        """Makes the answer for all calls."""
         super().__init__(setup)
         self.answer = airpace.Control(1e9, 40.0)
 
     def on_ack(self, ack: airpace.Ack) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def on_loss(self, loss: airpace.Loss) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def control(self) -> airpace.Control:
-        """The same rate as that of the built-in scheme."""
+        """Returns the rate of the built-in scheme."""
         return self.answer
 
 
 def least(times: int, of: Callable[[], float]) -> float:
-    """The least of several measurements: what else the machine did is not in it."""
+    """Minimum of several measurements, which contains the least of other work on the machine."""
     return min(of() for _ in range(times))
 
 
 def per_ack() -> None:
-    """A controller that does nothing, against the built-in one that keeps the same rate."""
+    """Measures a controller in Python that does nothing, and the built-in controller with the same constant rate."""
 
     def spent(scheme: str | type[airpace.Controller]) -> float:
         begin = time.process_time()
@@ -56,12 +56,12 @@ def per_ack() -> None:
 
 
 def per_run(program: str) -> None:
-    """The same run folders by the program and from Python, in turn: first one run, then several on all cores."""
+    """Measures the same run folders from the program and from Python in turn: one run, then several on all cores."""
     for seeds in (1, 4):
         with tempfile.TemporaryDirectory() as folder:
             words = [program, "sim", "competitor", "--scheme", "pbe", "--seeds", f"1..{seeds}", "--quiet"]
 
-            def by_program(words: list[str] = [*words, "--out", f"{folder}/a"]) -> float:  # noqa: B006 - of this turn
+            def by_program(words: list[str] = [*words, "--out", f"{folder}/a"]) -> float:  # noqa: B006 - bound in this iteration
                 begin = time.perf_counter()
                 subprocess.run(words, check=True, capture_output=True)
                 return time.perf_counter() - begin
@@ -81,10 +81,10 @@ def per_run(program: str) -> None:
 
 
 def per_row() -> None:
-    """Ten million rows to pyarrow."""
+    """Measures the transfer of ten million rows to pyarrow."""
     run = airpace.simulate("stationary-idle", schemes="cubic", set={"duration_s": 1850}, tables=["acks"])
     table = run.acks
-    # pyarrow makes its own things at its first call, some 50 MB: they are not the hand-over's.
+    # pyarrow allocates about 50 MB at its first call, which are not part of the transfer.
     few = airpace.simulate("stationary-idle", schemes="cubic", set={"duration_s": 1}, tables=["acks"])
     pa.table(few.acks)
     before, begin = resident_bytes(), time.perf_counter()
@@ -94,7 +94,7 @@ def per_row() -> None:
 
 
 def at_import() -> None:
-    """A fresh Python that imports airpace, against one that does not."""
+    """Measures a new Python process with and without the import of airpace."""
 
     def spent(script: str) -> float:
         begin = time.perf_counter()
@@ -106,7 +106,7 @@ def at_import() -> None:
 
 
 def resident_bytes() -> int:
-    """Memory of this process."""
+    """Resident memory of this process, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 

@@ -1,17 +1,17 @@
-"""Steps per second of the environments, beside the design of ns3-gym. Needs a release build, a quiet machine and pyzmq.
+"""Steps per second of the environments and of ns3-gym's design. Needs a release build, an idle machine and pyzmq.
 
 python python/benches/stepping.py
 
 ns3-gym (Gawłowicz and Zubow, MSWiM 2019) has one process per environment. At each step the simulator sends its state
-to the agent over a ZeroMQ socket, as a message of protobuf, and waits for the action in the same form. Here a stand-in
-does that: a process that holds one of our simulators and talks over ZeroMQ (REQ to the agent's REP, TCP on this
-machine), with messages of the shape of ns3-gym's. So both sides simulate the same, and what is compared is how steps
-reach the agent.
+to the agent over a ZeroMQ socket, as a protobuf message, and waits for the action in the same format. The stand-in in
+this benchmark has the same design: a process with one of our simulators that communicates over ZeroMQ (REQ to the
+agent's REP, TCP on this machine), with messages of the same structure as ns3-gym's. Both sides therefore simulate the
+same, and the comparison covers only the exchange of steps with the agent.
 
-What is not compared: ns-3 itself, which takes its own time for a step, and ns3-gym's own code, whose simulator writes
-its messages in C++ where the stand-in does it in Python. The row `messages only` has a process that simulates nothing:
-what the messages take is left. Processor time is that of all processes and threads together; a busy machine changes it
-little.
+The comparison covers neither ns-3, which needs additional time for a step, nor the code of ns3-gym, whose simulator
+writes its messages in C++ (the stand-in does so in Python). The row `messages only` has a process without a simulator,
+and measures the cost of the messages alone. Processor time is the sum over all processes and threads; load on the
+machine changes it little.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SCENARIO, RATE_MBPS, ROUNDS = "stationary-idle", 12.0, 5
 
 
 class Cost(NamedTuple):
-    """What steps take: how many per second, and how much of all processes' time each."""
+    """Cost of steps: steps per second, and processor time of all processes per step."""
 
     per_second: float
     processor_us: float
 
 
 def messages() -> tuple[Any, Any]:
-    """The two messages of a step: a box of floats wrapped in a container, beside reward, end, reason and info."""
+    """The two messages of a step: a box of floats in a container, with reward, end, reason and info."""
     file = descriptor_pb2.FileDescriptorProto(name="step.proto", package="step", syntax="proto3")
     field = descriptor_pb2.FieldDescriptorProto
 
@@ -68,19 +68,19 @@ def messages() -> tuple[Any, Any]:
 
 
 def boxed(container: Any, box: Any, values: npt.NDArray[np.float32]) -> None:  # noqa: ANN401 - made at run time
-    """Puts an array into a container."""
+    """Serializes an array into a container."""
     inner = box(shape=values.shape, values=values.ravel())
     container.kind, container.data = 1, inner.SerializeToString()
 
 
 def unboxed(container: Any, box: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401
-    """The array of a container."""
+    """Returns the array of a container."""
     inner = box.FromString(container.data)
     return np.array(inner.values, dtype=np.float32).reshape(tuple(inner.shape))
 
 
 def environment(port: int, step_ms: float, duration_s: float, simulates: bool) -> None:
-    """The process of one environment."""
+    """Main function of the process of one environment."""
     classes, box = messages()
     socket = zmq.Context().socket(zmq.REQ)
     socket.connect(f"tcp://127.0.0.1:{port}")
@@ -92,7 +92,7 @@ def environment(port: int, step_ms: float, duration_s: float, simulates: bool) -
     seed = 0
     seen, over = simulators.reset(one, [seed])[0, 0], False
     while True:
-        # The info tells the processor time of this process.
+        # The field `info` contains the processor time of this process.
         state = classes["step.State"](reward=float(seen[0]), over=over, info=str(time.process_time()))
         boxed(state.seen, box, seen)
         socket.send(state.SerializeToString())
@@ -111,7 +111,7 @@ def environment(port: int, step_ms: float, duration_s: float, simulates: bool) -
 
 
 def by_messages(count: int, steps: int, step_ms: float, duration_s: float, *, simulates: bool = True) -> Cost:
-    """`count` processes with one agent."""
+    """Measures `count` processes with one agent."""
     classes, box = messages()
     context = zmq.Context()
     sockets, processes = [], []
@@ -150,7 +150,7 @@ def by_messages(count: int, steps: int, step_ms: float, duration_s: float, *, si
 
 
 def here(count: int, steps: int, step_ms: float, duration_s: float) -> Cost:
-    """The native vector environment."""
+    """Measures the native vector environment."""
     env = CongestionVectorEnv(count, SCENARIO, step_ms=step_ms, set={"duration_s": duration_s})
     env.reset(seed=0)
     actions = np.full((count, 1), RATE_MBPS, dtype=np.float32)
@@ -164,7 +164,7 @@ def here(count: int, steps: int, step_ms: float, duration_s: float) -> Cost:
 
 
 def alone(steps: int, step_ms: float, duration_s: float) -> Cost:
-    """The Gymnasium environment."""
+    """Measures the Gymnasium environment."""
     env = CongestionEnv(SCENARIO, step_ms=step_ms, set={"duration_s": duration_s})
     env.reset(seed=0)
     action = np.array([RATE_MBPS], dtype=np.float32)
@@ -177,7 +177,7 @@ def alone(steps: int, step_ms: float, duration_s: float) -> Cost:
 
 
 def main() -> None:
-    """Measures all in turn, several times; the best of each counts."""
+    """Measures all variants in turn, several times; the best measurement of each counts."""
     for step_ms, duration_s, steps in ((50.0, 20.0, 2000), (10.0, 10.0, 5000)):
         rows: dict[str, Callable[[], Cost]] = {
             "CongestionEnv": partial(alone, steps, step_ms, duration_s),

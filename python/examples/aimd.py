@@ -1,4 +1,4 @@
-"""A congestion control in 30 lines: a packet more per round trip, half the window at a loss. Run it beside CUBIC."""
+"""AIMD in 30 lines: one packet more per round trip, half the window after a loss. Runs beside CUBIC and PBE-CC."""
 
 import airpace
 

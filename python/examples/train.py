@@ -1,10 +1,10 @@
-"""Trains a small policy that beats AIMD on a cell, by the cross-entropy method. It needs NumPy and Gymnasium only.
+"""Trains a small policy that outperforms AIMD in a cell, by the cross-entropy method. Needs only NumPy and Gymnasium.
 
 python python/examples/train.py
 
-The policy is a network of 8 tanh units. Every 50 ms it sees the last step of its flow, and multiplies or divides its
-rate by up to e^0.5. A generation is 32 policies in 32 simulators, one call per step; those that earn most make the next
-one. The seeds that are shown at the end were never used in training.
+The policy is a network of 8 tanh units. Every 50 ms it observes the last step of its flow, and multiplies or divides
+its rate by up to e^0.5. A generation is 32 policies in 32 simulators, with one call per step. The policies with the
+highest rewards determine the next generation. The seeds of the final comparison are not used in training.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-#: What it sees: queueing delay, its change, what was acknowledged of what was sent, loss, and its own rate.
+#: Inputs: queueing delay, change of the delay, acknowledged rate relative to the sending rate, loss, sending rate.
 INPUTS, UNITS = 5, 8
 PARAMETERS = (INPUTS + 1) * UNITS + UNITS + 1
 
 
 class Policy:
-    """Policies side by side: row `i` of `parameters` steers flow `i`. Each remembers the last queueing delay."""
+    """Parallel policies: row `i` of `parameters` steers flow `i`. Each policy keeps the last queueing delay."""
 
     def __init__(self, parameters: Floats) -> None:
         self.parameters = np.atleast_2d(parameters)
@@ -45,13 +45,13 @@ class Policy:
         first, bias, second, last = np.split(self.parameters, np.cumsum([INPUTS * UNITS, UNITS, UNITS]), axis=1)
         hidden = np.tanh(np.einsum("pi,piu->pu", inputs, first.reshape(-1, INPUTS, UNITS)) + bias)
         step = np.tanh((hidden * second).sum(axis=1) + last[:, 0])
-        # It starts from what arrives, but never from less than half of its rate: at first nothing arrives.
+        # The base is the acknowledged rate, but at least half of the own rate: at the start nothing is acknowledged.
         chosen: Floats = np.maximum(acked, 0.5 * rate) * np.exp(0.5 * step)
         return np.clip(chosen, 0.5, 150.0)
 
 
 def earned(env: CongestionVectorEnv, policies: Floats, seed: int) -> Floats:
-    """What each policy earns per step. All of them have the same cell."""
+    """Mean reward per step of each policy. All policies have the same cell."""
     policy, total, steps = Policy(policies), np.zeros(len(policies)), 0
     seen, _ = env.reset(seed=[seed] * len(policies))
     over = False
@@ -62,7 +62,7 @@ def earned(env: CongestionVectorEnv, policies: Floats, seed: int) -> Floats:
 
 
 def train(scenario: str, generations: int, population: int = 32, seconds: float = 10.0, *, tell: bool = True) -> Floats:
-    """The parameters of a policy for this scenario."""
+    """Trains a policy for this scenario, and returns its parameters."""
     from airpace.gym import CongestionVectorEnv
 
     env = CongestionVectorEnv(population, scenario, set={"duration_s": seconds})
@@ -73,7 +73,7 @@ def train(scenario: str, generations: int, population: int = 32, seconds: float 
         policies[0] = mean
         rewards = earned(env, policies, seed=generation)
         best = policies[np.argsort(rewards)[-population // 4 :]]
-        # The spread shrinks slowly, or the search would stop at the first good place.
+        # The deviation shrinks slowly; otherwise the search would stop at the first good parameters.
         mean = 0.3 * mean + 0.7 * best.mean(axis=0)
         deviation = 0.5 * deviation + 0.5 * best.std(axis=0) + 0.01
         if tell and generation % 10 == 9:
@@ -84,7 +84,7 @@ def train(scenario: str, generations: int, population: int = 32, seconds: float 
 def compare(
     parameters: Floats, scenario: str, seeds: range, sets: dict[str, airpace.Value] | None = None
 ) -> airpace.Run:
-    """The policy as a scheme beside AIMD and BBR."""
+    """Runs the policy as a scheme, with AIMD and BBR for comparison."""
 
     def learned(setup: airpace.Setup) -> airpace.Agent:
         policy = Policy(parameters)

@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Options and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--slow`: tests that take minutes run too."""
+    """Adds `--slow`, which also runs tests that take minutes."""
     parser.addoption("--slow", action="store_true", help="also run what takes minutes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the marker known."""
+    """Registers the marker `slow`."""
     config.addinivalue_line("markers", "slow: takes minutes; runs with --slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow tests out, unless they are asked for."""
+    """Skips slow tests unless `--slow` is given."""
     if config.getoption("--slow"):
         return
     for item in items:
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def program() -> Path:
-    """The program `airpace`: that of `AIRPACE`, or one that was built in the checkout."""
+    """The program `airpace`: the path in `AIRPACE`, or a build in the checkout."""
     named = os.environ.get("AIRPACE")
     if named:
         return Path(named)

@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples/aimd.py"
 
 
 def load(path: Path) -> Any:
-    """The example as a module."""
+    """Loads an example as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -30,7 +30,7 @@ Aimd: type[airpace.Controller] = load(EXAMPLE).Aimd
 
 
 class Fixed(airpace.Controller):
-    """Keeps a rate, whatever happens."""
+    """Keeps a constant rate."""
 
     def on_ack(self, ack: airpace.Ack) -> None: ...
 
@@ -74,7 +74,7 @@ def test_what_it_is_told_adds_up() -> None:
     seen: dict[str, Any] = {"acked": 0, "sent": 0, "lost": 0, "timers": [], "seeds": set()}
 
     class Listening(Aimd):  # type: ignore[misc, valid-type]
-        """Notes what it hears."""
+        """Records the events that it receives."""
 
         def __init__(self, setup: airpace.Setup) -> None:
             super().__init__(setup)
@@ -145,7 +145,7 @@ def test_what_it_raises_reaches_the_caller() -> None:
 )
 def test_impossible_answers_are_refused(answer: Any, says: str) -> None:
     class Odd(Fixed):
-        """Answers what no controller can."""
+        """Returns an invalid answer."""
 
         def control(self) -> airpace.Control:
             wrong: airpace.Control = answer
@@ -180,7 +180,7 @@ def test_what_tables_and_timers_cannot_be_is_refused(method: str, answer: Any, s
 
 def test_a_controller_without_its_methods_says_which() -> None:
     class Empty(airpace.Controller):
-        """Has nothing."""
+        """Overrides no method."""
 
     with pytest.raises(NotImplementedError, match="Empty has no control"):
         airpace.simulate("stationary-idle", schemes=Empty, set={"duration_s": 1})
@@ -188,7 +188,7 @@ def test_a_controller_without_its_methods_says_which() -> None:
 
 def test_functions_make_controllers_with_options() -> None:
     class Paced(Fixed):
-        """Keeps the rate that it is given."""
+        """Keeps the given rate."""
 
         def __init__(self, setup: airpace.Setup, mbps: float) -> None:
             super().__init__(setup)

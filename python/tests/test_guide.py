@@ -1,4 +1,4 @@
-"""The guide's Python is run as it stands."""
+"""The Python code of the guide runs unchanged."""
 
 from __future__ import annotations
 

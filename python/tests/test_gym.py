@@ -22,7 +22,7 @@ def test_gymnasium_finds_nothing_wrong(action: str) -> None:
 
 
 def episode(env: CongestionEnv, seed: int, action: float) -> list[Any]:
-    """All observations of an episode with one action, and its rewards."""
+    """All observations and rewards of an episode with a constant action."""
     seen = [env.reset(seed=seed)[0].tolist()]
     over = False
     while not over:
@@ -255,7 +255,7 @@ action = np.array([5.0], dtype=np.float32)
 
 
 def run_alone(script: str) -> None:
-    """Runs a script in a process of its own: no other test has threads there."""
+    """Runs a script in a process of its own, where no other test has threads."""
     done = subprocess.run(
         [sys.executable, "-c", THREADS + script], check=False, capture_output=True, text=True, timeout=60
     )

@@ -1,4 +1,4 @@
-"""The package as pip installed it: what the tests import is the wheel that maturin made."""
+"""The installed package: the tests import the wheel that maturin built and pip installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def installed() -> importlib.metadata.Distribution:
-    """What pip knows of the package that is imported."""
+    """The metadata of the imported package in pip."""
     try:
         found = importlib.metadata.distribution("airpace")
     except importlib.metadata.PackageNotFoundError:

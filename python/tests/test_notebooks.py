@@ -1,4 +1,4 @@
-"""The notebooks run as they stand, and what they say is what they said when they were committed."""
+"""The notebooks run unchanged, and their outputs are equal to the committed outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[1] / "notebooks").glob("*.i
 
 
 def said(notebook: Any) -> list[str]:
-    """The text that each cell of code printed, and a word for each picture."""
+    """The text that each code cell printed, and the type of each picture."""
     texts = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):

@@ -1,4 +1,4 @@
-"""Figures for print, and figures in a notebook."""
+"""Figures for print and figures in a notebook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run() -> airpace.Run:
 
 
 def page_data(page: str) -> dict[str, Any]:
-    """What a page embeds."""
+    """The data embedded in a page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     data: dict[str, Any] = json.loads(found[1])

@@ -17,7 +17,7 @@ from airpace import plots
 
 @pytest.fixture(scope="module")
 def samples(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording and a log, as `airpace sample` writes them."""
+    """A recording and a log, written by `airpace encode` and `airpace sample`."""
     folder = tmp_path_factory.mktemp("samples")
     for words in (
         ["encode", "stationary-busy", "--seconds", "0.5", "--snr", "20", "--format", "ci8", "--out", "cell"],
@@ -77,7 +77,7 @@ def test_samples_that_cannot_be_decoded_are_refused(arguments: dict[str, object]
 
 
 def test_a_kpi_that_a_version_does_not_have_is_told_only_to_who_asks_for_it(samples: Path) -> None:
-    """Version 102 of 0xB139, which the phone of `airpace sample` has, does not tell the power: no error of the log."""
+    """Version 102 of 0xB139, in the log of `airpace sample`, contains no transmit power: the log has no fault."""
     log = next(samples.glob("**/*.qmdl*"))
     assert "lte.ul.prb" in set(airpace.diag(log)["kpi"]), "without a warning"
     with pytest.warns(UserWarning, match="40 packets of 0xB139 have nothing for lte.ul.tx_power: their version"):

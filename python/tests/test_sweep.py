@@ -42,14 +42,14 @@ WORDS = [
 
 @pytest.fixture
 def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A short scenario, called as the tests call it."""
+    """Writes a short scenario, and returns the path that the tests pass to `sweep`."""
     (tmp_path / "story.toml").write_text(STORY)
     monkeypatch.chdir(tmp_path)
     return "story.toml"
 
 
 def lasting(folder: Path) -> dict[str, bytes]:
-    """All that depends on the matrix only: every file but the work, and the manifest without its host."""
+    """All files that depend on the matrix only: without `cells`, and with the manifest without its host."""
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -62,7 +62,7 @@ def lasting(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def of_the_program(story: str, program: Path, tmp_path: Path) -> dict[str, bytes]:
-    """What the program's sweep leaves."""
+    """The folder of the program's sweep."""
     words = [str(program), "sweep", story, *WORDS, "--out", "theirs", "--quiet"]
     subprocess.run(words, check=True, capture_output=True, cwd=tmp_path)
     return lasting(tmp_path / "theirs")
@@ -221,7 +221,7 @@ def test_a_sweep_that_was_interrupted_goes_on(story: str, of_the_program: dict[s
     def stop(share: float, done: int, runs: int) -> None:
         raise InterruptedError("enough")
 
-    # The first look is after 50 ms; many seeds make sure that it comes before the end.
+    # The first check is after 50 ms; many seeds ensure that the sweep has not ended by then.
     many = MATRIX | {"seeds": range(1, 2000)}
     with pytest.raises(InterruptedError):
         airpace.sweep(story, **many, out="mine", progress=stop)
@@ -257,7 +257,7 @@ def test_a_worker_that_is_killed_changes_no_byte(
     killed = threading.Event()
 
     def kill(share: float, done: int, runs: int) -> None:
-        # In the middle: something has ended, and tasks wait at both workers.
+        # In the middle of the sweep: some runs have ended, and tasks wait at both workers.
         if not killed.is_set():
             assert 0 < done < runs
             os.kill(next(iter(workers.values())), signal.SIGKILL)
@@ -288,12 +288,12 @@ def test_the_blocks_of_the_guide_run(tmp_path: Path) -> None:
         assert "airpace.Sweep of 8 runs, 0 failed" in ended.stdout
 
 
-#: Called as Dask's own, which a task ends with when its workers have died several times.
+#: Exception with the name of Dask's, which a task raises after its workers have died several times.
 KilledWorker: type[Exception] = type("KilledWorker", (Exception,), {})
 
 
 class Done:
-    """A task that has ended: run 1 kills every worker that makes it."""
+    """A completed task: run 1 kills every worker that makes it."""
 
     def __init__(self, cells: list[int]) -> None:
         self.status = "error" if 1 in cells else "finished"
@@ -306,7 +306,7 @@ class Done:
 
 
 class Deadly:
-    """Stands for a cluster: every task has ended when it is asked for."""
+    """Stand-in for a cluster: every task has ended when its result is requested."""
 
     def __init__(self) -> None:
         self.tasks: list[list[int]] = []
@@ -323,12 +323,12 @@ class Deadly:
         self.waiting.append(task)
 
     def __next__(self) -> Done:
-        """The task that ended first."""
+        """Returns the task that ended first."""
         return self.waiting.pop(0)
 
 
 class Session:
-    """Stands for a sweep of six runs."""
+    """Stand-in for a sweep of six runs."""
 
     spec = "six"
 
@@ -337,7 +337,7 @@ class Session:
         self.failed: dict[int, str] = {}
 
     def batch(self, first: int, count: int) -> list[int]:
-        # Three at once, so that the deadly one has company.
+        # Three runs per task, so that the run that kills workers is not alone in its task.
         return list(range(6))[first : first + max(count, 3)]
 
     def progress(self) -> tuple[int, int, int]:
@@ -373,7 +373,7 @@ def test_a_client_that_is_closed_is_refused_before_anything_is_written(tmp_path:
 
 
 class Forgetful(Deadly):
-    """A cluster whose workers die with what they made: each task is lost once after it had ended."""
+    """A cluster whose workers die with their results: each task is lost once after it had ended."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tables in other libraries. `.ci/python` runs this with the oldest versions that are allowed, and with the newest."""
+"""Tables in other libraries. `.ci/python` runs these tests with the oldest supported versions and with the newest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ pd: Any = pytest.importorskip("pandas")
 duckdb: Any = pytest.importorskip("duckdb")
 
 pytestmark = [
-    # Old versions of polars say that such a join takes longer.
+    # Old versions of polars warn that such a join takes longer.
     pytest.mark.filterwarnings("ignore:Local categoricals have different encodings"),
-    # pandas 2.2.0 says that it will need pyarrow.
+    # pandas 2.2.0 warns that it will need pyarrow.
     pytest.mark.filterwarnings("ignore:(?s).*Pyarrow will become a required dependency:DeprecationWarning"),
 ]
 
 
 def frame_of_pandas(table: airpace.Table) -> Any:
-    """A table in pandas: as the guide says, for old and new versions."""
+    """Converts a table to pandas as in the guide, for old and new versions."""
     if hasattr(pd.DataFrame, "from_arrow"):
         return pd.DataFrame.from_arrow(table)
     return pd.DataFrame(table.to_dict())
@@ -56,7 +56,7 @@ READERS: dict[str, Callable[[airpace.Table, list[str]], list[Any]]] = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> airpace.Run:
-    """Four runs, with more rows than their batches have."""
+    """Four runs with more rows than fit into one batch."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     return airpace.simulate("two-flows", schemes=["pbe", "bbr"], seeds=[1, 2], set={"duration_s": 12}, out=folder)
 
@@ -85,7 +85,7 @@ def test_the_files_of_a_run_folder_have_the_same_words(run: airpace.Run) -> None
     wanted = Counter(rows_of_pyarrow(run.packets, columns))
     assert run.folder is not None
     folder = run.folder / "packets"
-    if int(pl.__version__.split(".")[0]) >= 2:  # before, polars refuses these files with an error
+    if int(pl.__version__.split(".")[0]) >= 2:  # earlier versions of polars refuse these files with an error
         of_polars = pl.read_parquet(folder, hive_partitioning=True).select(columns)
         assert Counter(of_polars.iter_rows()) == wanted
     files = f"read_parquet('{folder}/**/*.parquet', hive_partitioning=true)"

@@ -1,4 +1,4 @@
-"""Policies that learned: as schemes, and the training example cut short."""
+"""Trained policies as schemes, and a short run of the training example."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def policy_of(seen: list[npt.NDArray[np.float32]]) -> Any:
-    """A policy that remembers what it saw."""
+    """A policy that records its observations."""
 
     def policy(now: npt.NDArray[np.float32]) -> float:
         seen.append(now.copy())

@@ -1,4 +1,4 @@
-"""An environment with an agent per flow."""
+"""The environment with an agent per flow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-//! Long work, while Python shows the progress and hears Ctrl-C.
+//! Long work on a thread of its own, while the calling thread shows the progress and handles Ctrl-C.
 //!
-//! The work is on threads of its own. The calling thread wakes now and then, asks Python whether somebody wants to stop, and
-//! tells how far the work is.
+//! The calling thread wakes every [`LOOK_EVERY`], checks Python's signals, and reports the progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -11,11 +10,12 @@ use pyo3::prelude::*;
 
 use crate::raise;
 
-/// How often Python is asked whether somebody wants to stop.
+/// Interval between checks of Python's signals and reports of the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Does `work`, and `tell`s now and then. If Python wants to stop, or `tell` raises, `stop` is set, which `work` must heed, and
-/// `interrupt` is called: again whenever Python wants it again. Returns what came of the work, and what made it stop.
+/// Runs `work` on a thread, and calls `tell` at every check to report the progress. If a signal is pending or `tell` raises,
+/// `stop` is set, which `work` must heed, and `interrupt` is called. Each further signal calls `interrupt` again. Returns
+/// the result of the work, and the exception that stopped it.
 pub fn attend<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -26,7 +26,7 @@ pub fn attend<T: Send>(
     let mut interrupted: Option<PyErr> = None;
     let ended = std::thread::scope(|scope| {
         let (done, mut is_done) = channel();
-        // The thread belongs to Python while it runs, so that a controller in Python finds all in place at each ACK.
+        // The thread is attached to Python while it runs, so that a controller in Python finds its thread state at each ACK.
         let work = move || Python::attach(|py| py.detach(|| drop(done.send(work()))));
         let worker = std::thread::Builder::new().spawn_scoped(scope, work);
         let worker = worker.map_err(|error| raise::failed(format!("no thread for the runs: {error}")))?;
@@ -48,7 +48,7 @@ pub fn attend<T: Send>(
                 }
             }
         };
-        // The thread needs Python once more to end: this one must not hold it meanwhile.
+        // The thread attaches to Python once more before it ends, so this thread must be detached while it joins.
         drop(py.detach(move || worker.join()));
         ended
     })?;

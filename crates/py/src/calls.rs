@@ -1,7 +1,7 @@
-//! Calls of simulations into code of Python that users wrote: controllers, agents, and what makes them.
+//! Calls from simulations into Python code of users: controllers, agents, and the functions that make them.
 //!
-//! Simulations are on threads of their own, but Python hears Ctrl-C in its main thread only. So it is noted which threads are
-//! in such code, and the exception is raised there: code that never returns is stopped too.
+//! Simulations run on threads of their own, but Python delivers Ctrl-C to its main thread only. The threads that execute such
+//! code are therefore recorded, and Ctrl-C raises the exception in them: this also stops code that never returns.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
-/// The calls of all runs of a matrix, and the first exception that came of them. After it there are no further calls.
+/// The calls of all runs of a matrix, and the first exception that a call raised. After an exception no further call is made.
 #[derive(Default)]
 pub struct Calls {
     has_stopped: AtomicBool,
     raised: Mutex<Option<PyErr>>,
-    /// The threads that are in code of Python now, by Python's numbers. It is changed by who holds the interpreter.
+    /// The threads that execute Python code of users, by Python's thread identifiers. Changed only while attached to Python.
     inside: Mutex<Vec<u64>>,
 }
 
 impl Calls {
-    /// Makes a call, unless the runs are to stop. What it raises is kept and stops the runs. Returns `None` if there is no
-    /// answer.
+    /// Makes a call, unless the runs are to stop. An exception is kept and stops the runs. Returns `None` if the call was not
+    /// made or raised.
     pub fn make<T>(&self, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         Python::attach(|py| {
             if self.has_stopped() {
@@ -44,15 +44,15 @@ impl Calls {
         self.has_stopped.load(Ordering::Relaxed)
     }
 
-    /// What was raised.
+    /// Takes the exception that was kept.
     pub fn take(&self) -> Option<PyErr> {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Allows no further calls, and raises `KeyboardInterrupt` in those that are under way.
+    /// Allows no further calls, and raises `KeyboardInterrupt` in the calls that are in progress.
     pub fn interrupt(&self, py: Python<'_>) {
         self.has_stopped.store(true, Ordering::Relaxed);
-        // Not held while Python runs: a call that returns meanwhile wants to note that.
+        // The lock is released before Python runs: a call that returns in the meantime needs it.
         let inside = self.inside().clone();
         for thread in inside {
             let raised =
@@ -63,7 +63,7 @@ impl Calls {
         }
     }
 
-    /// Keeps what was raised, if it is the first.
+    /// Keeps an exception if it is the first.
     fn keep(&self, error: PyErr) {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.has_stopped.store(true, Ordering::Relaxed);
@@ -74,10 +74,10 @@ impl Calls {
     }
 }
 
-/// Python's number of this thread.
+/// Python's identifier of this thread.
 fn own_number(py: Python<'_>) -> PyResult<u64> {
     thread_local! {
-        // It is wanted at every ACK, and never changes.
+        // Read at every ACK, and constant for a thread.
         static NUMBER: OnceCell<u64> = const { OnceCell::new() };
     }
     NUMBER.with(|known| {

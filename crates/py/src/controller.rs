@@ -1,7 +1,7 @@
-//! A controller written in Python as one of `cc`.
+//! Adapter that runs a controller written in Python as a controller of `cc`.
 //!
-//! It is asked for window and rate once after each event, not at each packet. What it raises stops the runs, and is raised
-//! to the caller of `simulate`.
+//! Window and rate are requested once after each event, not for each packet. An exception of the controller stops the runs,
+//! and `simulate` raises it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,32 +19,32 @@ use crate::calls::Calls;
 use crate::steered::{Ask, Lever, Steered, Turns};
 use crate::{events, raise};
 
-/// The most names of values and states that are kept for the life of the process.
+/// Maximum number of names of values and states, which are kept for the life of the process.
 ///
-/// Chosen: more than anybody plots. A name that is made anew at each look would fill the memory.
+/// Chosen: more than any plot shows. Without a limit, a controller with new names at every call would fill the memory.
 const MOST_NAMES: usize = 10_000;
 
-/// The largest rate in Mbit/s.
+/// Maximum rate in Mbit/s.
 ///
-/// Chosen: more than any path of a scenario; larger numbers are slips.
+/// Chosen: more than the path of any scenario; larger numbers are mistakes.
 const MOST_MBPS: f64 = 1e6;
 
-/// Letters of a value that an error shows.
+/// Maximum length of a value in an error text (characters).
 const MOST_SHOWN: usize = 60;
 
-/// A scheme whose controllers `factory` makes: a callable of Python that takes an `airpace.Setup`.
+/// A scheme whose controllers are made by `factory`: a Python callable that takes an `airpace.Setup`.
 pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<SchemeSpec> {
     let calls = calls.clone();
     let make = move |setup: &Setup| {
         let made = calls.make(|py| made(py, &factory, setup, &calls));
-        // The caller sees what was raised instead.
+        // The caller receives the exception that was kept, not this text.
         made.ok_or_else(|| "no controller was made: Python raised an exception".to_owned())
     };
     let make = move |setup: &Setup| Ok(Ends { controller: make(setup)?, receiver: None });
     SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)
 }
 
-/// What `factory` makes for one flow: a controller, or an agent that is asked at every step.
+/// Calls `factory` for one flow. The result is a controller, or an agent that is asked for an action at every step.
 fn made(
     py: Python<'_>,
     factory: &Py<PyAny>,
@@ -69,7 +69,7 @@ struct InPython {
     on_ack: Py<PyAny>,
     on_loss: Py<PyAny>,
     ask: Py<PyAny>,
-    /// What it does not care for is not told.
+    /// This hook and the next two are `None` if the class does not override them.
     on_sent: Option<Py<PyAny>>,
     on_timer: Option<Py<PyAny>>,
     next_timer: Option<Py<PyAny>>,
@@ -87,7 +87,7 @@ impl InPython {
         setup: &Setup,
         calls: &Arc<Calls>,
     ) -> PyResult<InPython> {
-        // The base class says which of its methods do something.
+        // The base class reports which methods are overridden.
         let hooks = object.call_method0("_hooks")?.cast_into::<PyTuple>()?;
         let hook = |at: usize| -> PyResult<Py<PyAny>> { Ok(hooks.get_item(at)?.unbind()) };
         let maybe = |at: usize| -> PyResult<Option<Py<PyAny>>> {
@@ -110,7 +110,7 @@ impl InPython {
         Ok(made)
     }
 
-    /// Asks for window, rate and timer.
+    /// Requests window, rate and timer from the controller.
     fn refresh(&mut self, py: Python<'_>) -> PyResult<()> {
         let (cwnd_bytes, pacing_mbps): (f64, Option<f64>) = self.ask.bind(py).call0()?.extract().map_err(|_| {
             raise::value("control() must return Control(cwnd_bytes, pacing_mbps): two numbers, or a number and None")
@@ -147,11 +147,11 @@ impl InPython {
         Ok(())
     }
 
-    /// Tells it something, and asks what it does now.
+    /// Passes an event to the controller, and then requests window, rate and timer.
     fn tell(&mut self, tell: impl FnOnce(&InPython, Python<'_>) -> PyResult<Py<PyAny>>) {
         let calls = self.calls.clone();
         if calls.make(|py| tell(self, py).and_then(|_| self.refresh(py))).is_none() {
-            // It is left alone until the run has stopped.
+            // After an exception the controller is not called again; the run stops soon.
             self.timer = None;
         }
     }
@@ -162,7 +162,7 @@ impl InPython {
             raise::value(format!("state() returned {}; give a word, as \"Probing\"", shown(&state)))
         })?;
         out.state = kept(&word)?;
-        // In the order of names: that of a dict may differ from call to call.
+        // Sorted by name: the order of a dict may differ between calls.
         let values: BTreeMap<String, f64> = values.extract().map_err(|_| {
             let what = shown(&values);
             raise::value(format!(
@@ -206,7 +206,7 @@ impl Controller for InPython {
             Some(hook) => hook.call1(py, (events::millis(now),)),
             None => Ok(py.None()),
         });
-        // A timer that is not set anew would be due for ever.
+        // Without this, a timer that the controller does not move would expire for ever.
         self.timer = self.timer.filter(|next| *next > now);
     }
 
@@ -219,12 +219,12 @@ impl Controller for InPython {
     }
 
     fn inspect(&self, out: &mut Inspect) {
-        // What it raises is kept, and stops the run.
+        // An exception is kept, and stops the run.
         let _ = self.calls.make(|py| self.look(py, out));
     }
 }
 
-/// A value as Python shows it, cut if it is long.
+/// Python's representation of a value, cut if it is long.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
     match text.char_indices().nth(MOST_SHOWN) {
@@ -233,12 +233,12 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// A time in milliseconds. Times before the start are the start.
+/// Converts milliseconds to a time. Negative times become the start of the run.
 fn time(millis: f64) -> Time {
     Time::from_nanos((millis * 1e6) as u64)
 }
 
-/// The same text, kept for the life of the process.
+/// Returns the same text with the lifetime of the process.
 fn kept(text: &str) -> PyResult<&'static str> {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

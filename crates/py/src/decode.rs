@@ -1,4 +1,4 @@
-//! Radio samples to the messages of a cell's control channel.
+//! Decoder of the control channel of an LTE cell, from radio samples in an array.
 
 use airpace_eval::tables::decoded::{Message, messages};
 use airpace_phy::decoder::{Decoder, Options, Output};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use crate::raise;
 use crate::table::Table;
 
-/// Samples between two looks whether somebody wants to stop: some milliseconds of a cell.
+/// Samples between checks of Python's signals: some milliseconds of a cell.
 const PIECE: usize = 1 << 17;
 
-/// Decodes samples: see `airpace.decode`. Also returns what is wrong with the samples if no cell was read.
+/// Decodes samples: see `airpace.decode`. If no cell was decoded, also returns a sentence on the fault of the samples.
 #[pyfunction]
 #[pyo3(signature = (samples, rate_hz, *, pci, patience_ms))]
 pub fn decode(
@@ -45,10 +45,10 @@ pub fn decode(
     Ok((Table::new(messages(heard.rows)), broken.map(|(_, hint)| hint)))
 }
 
-/// What was heard so far.
+/// Collector of the decoded messages.
 struct Heard {
     rate_hz: f64,
-    /// Number of the last subframe, and when it began.
+    /// Index of the last subframe, and its start in ms from the first sample.
     last: (u64, f64),
     rows: Vec<Message>,
 }

@@ -1,4 +1,4 @@
-//! Logs of modems to KPIs, and to the bandwidth that was granted.
+//! KPIs and granted bandwidth from logs of modems.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,13 +21,13 @@ use pyo3::prelude::*;
 use crate::raise;
 use crate::table::Table;
 
-/// Bytes between two looks whether somebody wants to stop.
+/// Bytes between checks of Python's signals.
 const PIECE: usize = 1 << 20;
 
-/// The name that stands for every KPI.
+/// The name that selects every KPI.
 const ALL: &str = "all";
 
-/// The KPIs of logs: see `airpace.diag`. Also returns what could not be read, in sentences.
+/// The KPIs of logs: see `airpace.diag`. Also returns sentences on the parts that could not be read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, kpis, radio))]
 pub fn diag(
@@ -43,7 +43,7 @@ pub fn diag(
     let faults = read(py, &paths, &mut log)?;
     let is_all = kpis.iter().any(|name| name == ALL);
     let told = |trouble: &Trouble| match trouble.reason {
-        // Whoever asks for all there is gets all there is.
+        // A request for all KPIs is a request for those that the log contains.
         Reason::MissingKpi(_) if is_all => None,
         Reason::MissingKpi(wanted) => {
             let (packets, code) = (count(trouble.count, "packet"), trouble.code);
@@ -58,7 +58,8 @@ pub fn diag(
     Ok((Table::new(log.rows.into_table()), unread))
 }
 
-/// How much bandwidth the network granted: see `airpace.bandwidth`. Also returns what could not be read, in sentences.
+/// The bandwidth that the network granted: see `airpace.bandwidth`. Also returns sentences on the parts that could not be
+/// read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, every_ms))]
 pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult<(Table, Vec<String>)> {
@@ -71,7 +72,7 @@ pub fn bandwidth(py: Python<'_>, paths: Vec<PathBuf>, every_ms: u32) -> PyResult
     Ok((Table::new(windows.into_table()), unread))
 }
 
-/// A row of the table.
+/// Converts a window to a row of the table.
 fn window(point: &Point) -> Window {
     Window {
         time_ms: (point.window * point.every_ms()) as f64,
@@ -83,13 +84,13 @@ fn window(point: &Point) -> Window {
     }
 }
 
-/// The KPIs that there are: name, unit, and what each is.
+/// The available KPIs: name, unit and description of each.
 #[pyfunction]
 pub fn kpis() -> Vec<(&'static str, &'static str, &'static str)> {
     KPIS.iter().map(|kpi| (kpi.name, kpi.unit, kpi.about)).collect()
 }
 
-/// Reads logs as one. Returns what is no message, in a sentence, if there is anything.
+/// Reads logs as one. Returns a sentence on the stretches that are no messages, if there are any.
 fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Vec<String>> {
     let (mut reader, mut tally, mut piece) = (Reader::default(), Tally::default(), vec![0; PIECE]);
     for path in paths {
@@ -123,12 +124,12 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
     Ok(faults.into_iter().collect())
 }
 
-/// Who gets the packets of a log.
+/// A consumer of the packets of a log.
 trait Packets: Send {
     fn take(&mut self, packet: &LogPacket<'_>);
 }
 
-/// What a log holds.
+/// Counters of packets, and of stretches that are no messages.
 #[derive(Default)]
 struct Tally {
     packets: u64,
@@ -166,7 +167,7 @@ struct Log {
     subscription: Subscription,
     extractor: Extractor,
     rows: Rows,
-    /// A buffer for a name while it is written.
+    /// Buffer in which the names of KPIs are written.
     name: Vec<u8>,
 }
 
@@ -178,7 +179,7 @@ impl Packets for Log {
             name.clear();
             sample::name(wanted, name);
             rows.push(&Row {
-                // Times after the year 2262 become the last one that has a number.
+                // Times after the year 2262 become the last time that 64-bit nanoseconds can represent.
                 unix_nanos: i64::try_from(sample.stamp.unix_nanos()).unwrap_or(i64::MAX),
                 kpi: &String::from_utf8_lossy(name),
                 value: sample.value,

@@ -1,4 +1,4 @@
-//! What a controller in Python is told. Times are in milliseconds of the sender's clock, rates in Mbit/s.
+//! Events for controllers in Python. Times are in milliseconds of the sender's clock, rates in Mbit/s.
 
 use std::time::Duration;
 
@@ -6,91 +6,91 @@ use airpace_cc::controller;
 use airpace_core::Time;
 use pyo3::prelude::*;
 
-/// What a flow's controller is made from.
+/// Parameters of one flow, from which its controller is made.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Setup {
-    /// Bytes of a full-sized packet on the wire.
+    /// Size of a full-sized packet on the wire, in bytes.
     pub mss_bytes: u64,
-    /// A seed of the flow's own: the same in every run with the run's seed.
+    /// Seed of this flow: the same in every run with the same seed of the run.
     pub seed: u64,
 }
 
 /// A data packet left.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Sent {
-    /// When, by the sender's clock, in ms.
+    /// Time of the departure by the sender's clock, in ms.
     now_ms: f64,
-    /// The packet's number.
+    /// The packet number.
     number: u64,
-    /// The packet's size.
+    /// The packet's size on the wire, in bytes.
     bytes: u64,
     /// Bytes outstanding, this packet included.
     inflight_bytes: u64,
-    /// Whether the application had no more to send after it.
+    /// Whether the application had no more data to send after this packet.
     app_limited: bool,
 }
 
 /// An acknowledgement that acknowledged something new.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Ack {
-    /// When it was processed, by the sender's clock, in ms.
+    /// Time at which the sender processed the ACK, by the sender's clock, in ms.
     now_ms: f64,
     /// Packets newly acknowledged; at least 1.
     packets: usize,
-    /// The highest of their numbers.
+    /// The highest number of the packets newly acknowledged.
     largest: u64,
-    /// Their bytes.
+    /// Bytes newly acknowledged.
     acked_bytes: u64,
-    /// Bytes outstanding before this ACK, and before the losses that it showed.
+    /// Bytes outstanding before this ACK and before the losses that were detected with it.
     prior_inflight_bytes: u64,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after this ACK.
     inflight_bytes: u64,
     /// Bytes delivered over the connection's life, this ACK included.
     delivered_bytes: u64,
-    /// `delivered_bytes` when the packet was sent that gave the delivery rate.
+    /// `delivered_bytes` when the packet of the delivery-rate sample was sent.
     prior_delivered_bytes: u64,
-    /// The next packet's number: a round trip is over when a packet of at least this number is acknowledged.
+    /// Next packet number to be sent: a round trip ends when a packet of at least this number is acknowledged.
     next_number: u64,
-    /// The round-trip time of this ACK, in ms; `None` if its highest packet is not the highest so far.
+    /// Round-trip time of this ACK, in ms; `None` if a packet with a higher number was acknowledged before.
     rtt_ms: Option<f64>,
     /// Smoothed round-trip time, gain 1/8, in ms.
     smoothed_rtt_ms: f64,
-    /// Its mean deviation, gain 1/4, in ms.
+    /// Mean deviation of the round-trip time, gain 1/4, in ms.
     rtt_variation_ms: f64,
-    /// The least of the connection, in ms.
+    /// Minimum round-trip time of the connection, in ms.
     min_rtt_ms: f64,
-    /// The delivery rate's sample, in Mbit/s; `None` if there is no valid one.
+    /// Delivery-rate sample of this ACK, in Mbit/s; `None` if the ACK has no valid sample.
     delivery_rate_mbps: Option<f64>,
-    /// Whether the application had no more to send when the sample's packet was sent.
+    /// Whether the application had no more data to send when the sample's packet was sent.
     app_limited: bool,
-    /// Whether the window was what last kept the sender from sending.
+    /// Whether the congestion window last stopped the sender, and not pacing, application or receiver.
     cwnd_limited: bool,
-    /// Packets that this ACK is the first to report as marked by a queue (ECN).
+    /// Packets that this ACK newly reports as marked by a queue (ECN).
     marked: u64,
 }
 
 /// Packets were declared lost.
 #[pyclass(frozen, get_all, module = "airpace")]
 pub struct Loss {
-    /// When, by the sender's clock, in ms.
+    /// Time of the detection by the sender's clock, in ms.
     now_ms: f64,
-    /// How many; at least 1.
+    /// Number of lost packets; at least 1.
     packets: usize,
-    /// The highest of their numbers.
+    /// The highest number of the lost packets.
     largest: u64,
-    /// Their bytes.
+    /// Bytes newly declared lost.
     lost_bytes: u64,
-    /// Bytes outstanding before the loss was seen.
+    /// Bytes outstanding before the loss was detected.
     prior_inflight_bytes: u64,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the loss.
     inflight_bytes: u64,
-    /// The next packet's number: packets below it left before this loss was seen.
+    /// Next packet number to be sent: all packets with lower numbers left before this loss was detected.
     next_number: u64,
-    /// Whether nothing was acknowledged for so long that all outstanding packets count as lost.
+    /// Whether all outstanding packets count as lost because no packet was acknowledged for a long period.
     persistent: bool,
 }
 
-/// A time in milliseconds.
+/// Converts a time to milliseconds.
 pub fn millis(time: Time) -> f64 {
     time.as_nanos() as f64 / 1e6
 }
@@ -100,7 +100,7 @@ fn span(of: Duration) -> f64 {
 }
 
 impl Sent {
-    /// As Python sees it.
+    /// Converts the event of `cc` to milliseconds and Mbit/s.
     pub fn new(sent: &controller::Sent) -> Sent {
         Sent {
             now_ms: millis(sent.now),
@@ -113,7 +113,7 @@ impl Sent {
 }
 
 impl Ack {
-    /// As Python sees it.
+    /// Converts the event of `cc` to milliseconds and Mbit/s.
     pub fn new(ack: &controller::Ack<'_>) -> Ack {
         Ack {
             now_ms: millis(ack.now),
@@ -138,7 +138,7 @@ impl Ack {
 }
 
 impl Loss {
-    /// As Python sees it.
+    /// Converts the event of `cc` to milliseconds and Mbit/s.
     pub fn new(loss: &controller::Loss<'_>) -> Loss {
         Loss {
             now_ms: millis(loss.now),

@@ -1,28 +1,28 @@
-//! The native half of the Python package `airpace`: what `python/airpace` calls.
+//! Native module of the Python package `airpace`, called by `python/airpace`.
 //!
 //! ```text
 //! Python ─▶ python/airpace ─▶ _airpace ─┬─▶ eval: matrices of runs ─▶ Table ─▶ polars, pandas, DuckDB
 //!                                       ├─▶ cc, core: capacities, block sizes, controllers in Python
-//!                                       └─▶ live, phy, diag: samples and logs ─▶ Table
+//!                                       └─▶ phy, diag: samples and logs ─▶ Table
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
 //! | `simulate` | runs scenarios on threads |
-//! | `sweep` | many runs, here or on workers elsewhere |
-//! | `attend` | long work, while Python shows progress and hears Ctrl-C |
-//! | `calls` | calls of simulations into users' code of Python |
-//! | `run` | results: of a simulation, or of a run folder |
-//! | `table` | rows, handed to other libraries without a copy |
-//! | `controller` | a controller written in Python as one of `cc` |
-//! | `events` | what such a controller is told |
+//! | `sweep` | many runs, on this machine or on workers of a cluster |
+//! | `attend` | long work, while Python shows progress and handles Ctrl-C |
+//! | `calls` | calls from simulations into Python code of users |
+//! | `run` | results of a simulation or of a run folder |
+//! | `table` | tables that other libraries read without a copy |
+//! | `controller` | adapter of a controller in Python to `cc` |
+//! | `events` | the events that such a controller receives |
 //! | `simulators` | simulators that wait for agents at every step |
 //! | `steered` | flows that agents steer, in such simulators or as a scheme |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
 //! | `raise` | errors as Python's exceptions |
 //!
-//! Long calls let other threads of Python run. No number is computed here: the crates above it do.
+//! Long calls let other threads of Python run. This crate computes no results of its own: the crates that it calls do.
 #![warn(missing_docs)]
 
 mod attend;
@@ -42,7 +42,7 @@ mod table;
 
 use pyo3::prelude::*;
 
-/// The native half of airpace. Call it through `airpace`.
+/// Native module of airpace. Use the package `airpace` instead of calling this module.
 #[pymodule]
 mod _airpace {
     #[pymodule_export]

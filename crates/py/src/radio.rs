@@ -1,4 +1,4 @@
-//! PBE-CC's capacities and 3GPP's block sizes, over arrays. Python brings all arrays of a call to one length.
+//! PBE-CC's capacities and 3GPP's block sizes, over arrays. `python/airpace` broadcasts all arrays of a call to one length.
 
 use airpace_cc::pbe::capacity::Averages;
 use airpace_cc::pbe::translation::{BlockSize, Translation};
@@ -22,8 +22,7 @@ type Capacities<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// What a device may take of a carrier, per subframe: see `airpace.capacity`. SINR and block sizes may be NaN, which stands
-/// for unknown.
+/// Capacity of a carrier for one device, per subframe: see `airpace.capacity`. A NaN as SINR or block size means unknown.
 #[pyfunction]
 #[pyo3(signature = (own_prbs, used_prbs, carrier_prbs, users, bits_per_prb, sinr_db, block_bits, overhead))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
@@ -74,7 +73,7 @@ pub fn capacity<'py>(
     Ok((expected, fair, physical, idle, transport))
 }
 
-/// Bits of LTE's transport blocks by TBS index: see `airpace.lte_tbs`.
+/// Sizes of LTE transport blocks (bits) by TBS index: see `airpace.lte_tbs`.
 #[pyfunction]
 pub fn lte_tbs<'py>(
     py: Python<'py>,
@@ -94,7 +93,7 @@ pub fn lte_tbs<'py>(
     })
 }
 
-/// Bits of LTE's transport blocks by MCS: see `airpace.lte_mcs_tbs`.
+/// Sizes of LTE transport blocks (bits) by MCS: see `airpace.lte_mcs_tbs`.
 #[pyfunction]
 pub fn lte_mcs_tbs<'py>(
     py: Python<'py>,
@@ -113,7 +112,7 @@ pub fn lte_mcs_tbs<'py>(
     let size = |[mcs, n_prb, layers]: [i64; 3]| {
         let row = table.mcs(u8::try_from(mcs).ok()?)?;
         let (n_prb, layers) = (u16::try_from(n_prb).ok()?, u8::try_from(layers).ok()?);
-        // A reserved row is a retransmission: its size is that of the first transmission.
+        // A reserved row is a retransmission with the size of the first transmission, which is unknown here: 0.
         let size = lte::tbs(row.i_tbs.unwrap_or(0), n_prb, layers)?;
         Some(row.i_tbs.map_or(0, |_| bits(size)))
     };
@@ -124,7 +123,7 @@ pub fn lte_mcs_tbs<'py>(
     })
 }
 
-/// Bits of NR's transport blocks by MCS: see `airpace.nr_mcs_tbs`.
+/// Sizes of NR transport blocks (bits) by MCS: see `airpace.nr_mcs_tbs`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a function of Python")]
 pub fn nr_mcs_tbs<'py>(
@@ -168,7 +167,7 @@ pub fn nr_mcs_tbs<'py>(
     })
 }
 
-/// Calls `size` for each place of the arrays. `wrong` words what is wrong with a place that has no size.
+/// Calls `size` for each index of the arrays. `wrong` returns the error text for arguments that have no size.
 fn each<'py, const N: usize>(
     py: Python<'py>,
     arrays: [&Numbers<'py>; N],

@@ -1,4 +1,4 @@
-//! Errors as Python's exceptions. Each keeps its sentence, which says what to do.
+//! Errors as Python's exceptions. Each exception keeps the error's text, which names the remedy.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use airpace_eval::EvalError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
 
-/// An argument that cannot be what it is.
+/// `ValueError`: an invalid argument.
 pub fn value(error: impl ToString) -> PyErr {
     PyValueError::new_err(in_python(&error.to_string()))
 }
 
-/// Work that failed although its arguments were in order.
+/// `RuntimeError`: work that failed although its arguments were valid.
 pub fn failed(error: impl ToString) -> PyErr {
     PyRuntimeError::new_err(in_python(&error.to_string()))
 }
 
-/// What the operating system refused, with the file's name: Python makes `FileNotFoundError` and others of the number.
+/// `OSError` of the operating system, with the file's name. Python derives `FileNotFoundError` and others from its number.
 pub fn os(source: &std::io::Error, text: &str, path: &Path) -> PyErr {
     let text = in_python(text);
     match source.raw_os_error() {
@@ -25,7 +25,7 @@ pub fn os(source: &std::io::Error, text: &str, path: &Path) -> PyErr {
     }
 }
 
-/// What the crates below say to users of the program, and how it is said in Python.
+/// Phrases in errors that name the program's options, and the phrases that replace them in Python.
 const SAID: [(&str, &str); 12] = [
     ("`airpace sim --out DIR`", "`airpace.simulate(…, out=FOLDER)`"),
     ("--out DIR", "out=FOLDER"),
@@ -44,9 +44,9 @@ const SAID: [(&str, &str); 12] = [
     ("--set ", "set "),
 ];
 
-/// A sentence of the crates below with the words of Python in place of the program's options: `--out` is `out=` here.
+/// Replaces the program's options in an error text by Python's arguments: `--out` becomes `out=`.
 pub fn in_python(text: &str) -> String {
-    // A command of a shell stays one.
+    // A shell command stays unchanged.
     if let Some((before, command)) = text.split_once("the same command goes on: ") {
         return format!("{}the same call goes on, and so does: {command}", in_python(before));
     }
@@ -60,7 +60,7 @@ pub fn in_python(text: &str) -> String {
     SAID.iter().fold(text, |text, (program, here)| text.replace(program, here))
 }
 
-/// What a matrix of runs or a run folder says.
+/// The exception for an error of a matrix of runs or of a run folder.
 pub fn eval(error: EvalError) -> PyErr {
     let text = in_python(&with_causes(&error));
     match error {
@@ -79,7 +79,7 @@ pub fn eval(error: EvalError) -> PyErr {
     }
 }
 
-/// An error's sentence and those of its causes.
+/// The text of an error, followed by those of its causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Results: of a simulation whose tables are in memory, or of a run folder.
+//! Results of a simulation, with tables in memory, or of a run folder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,34 +13,34 @@ use serde::Serialize;
 use crate::raise;
 use crate::table::Table;
 
-/// Where a run's tables are.
+/// Storage of a run's tables.
 enum Place {
     Memory(Memory, Box<Manifest>),
     Folder(RunFolder),
 }
 
-/// What came of running schemes in a scenario.
+/// Results of running schemes in a scenario.
 #[pyclass(frozen, module = "airpace")]
 pub struct Run {
     summary: Summary,
     place: Place,
-    /// Tables that were asked for before.
+    /// Tables that were read or built before.
     known: Mutex<BTreeMap<&'static str, Py<Table>>>,
 }
 
 impl Run {
-    /// A run with its tables in memory.
+    /// Makes a run whose tables are in memory.
     pub fn in_memory(summary: Summary, manifest: Manifest, memory: Memory) -> Run {
         Run { summary, place: Place::Memory(memory, Box::new(manifest)), known: Mutex::default() }
     }
 
-    /// A run in a folder.
+    /// Makes a run whose tables are in a folder.
     pub fn in_folder(summary: Summary, folder: RunFolder) -> Run {
         Run { summary, place: Place::Folder(folder), known: Mutex::default() }
     }
 }
 
-/// Opens the run folder `path`, that of `airpace sim` or of `simulate(out=…)`.
+/// Opens the run folder `path`, written by `airpace sim` or `simulate(out=…)`.
 #[pyfunction]
 pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let opened = py.detach(|| {
@@ -57,7 +57,7 @@ pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
 
 #[pymethods]
 impl Run {
-    /// A table by its name.
+    /// Returns the table of this name.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Py<Table>> {
         let Some(name) = TABLES.into_iter().find(|table| *table == name) else {
             return Err(raise::value(format!(
@@ -92,13 +92,13 @@ impl Run {
         TABLES.to_vec()
     }
 
-    /// The numbers: a row per flow of a run.
+    /// The metrics, with a row per flow of a run.
     #[getter]
     fn summary(&self) -> Table {
         Table::new(flows::of(&self.summary.runs))
     }
 
-    /// The folder; `None` if the run is in memory only.
+    /// The run folder; `None` if the run is in memory only.
     #[getter]
     fn folder(&self) -> Option<PathBuf> {
         match &self.place {
@@ -107,12 +107,12 @@ impl Run {
         }
     }
 
-    /// Every number, as `summary.json` holds it.
+    /// All metrics as JSON, in the form of `summary.json`.
     fn json(&self) -> PyResult<String> {
         text(&self.summary)
     }
 
-    /// The manifest, as `manifest.json` holds it; `None` if the run is in memory only.
+    /// The manifest as JSON, in the form of `manifest.json`; `None` if the run is in memory only.
     fn manifest_json(&self) -> PyResult<Option<String>> {
         match &self.place {
             Place::Memory(..) => Ok(None),
@@ -120,7 +120,7 @@ impl Run {
         }
     }
 
-    /// What figures show, as JSON; of the page that shows only these, if any are named.
+    /// The data of the report's figures, as JSON; for a page with these figures only if `only` names any.
     fn figures_json(&self, py: Python<'_>, only: Vec<String>) -> PyResult<String> {
         let data = py.detach(|| match &self.place {
             Place::Memory(memory, manifest) => report::data_in_memory(manifest, &self.summary, memory, &only),
@@ -147,13 +147,13 @@ impl Run {
     }
 }
 
-/// The report's page with the data of `Run::figures_json`.
+/// The HTML of the report's page, with the data of `Run::figures_json`.
 #[pyfunction]
 pub fn page(json: &str) -> String {
     report::page(json)
 }
 
-/// The ids of the figures that a page may have.
+/// The ids of all figures of the report.
 #[pyfunction]
 pub fn figures() -> Vec<&'static str> {
     report::figures()

@@ -1,4 +1,4 @@
-//! Runs schemes in scenarios, while Python shows the progress and hears Ctrl-C.
+//! Runs schemes in scenarios, while Python shows the progress and handles Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub fn simulate(
         }
     }
     let choice = |of: Scenario| Choice { argument: scenario.to_owned(), set: set.clone(), scenario: of };
-    // Only one controller in Python thinks at a time: threads would wait for each other.
+    // Controllers in Python run one at a time: further threads would only wait.
     let cores = if has_own { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
     let matrix = Matrix {
         scenarios: scenarios.into_iter().map(choice).collect(),
@@ -69,7 +69,7 @@ pub fn simulate(
         jobs: jobs.unwrap_or(cores),
         out,
         program: "airpace".to_owned(),
-        // The program has no such scheme: only this call makes the results again.
+        // The program does not have a scheme written in Python: only this call reproduces the results.
         further: Vec::new(),
         again: has_own.then(|| command.clone()),
         command,
@@ -78,10 +78,10 @@ pub fn simulate(
     };
     let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
     let outcome = run(py, &matrix, &prepared, &memory, &calls, progress.as_ref());
-    // What a controller in Python raised is what the caller must see, not that the runs were stopped for it.
+    // The caller receives the exception of a controller in Python, rather than the stop that it caused.
     let is_stop = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
     let outcome = match (calls.take(), outcome) {
-        // It was interrupted because something else was raised, as by the function that is told the progress.
+        // The interrupt was the consequence of another exception, for instance of the progress function.
         (Some(raised), Err(why)) if is_stop(&raised) && !is_stop(&why) => return Err(why),
         (Some(raised), _) => return Err(raised),
         (None, outcome) => outcome?,
@@ -93,7 +93,7 @@ pub fn simulate(
     }
 }
 
-/// Runs the matrix until its end, or until Python says stop.
+/// Runs the matrix until it ends, or until a signal or an exception stops it.
 fn run(
     py: Python<'_>,
     matrix: &Matrix,
@@ -138,7 +138,7 @@ fn run(
     }
 }
 
-/// A table of a simulated run.
+/// Checks the name of a table of simulated runs.
 fn table_named(name: &str) -> PyResult<&'static str> {
     let simulated = TABLES.into_iter().filter(|table| *table != "departures");
     simulated.clone().find(|table| *table == name).ok_or_else(|| {
@@ -147,7 +147,7 @@ fn table_named(name: &str) -> PyResult<&'static str> {
     })
 }
 
-/// The scenarios that come with airpace, and what each is about.
+/// The scenarios that come with airpace, with a description of each.
 #[pyfunction]
 pub fn scenarios() -> PyResult<Vec<(String, String)>> {
     let about = |(name, text): &(&str, &str)| {
@@ -157,7 +157,7 @@ pub fn scenarios() -> PyResult<Vec<(String, String)>> {
     builtin().iter().map(about).collect()
 }
 
-/// The schemes, and what each is.
+/// The schemes, with a description of each.
 #[pyfunction]
 pub fn schemes() -> Vec<(&'static str, &'static str)> {
     SCHEMES.iter().map(|scheme| (scheme.name, scheme.summary)).collect()

@@ -1,5 +1,5 @@
-//! Simulators that run until their agents' next turn and then wait for them. Each is on a thread of its own. While it waits
-//! for actions, it takes no processor.
+//! Simulators that run until the next turn of their agents and then wait for actions. Each simulator has a thread of its own,
+//! which uses no processor time while it waits.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,25 +23,25 @@ use crate::steered::{Ask, Lever, NUMBERS, Steered, Told, Turns};
 /// A simulator that waits for its agents.
 struct Simulator {
     act: Sender<Vec<f64>>,
-    /// It has one owner at a time; Python wants to be sure of that.
+    /// The mutex makes the class `Sync`, as pyo3 requires. It is accessed through `get_mut` only.
     see: Mutex<Receiver<Told>>,
-    /// Why the run failed, if it did.
+    /// The reason of the failure, if the run failed.
     failed: Arc<OnceLock<String>>,
     steps: u64,
     thread: JoinHandle<()>,
-    /// The process that has the thread: a process that was forked from it has none.
+    /// The process that has the thread. A process that was forked from it has no such thread.
     process: u32,
 }
 
 impl Simulator {
-    /// Ends the run, and waits until its thread has ended too.
+    /// Ends the run, and waits until its thread has ended.
     fn end(self) {
         let Simulator { act, see, thread, process, .. } = self;
         drop((act, see));
         match process == std::process::id() {
-            // A thread that panicked has ended too.
+            // An error means that the thread panicked, so it has ended too.
             true => drop(thread.join()),
-            // The thread is the other process's.
+            // The thread belongs to the other process.
             false => std::mem::forget(thread),
         }
     }
@@ -51,10 +51,10 @@ impl Simulator {
 #[pyclass(module = "airpace")]
 pub struct Simulators {
     prepared: Arc<Prepared>,
-    /// By agent: the clock of its sender, where that is a device's.
+    /// By agent: the sender's clock, if the sender is on a device.
     clocks: Vec<Option<DeviceClock>>,
     labels: Vec<String>,
-    /// By agent: when its flow ends, if before the scenario.
+    /// By agent: the time at which its flow ends, if before the end of the scenario.
     stops: Vec<Time>,
     lever: Lever,
     start: f64,
@@ -63,7 +63,7 @@ pub struct Simulators {
     all: Vec<Option<Simulator>>,
 }
 
-/// Observations, by agent whether its flow has ended, and whether the scenario is over.
+/// Observations; by agent, whether its flow has ended; and by simulator, whether the scenario has ended.
 type Steps<'py> = (Bound<'py, PyArray3<f32>>, Bound<'py, PyArray2<bool>>, Bound<'py, PyArray1<bool>>);
 
 #[pymethods]
@@ -83,7 +83,7 @@ impl Simulators {
     ) -> PyResult<Simulators> {
         let named = Scenario::named(scenario, &set).map_err(raise::value)?;
         let agents = agents(scenario, &named, flows)?;
-        // Only these flows are the agents'.
+        // Agents steer these flows only. Other flows without a scheme run under `others`.
         for (other, of) in named.flow.iter().enumerate() {
             if of.scheme.is_none() && !agents.contains(&other) {
                 set.push((format!("flow.{other}.scheme"), others.to_owned()));
@@ -93,7 +93,7 @@ impl Simulators {
         let prepared = named.prepare().map_err(raise::value)?;
         let lever =
             Lever::named(lever).ok_or_else(|| raise::value(format!("no action is called `{lever}`")))?;
-        // A flow begins up to a millisecond late, and the last step must end before the run does.
+        // A flow starts up to a millisecond late, and the last step must end before the run does.
         let starts = agents.iter().map(|agent| named.flow[*agent].start_s);
         let start_s = starts.fold(f64::INFINITY, f64::min);
         let stops: Vec<Time> = agents.iter().map(|agent| named.flow[*agent].stop()).collect();
@@ -130,7 +130,7 @@ impl Simulators {
         self.labels.clone()
     }
 
-    /// Begins anew where `mask` says so, with these seeds. Returns what each agent sees after its first step.
+    /// Starts a new episode with its seed in each simulator of `mask`. Returns the observations after the first step.
     fn reset<'py>(
         &mut self,
         py: Python<'py>,
@@ -149,8 +149,8 @@ impl Simulators {
         Ok(seen.0)
     }
 
-    /// Sets rates or windows where `mask` says so, and goes on for a step. What is not meant sees zeros. The actions
-    /// are those of all agents of the first simulator, then those of the second.
+    /// Sets rates or windows in the simulators of `mask`, and runs them for a step. The observations of the other simulators
+    /// are zeros. `actions` has the actions of all agents of the first simulator, then those of the second, and so on.
     fn step<'py>(
         &mut self,
         py: Python<'py>,
@@ -176,20 +176,20 @@ impl Simulators {
                      process: call reset() first",
                 ));
             }
-            // If it has ended, that shows when it should tell what it saw.
+            // If the run has ended, receiving its observation reports that.
             let _ = simulator.act.send(actions.to_vec());
         }
         self.see(py, mask)
     }
 
-    /// Ends all episodes. When it returns, their threads have ended.
+    /// Ends all episodes, and returns after their threads have ended.
     fn close(&mut self, py: Python<'_>) {
         let all: Vec<Simulator> = self.all.iter_mut().filter_map(Option::take).collect();
         py.detach(|| all.into_iter().for_each(Simulator::end));
     }
 }
 
-/// The flows that agents steer: those that are named, or all that have no scheme of their own.
+/// The flows that agents steer: the flows in `flows`, or all flows without a scheme of their own.
 fn agents(scenario: &str, named: &Scenario, flows: Option<Vec<usize>>) -> PyResult<Vec<usize>> {
     let count = named.flow.len();
     let mut agents = match flows {
@@ -232,10 +232,10 @@ fn agents(scenario: &str, named: &Scenario, flows: Option<Vec<usize>>) -> PyResu
 }
 
 impl Simulators {
-    /// A simulator on its thread. It ends when it is dropped.
+    /// Starts a simulator on its thread. Dropping the simulator ends the run.
     ///
     /// # Errors
-    /// The machine has no thread for it.
+    /// The operating system refuses another thread.
     fn begin(&self, seed: u64) -> PyResult<Simulator> {
         let (act, hear) = channel();
         let (tell, see) = channel();
@@ -249,7 +249,7 @@ impl Simulators {
             let its = turns.clone();
             let made = AtomicUsize::new(0);
             let make = move |setup: &Setup| {
-                // The controllers of a run's flows are made in the flows' order.
+                // The controllers of a run are made in the order of its flows.
                 let agent = made.fetch_add(1, Ordering::Relaxed);
                 let clock = clocks.get(agent).copied();
                 let clock = clock.ok_or("more connections than agents")?;
@@ -268,9 +268,9 @@ impl Simulators {
             };
             match run() {
                 Ok(stats) if turns.are_over(stats.ended) => turns.end(stats.ended),
-                // The scenario is over, and the agents know, or they have left.
+                // The scenario has ended, and the agents have its last observation, or they have left.
                 Ok(_) => {}
-                // Nobody else sets it.
+                // This is the only place that sets the reason.
                 Err(error) => drop(reason.set(error)),
             }
         };
@@ -282,7 +282,7 @@ impl Simulators {
         Ok(Simulator { act, see: Mutex::new(see), failed, steps: 0, thread, process })
     }
 
-    /// What each agent of `mask` sees at the end of its step, and whether its episode is over.
+    /// Receives the observations of each simulator of `mask` at the end of its step, and whether its episode has ended.
     fn see<'py>(&mut self, py: Python<'py>, mask: &[bool]) -> PyResult<Steps<'py>> {
         let (all, steps, agents) = (&mut self.all, self.steps, self.labels.len());
         let told = py.detach(|| {

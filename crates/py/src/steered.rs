@@ -1,14 +1,14 @@
 //! Flows that agents steer: their controllers, and the turns that all of them share.
 //!
 //! ```text
-//! agents ─actions─▶ Turns ─▶ Control of each flow ─▶ the simulator goes on ─▶ … ─▶ on_timer ─observations─▶ agents
+//! agents ─actions─▶ Turns ─▶ Control of each flow ─▶ simulated step ─▶ … ─▶ on_timer ─observations─▶ agents
 //! ```
 //!
-//! The agents are outside, in an environment that waits for the simulator ([`Ask::Outside`]), or a function of Python that
-//! the simulator asks ([`Ask::Policy`]).
+//! The agents are outside, in an environment that waits for the simulator ([`Ask::Outside`]), or a Python function that
+//! the simulator calls ([`Ask::Policy`]).
 //!
-//! A turn is an instant of the run, the same for all agents. The first controller whose timer tells of it asks for all of
-//! them; the others find their actions there.
+//! A turn is an instant of the run, the same for all agents. The first controller whose timer expires at a turn requests the
+//! actions of all agents; the other controllers read their actions from the shared state.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -23,36 +23,36 @@ use pyo3::prelude::*;
 
 use crate::calls::Calls;
 
-/// How many numbers an observation has.
+/// Number of values in an observation.
 pub(crate) const NUMBERS: usize = 8;
 
-/// What an agent sees: the last step of its flow. `airpace.gym` says what each number is.
+/// The observation of an agent: the last step of its flow. `airpace.gym` describes each value.
 pub(crate) type Observation = [f32; NUMBERS];
 
-/// What those outside are told at the end of a step.
+/// The observations that the environment receives at the end of a step.
 pub(crate) struct Told {
     pub(crate) seen: Vec<Observation>,
     /// By agent: whether its flow has ended.
     pub(crate) ended: Vec<bool>,
 }
 
-/// What an agent sets.
+/// The quantity that an agent sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lever {
     Rate,
     Window,
 }
 
-/// Who says what the agents do.
+/// The source of the agents' actions.
 pub(crate) enum Ask {
-    /// Whoever holds the other ends.
+    /// An environment, which owns the other ends of these channels.
     Outside { tell: Sender<Told>, hear: Receiver<Vec<f64>> },
-    /// A callable of Python, from what the only agent sees to its action. What it raises is kept.
+    /// A Python callable that maps the observation of the only agent to its action. Its exception is kept.
     Policy { policy: Py<PyAny>, calls: Arc<Calls> },
 }
 
 impl Ask {
-    /// The agents' actions; `None` if there is nobody to say.
+    /// The agents' actions; `None` if the agents have left or the callable raised.
     fn actions(&self, told: Told) -> Option<Vec<f64>> {
         match self {
             Ask::Outside { tell, hear } => {
@@ -75,7 +75,7 @@ impl Lever {
     }
 }
 
-/// One flow since the last turn, as its sender sees it.
+/// Counters of one flow since the last turn, measured by its sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acked: Bytes,
@@ -93,7 +93,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What happened since the last turn; counts begin anew.
+    /// Returns the observation since the last turn, and resets the counters.
     fn observe(&mut self, step: Duration) -> Observation {
         if self.rtts > 0 {
             self.rtt_ms = self.rtt_sum_ms / self.rtts as f64;
@@ -116,7 +116,7 @@ impl Seen {
     }
 }
 
-/// What the agents of a simulator share.
+/// The state that the agents of a simulator share.
 pub(crate) struct Turns {
     lever: Lever,
     step: Duration,
@@ -127,46 +127,46 @@ pub(crate) struct Turns {
 
 struct State {
     flows: Vec<Seen>,
-    /// When the first packet of any of the flows left.
+    /// Departure time of the first packet of all flows.
     begin: Option<Time>,
-    /// Turns that are over.
+    /// Number of completed turns.
     over: u32,
-    /// By agent: when its flow ends, if before the run.
+    /// By agent: the time at which its flow ends, if before the end of the run.
     stops: Vec<Time>,
     ask: Ask,
 }
 
 impl Turns {
-    /// The turns of flows that end at `stops`, and begin with `start` as their rate or window.
+    /// Makes the turns of flows that end at `stops` and have `start` as their initial rate or window.
     pub(crate) fn new(lever: Lever, step: Duration, start: f64, stops: Vec<Time>, ask: Ask) -> Turns {
         let flows = vec![Seen { value: start, ..Seen::default() }; stops.len()];
         let state = Mutex::new(State { flows, begin: None, over: 0, stops, ask });
         Turns { lever, step, have_left: AtomicBool::new(false), state }
     }
 
-    /// Whether all agents' flows have ended at `now`: no turn comes any more.
+    /// Whether all agents' flows have ended at `now`, so that no further turn follows.
     pub(crate) fn are_over(&self, now: Time) -> bool {
         self.state().stops.iter().all(|stop| *stop <= now)
     }
 
-    /// Tells those outside how the step went in which the last flow ended, at `now` or before.
+    /// Sends the environment the observations of the step in which the last flow ended, at `now` or before.
     pub(crate) fn end(&self, now: Time) {
         let mut state = self.state();
         let told = state.told(now, self.step);
         if let Ask::Outside { tell, .. } = &state.ask {
-            // Nobody need be there any more.
+            // The environment may have left.
             let _ = tell.send(told);
         }
     }
 
-    /// It has one thread, that of its simulator.
+    /// Locks the state, which only the thread of the simulator uses.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// What happened since the last turn, at `now`.
+    /// The observations since the last turn, at `now`.
     fn told(&mut self, now: Time, step: Duration) -> Told {
         let seen = self.flows.iter_mut().map(|flow| flow.observe(step)).collect();
         Told { seen, ended: self.stops.iter().map(|stop| *stop <= now).collect() }
@@ -177,7 +177,7 @@ impl State {
         Some(self.begin? + step * number)
     }
 
-    /// All agents' turn: tells what they see, and waits for what they do. Returns whether they are still there.
+    /// Sends the observations of all agents, and waits for their actions. Returns whether the agents are still present.
     fn ask(&mut self, step: Duration) -> bool {
         let now = self.instant(self.over + 1, step).unwrap_or(Time::ZERO);
         let told = self.told(now, step);
@@ -189,28 +189,28 @@ impl State {
     }
 }
 
-/// One flow's controller, as its agent steers it.
+/// The controller of one flow that an agent steers.
 pub(crate) struct Steered {
     turns: Arc<Turns>,
-    /// The agent's place among the others.
+    /// Index of the agent.
     agent: usize,
     mss: Bytes,
-    /// The sender's clock, where it is a device's: turns are instants of true time.
+    /// The sender's clock, if the sender is on a device: turns are instants of true time.
     clock: Option<DeviceClock>,
-    /// The turn that it waits for, from 1, and when that is by the sender's clock.
+    /// The next turn of this controller, from 1, and its time by the sender's clock.
     turn: u32,
     due: Option<Time>,
     value: f64,
 }
 
 impl Steered {
-    /// The controller of agent number `agent`.
+    /// Makes the controller of the agent with index `agent`.
     pub(crate) fn new(turns: &Arc<Turns>, agent: usize, mss: Bytes, clock: Option<DeviceClock>) -> Steered {
         let value = turns.state().flows[agent].value;
         Steered { turns: turns.clone(), agent, mss, clock, turn: 1, due: None, value }
     }
 
-    /// Waits for the turn after those that are over.
+    /// Sets the timer to the turn after the completed turns, and takes over the agent's action.
     fn wait(&mut self, state: &State) {
         self.turn = state.over + 1;
         let instant = state.instant(self.turn, self.turns.step);
@@ -227,7 +227,7 @@ impl Controller for Steered {
         flow.sent += sent.bytes;
         flow.inflight_packets = sent.inflight.0 as f64 / self.mss.0 as f64;
         if self.due.is_none() {
-            // The first step begins with the first packet of any of them.
+            // The first step starts with the first packet of any of the flows.
             let now = self.clock.map_or(sent.now, |clock| clock.when(sent.now));
             state.begin.get_or_insert(now);
             self.wait(&state);

@@ -1,4 +1,4 @@
-//! Sweeps: on threads here, or run by run on workers elsewhere.
+//! Sweeps, on threads of this machine or run by run on workers of a cluster.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use crate::attend::attend;
 use crate::raise;
 use crate::table::Table;
 
-/// A sweep in a folder that this process has claimed.
+/// A sweep whose folder this process has locked.
 #[pyclass(frozen, module = "airpace")]
 pub struct SweepSession {
-    /// `None` when it is finished.
+    /// `None` after `finish` or `close`.
     sweep: Mutex<Option<Sweep>>,
     folder: PathBuf,
     spec: String,
     missing: Vec<u64>,
 }
 
-/// The values of a key: text as it is typed behind `--set`, or a list.
+/// The values of a key: text as after `--set`, or a list.
 #[derive(FromPyObject)]
 pub enum Values {
     Typed(String),
@@ -37,7 +37,7 @@ impl SweepSession {
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the sweep.
+    /// Calls `what` with the sweep, unless the sweep is finished.
     fn with<T>(&self, what: impl FnOnce(&Sweep) -> Result<T, EvalError>) -> PyResult<T> {
         match &*self.claimed() {
             Some(sweep) => what(sweep).map_err(raise::eval),
@@ -84,7 +84,7 @@ impl SweepSession {
         })
     }
 
-    /// What is swept, for `SweepPlan` elsewhere.
+    /// The specification of the sweep as JSON, for `SweepPlan` on a worker.
     #[getter]
     fn spec(&self) -> &str {
         &self.spec
@@ -96,18 +96,18 @@ impl SweepSession {
         self.folder.clone()
     }
 
-    /// Runs that were still to do: `count` of them from the one of this index on.
+    /// The runs that were missing when the sweep was opened: `count` of them, from index `first` on.
     fn batch(&self, first: usize, count: usize) -> Vec<u64> {
         self.missing.iter().skip(first).take(count).copied().collect()
     }
 
-    /// Runs that are done, that failed, and all runs.
+    /// Number of completed runs, of failed runs, and of all runs.
     fn progress(&self) -> PyResult<(u64, u64, u64)> {
         let at = self.with(|sweep| Ok(sweep.progress()))?;
         Ok((at.done, at.failed, at.cells))
     }
 
-    /// Makes the runs on threads here.
+    /// Makes the runs on threads of this machine.
     fn run(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>) -> PyResult<()> {
         let stop = AtomicBool::new(false);
         let claimed = self.claimed();
@@ -130,7 +130,7 @@ impl SweepSession {
         }
     }
 
-    /// Takes what `SweepPlan.run` returned for these runs.
+    /// Adds the records that `SweepPlan.run` returned for these runs.
     fn add(&self, py: Python<'_>, cells: Vec<u64>, lines: &[u8]) -> PyResult<()> {
         let text = std::str::from_utf8(lines).map_err(raise::failed)?;
         let records: Result<Vec<Record>, String> = text.lines().map(Record::parse).collect();
@@ -147,7 +147,7 @@ impl SweepSession {
         })
     }
 
-    /// Notes that a run failed.
+    /// Records that a run failed.
     fn fail(&self, cell: u64, reason: String) -> PyResult<()> {
         self.with(|sweep| {
             sweep.fail(cell, reason);
@@ -155,7 +155,7 @@ impl SweepSession {
         })
     }
 
-    /// Makes dataset, list of failures and page. Nothing can be added then.
+    /// Writes dataset, list of failures and page. Nothing can be added afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sweep) = self.claimed().take() else {
             return Err(raise::failed("this sweep is finished already"));
@@ -163,13 +163,13 @@ impl SweepSession {
         py.detach(|| sweep.finish(&mut |_, _, _| Ok(()))).map(drop).map_err(raise::eval)
     }
 
-    /// Gives the folder free.
+    /// Unlocks the folder.
     fn close(&self) {
         drop(self.claimed().take());
     }
 }
 
-/// The runs of a sweep, for a worker.
+/// The plan of a sweep, from which a worker makes runs.
 #[pyclass(frozen, module = "airpace")]
 pub struct SweepPlan(Plan);
 
@@ -181,7 +181,7 @@ impl SweepPlan {
         Plan::new(spec).map(SweepPlan).map_err(raise::eval)
     }
 
-    /// Makes these runs, one after the other: a line for each.
+    /// Makes these runs, one after the other. Returns one line of text per run.
     fn run<'py>(&self, py: Python<'py>, cells: Vec<u64>) -> PyResult<Bound<'py, PyBytes>> {
         if let Some(cell) = cells.iter().find(|cell| **cell >= self.0.cells()) {
             return Err(raise::value(format!("there is no run {cell}; there are {}", self.0.cells())));
@@ -200,7 +200,7 @@ impl SweepPlan {
 pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
     let opened = py.detach(|| sweep::results(&path));
     let (manifest, table) = opened.map_err(|error| {
-        // As `open` says of a run folder that is none.
+        // The same error as that of `open` for a folder that is no run folder.
         let file = path.join("manifest.json");
         match (&error, std::fs::metadata(&file)) {
             (EvalError::Sweep(reason), Err(missing)) => raise::os(&missing, reason, &file),
@@ -211,7 +211,7 @@ pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
     Ok((Table::new(table), manifest))
 }
 
-/// A sentence in the words of Python: see `raise::in_python`.
+/// Replaces the program's options in a text by Python's arguments: see `raise::in_python`.
 #[pyfunction]
 pub fn in_python(text: &str) -> String {
     raise::in_python(text)

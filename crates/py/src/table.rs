@@ -1,7 +1,7 @@
-//! Tables for other libraries of Python.
+//! Tables that other Python libraries read through Arrow.
 //!
-//! Any library that speaks Arrow's PyCapsule interface takes the rows where they lie: pyarrow, polars, DuckDB, pandas. The
-//! capsule holds a stream of batches, whose buffers are shared by counting their owners.
+//! Libraries that support Arrow's PyCapsule interface read the rows without a copy: pyarrow, polars, DuckDB, pandas. The
+//! capsule holds a stream of batches, whose buffers are reference-counted.
 //!
 //! Apache Arrow's pages on the PyCapsule interface and on the C stream interface describe both.
 
@@ -27,14 +27,14 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PySlice};
 
 use crate::raise;
 
-/// Rows and columns, in Arrow's form.
+/// Rows and columns in Arrow's format.
 #[pyclass(frozen, module = "airpace")]
 pub struct Table {
     table: Arc<Batches>,
 }
 
 impl Table {
-    /// A table of these rows. Each column of words gets one dictionary.
+    /// Makes a table of these batches. Each column of words gets one dictionary for all batches.
     pub fn new(table: Batches) -> Table {
         Table { table: Arc::new(table.with_one_dictionary()) }
     }
@@ -51,7 +51,7 @@ impl Table {
 impl Table {
     /// The rows as a stream of batches. A requested schema is ignored, as the interface allows.
     ///
-    /// If a polars that reads only the first batch of a stream is imported, the stream has a single batch, which is a copy.
+    /// If the imported polars reads only the first batch of a stream, the stream has a single batch, which is a copy.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -68,25 +68,25 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 
-    /// The columns, as a schema of a struct.
+    /// The columns as the schema of a struct.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.table.schema.as_ref()).map_err(raise::failed)?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The columns' names.
+    /// The names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.table.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.table.batches.iter().map(|batch| batch.num_rows()).sum()
     }
 
-    /// Bytes of memory that the rows take.
+    /// Size of the rows in memory, in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.table.batches.iter().map(|batch| batch.get_array_memory_size()).sum()
@@ -96,12 +96,12 @@ impl Table {
         self.num_rows()
     }
 
-    /// Whether there is a column of this name. What is no text is none.
+    /// Whether a column has this name. The answer for an object that is no text is `False`.
     fn __contains__(&self, column: &Bound<'_, PyAny>) -> bool {
         column.extract::<String>().is_ok_and(|name| self.table.schema.index_of(&name).is_ok())
     }
 
-    /// Libraries that know no Arrow try to read a table row by row, as `pandas.DataFrame(table)` does: millions of objects.
+    /// Libraries without Arrow would read a table row by row, as `pandas.DataFrame(table)` does, and make millions of objects.
     fn __iter__(&self) -> PyResult<Py<PyAny>> {
         Err(PyTypeError::new_err(
             "a table is not read row by row; for pandas: pandas.DataFrame.from_arrow(table) from pandas 3 on, or \
@@ -109,7 +109,7 @@ impl Table {
         ))
     }
 
-    /// The columns, each as an array of NumPy.
+    /// All columns as NumPy arrays.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for name in self.column_names() {
@@ -137,7 +137,7 @@ impl Table {
 }
 
 impl Table {
-    /// A column as an array of NumPy.
+    /// A column as a NumPy array.
     fn array<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
         let parts = self.parts(column)?;
         let field = self.table.schema.field_with_name(column).map_err(raise::failed)?;
@@ -147,10 +147,10 @@ impl Table {
 
 /// The first version of polars that reads all batches of a stream.
 ///
-/// Chosen: as measured with polars 1.3, 1.8, 1.9, 1.10, 1.11, 1.12, 1.20, 1.31 and 2.1
+/// Chosen: measured with polars 1.3, 1.8, 1.9, 1.10, 1.11, 1.12, 1.20, 1.31 and 2.1.
 const FIRST_OF_ALL_BATCHES: (u32, u32) = (1, 10);
 
-/// Whether an imported polars reads only the first batch of a stream, without an error.
+/// Whether the imported polars reads only the first batch of a stream, without an error.
 fn reads_one_batch(py: Python<'_>) -> bool {
     let version = || -> PyResult<String> {
         py.import("sys")?.getattr("modules")?.get_item("polars")?.getattr("__version__")?.extract()
@@ -160,7 +160,7 @@ fn reads_one_batch(py: Python<'_>) -> bool {
     matches!((parts.next(), parts.next()), (Some(major), Some(minor)) if (major, minor) < FIRST_OF_ALL_BATCHES)
 }
 
-/// The values of a column `name` as an array of NumPy: `NaN`, `NaT` or `None` where there is none.
+/// Converts the values of column `name` to a NumPy array. Missing values become `NaN`, `NaT` or `None`.
 fn array<'py>(
     py: Python<'py>,
     name: &str,
@@ -202,15 +202,15 @@ fn array<'py>(
     })
 }
 
-/// Times in UTC: NumPy's have no time zone.
+/// Converts times. They are in UTC: NumPy's times have no time zone.
 fn times<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny>> {
-    // NumPy's `NaT` is the least whole number.
+    // NumPy's `NaT` is the minimum 64-bit integer.
     let values = parts.iter().flat_map(|part| part.as_primitive::<TimestampNanosecondType>().iter());
     let values = values.map(|value| value.unwrap_or(i64::MIN));
     PyArray1::from_vec(py, values.collect()).call_method1("view", ("datetime64[ns]",))
 }
 
-/// Lists: an array of arrays, which are views of one array.
+/// Converts lists to an array of arrays, which are views of one array.
 fn lists<'py>(
     py: Python<'py>,
     name: &str,
@@ -235,7 +235,7 @@ fn lists<'py>(
     objects(py, rows.into_iter())
 }
 
-/// An array of objects. NumPy itself would make a matrix of lists that are equally long.
+/// Makes an array of objects. NumPy's own conversion would turn lists of equal length into a matrix.
 fn objects<'py>(
     py: Python<'py>,
     values: impl Iterator<Item = PyResult<Py<PyAny>>>,
@@ -244,7 +244,7 @@ fn objects<'py>(
     Ok(PyArray1::from_vec(py, values).into_any())
 }
 
-/// A type in a word.
+/// The name of a column's type, for people.
 fn word(of: &DataType) -> String {
     match of {
         DataType::Utf8 | DataType::Dictionary(..) => "str".to_owned(),
@@ -252,7 +252,7 @@ fn word(of: &DataType) -> String {
     }
 }
 
-/// Numbers without nulls.
+/// Converts numbers without missing values.
 fn numbers<'py, T>(py: Python<'py>, parts: &[&ArrayRef]) -> Bound<'py, PyAny>
 where
     T: ArrowPrimitiveType,
@@ -262,7 +262,7 @@ where
     PyArray1::from_vec(py, values.collect()).into_any()
 }
 
-/// Numbers, NaN where there is none.
+/// Converts numbers to floats. Missing values become NaN.
 fn floats<'py, T>(py: Python<'py>, parts: &[&ArrayRef]) -> Bound<'py, PyAny>
 where
     T: ArrowPrimitiveType,
@@ -273,7 +273,7 @@ where
     PyArray1::from_vec(py, values.collect()).into_any()
 }
 
-/// Text, `None` where there is none.
+/// Converts text to objects. Missing values become `None`.
 fn words<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny>> {
     let mut all: Vec<Option<String>> = vec![];
     for part in parts {
@@ -293,9 +293,9 @@ fn words<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny
 }
 
 mod num {
-    /// What becomes a float of 64 bits. Whole numbers above 2^53 are rounded.
+    /// A number type that converts to a 64-bit float. Integers above 2^53 are rounded.
     pub trait Number {
-        /// The number.
+        /// The value as a 64-bit float.
         fn float(self) -> f64;
     }
 

@@ -1,27 +1,27 @@
-"""The figures of the report and of the papers, for print: drawn by matplotlib.
+"""Figures of the report and of the papers for print, drawn with matplotlib.
 
 >>> import airpace, airpace.plots
 >>> run = airpace.simulate("competitor", schemes=["pbe", "bbr", "cubic"], seeds=range(1, 4))
 >>> airpace.plots.throughput_delay(run).save("competitor.pdf")
 
-| figure | what it shows |
+| figure | contents |
 | --- | --- |
-| `throughput_delay` | throughput against the 95th percentile of one-way delay, each scheme over all seeds |
+| `throughput_delay` | throughput against the 95th percentile of one-way delay, per scheme over all seeds |
 | `order_statistics` | percentiles of throughput per 100 ms, and of one-way delay |
 | `over_time` | throughput, queueing delay and state of the controller over time |
 | `delay_cdf` | the distribution of one-way delay |
 | `fairness` | Jain's index per second |
-| `estimate` | what a scheme believed, against what the cell could carry |
-| `prb_share`, `prb_map` | who got the cell |
-| `granted` | the bandwidth that a modem's log reports: of a table of `airpace.bandwidth`, not of a run |
+| `estimate` | a scheme's estimate of the rate, against the capacity of the cell |
+| `prb_share`, `prb_map` | the users that received the PRBs of the cell |
+| `granted` | the bandwidth that a modem's log reports; takes a table of `airpace.bandwidth` instead of a run |
 
-Colours, markers and every number come from the run: they are those of its `report.html`. Nothing is computed here.
-Curves over time are those of the first seed, as on that page. A figure is `column` or `page` wide, 3.33 or 7 inches, or
-as many inches as you say. Its `save` writes vectors with fonts embedded (Type 42); a notebook shows it as it is. All
-take
+Colours, markers and all values come from the run, and are those of its `report.html`. This module computes no values.
+Curves over time are those of the first seed, as on that page. The width of a figure is `column` (3.33 inches), `page`
+(7 inches), or a number of inches. Its `save` writes vector graphics with embedded fonts (Type 42). A notebook displays
+a figure directly. All functions take
 
-- `scenario`: its name, where the run has several,
-- `schemes`: which of the run's schemes to draw,
+- `scenario`: the name of the scenario, if the run has several,
+- `schemes`: the schemes of the run to draw,
 - `width`, and `height` in inches.
 """
 

@@ -1,4 +1,4 @@
-"""Figures of the cell: which users got the PRBs."""
+"""Figures of the cell: the users that received the PRBs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airpace._run import Run
 from airpace.plots._data import Dict, Scene, nothing
 from airpace.plots._look import STYLE, Drawing, drawing, legend
 
-#: Colours of the palette for devices, and for the control channel.
+#: Indices of the palette's colours for devices, and for the control channel.
 DEVICES, CONTROL = (0, 1, 2, 5), 3
 
 
@@ -24,9 +24,9 @@ def prb_share(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """Who got the cell under one scheme: part of all PRBs of all carriers, over the run.
+    """Share of each user in the PRBs of all carriers over the run, under one scheme.
 
-    `direction` is `down` or `up`; without it, that of the first flow.
+    `direction` is `down` or `up`; default: the direction of the first flow.
     """
     scene = Scene(run, scenario, schemes)
     cell = cell_of(scene, direction)
@@ -55,9 +55,9 @@ def prb_map(
     width: str | float = "page",
     height: float | None = None,
 ) -> Drawing:
-    """Each subframe of the cell under one scheme, around the moment when most changed; idle PRBs are left empty.
+    """Each subframe of the cell under one scheme, around the moment with most changes; idle PRBs are left empty.
 
-    Blocks that are sent again are paler. `direction` is `down` or `up`; without it, that of the first flow.
+    Retransmissions are paler. `direction` is `down` or `up`; default: the direction of the first flow.
     """
     scene = Scene(run, scenario, schemes)
     cell = cell_of(scene, direction)
@@ -88,7 +88,7 @@ def prb_map(
 
 
 def cell_of(scene: Scene, direction: str | None) -> Dict:
-    """The cell under the only scheme, in a direction."""
+    """The data of the cell in a direction, under the only scheme of the figure."""
     way = direction or scene.data["flows"][0]["direction"]
     for cell in scene.data["cells"]:
         if cell["scheme"] == scene.one() and cell["direction"] == way:
@@ -98,7 +98,7 @@ def cell_of(scene: Scene, direction: str | None) -> Dict:
 
 
 def owner_colour(scene: Scene, cell: Dict, owner: str) -> str:
-    """Devices have colours. Background users are grey, so that the devices' PRBs stand out."""
+    """The colour of a user. Background users are grey, so that the devices' PRBs stand out."""
     if owner == "control":
         return scene.look.palette(CONTROL)
     if owner.startswith("device") and owner in cell["users"]:
@@ -108,7 +108,7 @@ def owner_colour(scene: Scene, cell: Dict, owner: str) -> str:
 
 
 def owner_name(scene: Scene, owner: str) -> str:
-    """A user's name, with that of its flow."""
+    """The name of a user, with the label of its flow."""
     if owner == "background":
         return "background users"
     for flow in scene.data["flows"]:

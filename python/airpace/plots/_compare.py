@@ -25,7 +25,7 @@ def throughput_delay(
     """Throughput against delay: up and to the right is better.
 
     Marker: means over seeds of throughput and of the 95th percentile of one-way delay. Bar: from the 25th to the 75th
-    percentile of the throughput per 100 ms. Small points: single seeds. Of several flows the first is large.
+    percentile of the throughput per 100 ms. Small points: single seeds. The first of several flows has large markers.
     """
     scene = Scene(run, scenario, schemes)
     greedy = {flow["flow"] for flow in scene.data["flows"] if flow["greedy"]}
@@ -69,10 +69,11 @@ def order_statistics(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """Order statistics of the first seed, as in PBE-CC's Fig. 13 and 14; one row per scheme and flow.
+    """Order statistics of the first seed, as in PBE-CC's Fig. 13 and 14, with one row per scheme and flow.
 
-    Left: throughput per 100 ms: whiskers from the 10th to the 90th percentile, box from the 25th to the 75th, line at
-    the median. Right: one-way delay: from the median (line) over the 95th percentile (marker) to the 99th.
+    Left: throughput per 100 ms, with whiskers from the 10th to the 90th percentile, a box from the 25th to the 75th,
+    and a line at the median. Right: one-way delay, from the median (line) over the 95th percentile (marker) to the
+    99th.
     """
     scene = Scene(run, scenario, schemes)
     rows = []
@@ -121,7 +122,7 @@ def delay_cdf(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """The part of the delivered packets whose one-way delay was no longer. `flows` are labels of flows."""
+    """Cumulative distribution of the one-way delay of delivered packets. `flows` are labels of flows."""
     scene = Scene(run, scenario, schemes, flows)
     courses = [course for course in scene.courses() if course["one_way_delay_cdf"]]
     if not courses:
@@ -152,7 +153,7 @@ def fairness(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """Jain's index per second over the flows that are active together: solid of bytes, dotted of PRBs."""
+    """Jain's index per second over the flows that are active together: solid lines for bytes, dotted lines for PRBs."""
     scene = Scene(run, scenario, schemes)
     courses = [course for course in scene.data["jain"] if course["scheme"] in scene.styles]
     if not courses:
@@ -179,7 +180,7 @@ def fairness(
 
 
 def steps_of(windows: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    """Steps of one second each, with a gap where nobody shares."""
+    """Steps of one second each, with a gap where fewer than two flows are active."""
     x: list[float] = []
     y: list[float] = []
     for window, after in zip(windows, [*windows[1:], None], strict=True):

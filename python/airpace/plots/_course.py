@@ -24,11 +24,11 @@ def over_time(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """Throughput on top of what the last hop could have carried, the queueing delay, and each controller's state.
+    """Throughput and the capacity of the last hop, the queueing delay, and each controller's state over time.
 
-    What the last hop could have carried is grey, or a dotted line for each curve where it differs between them.
-    Ticks below the delay are packets dropped or lost. `flows` are labels of flows; without it, all that take what they
-    can get. `states=False` leaves the states out.
+    The capacity is a grey area, or a dotted line per curve if the capacities of the curves differ. Ticks below the
+    delay are packets dropped or lost. `flows` are labels of flows; default: all greedy flows. `states=False` omits the
+    states.
     """
     scene = Scene(run, scenario, schemes, flows)
     courses = scene.courses()
@@ -82,9 +82,9 @@ def estimate(
     width: str | float = "column",
     height: float | None = None,
 ) -> Drawing:
-    """What one scheme believed of the path's rate, against what the last hop could have carried.
+    """One scheme's estimates of the path's rate, against the capacity of the last hop.
 
-    Below: how far each estimate was off, over all intervals of the run.
+    The lower panel has the distribution of each estimate's error, over all intervals of the run.
     """
     scene = Scene(run, scenario, schemes, flows)
     scheme = scene.one()
@@ -121,10 +121,10 @@ def estimate(
 
 
 def ground(axes: Axes, scene: Scene, courses: list[Dict]) -> None:
-    """What the last hop could have carried for these flows, behind their curves.
+    """Draws the capacity of the last hop for these flows, behind their curves.
 
-    One area, or a dotted line in the colour of each curve where the capacities differ: a rival leaves one scheme more
-    than another, and a device has a channel of its own.
+    The capacity is one area, or a dotted line in the colour of each curve if the capacities differ: a competing flow
+    leaves one scheme more than another, and each device has a channel of its own.
     """
     capacities = scene.capacities(courses)
     if len(capacities) > 1:
@@ -142,13 +142,13 @@ def ground(axes: Axes, scene: Scene, courses: list[Dict]) -> None:
 
 
 def fill(axes: Axes, look: Look, begin: float, end: float, row: int, state: str) -> None:
-    """A stay in a state."""
+    """Draws an interval in which a controller is in one state."""
     colour, pattern = look.states[state]
     axes.barh(row, end - begin, left=begin, height=0.8, facecolor=colour, edgecolor=look.surface, linewidth=0,
               hatch=HATCHES.get(pattern))  # fmt: skip
 
 
 def sign_of(look: Look, state: str) -> Patch:
-    """A state in the legend."""
+    """The entry of a state in the legend."""
     colour, pattern = look.states[state]
     return Patch(facecolor=colour, edgecolor=look.surface, linewidth=0, hatch=HATCHES.get(pattern), label=state)

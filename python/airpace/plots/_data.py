@@ -1,4 +1,4 @@
-"""What a figure draws: a scenario of a run, and which of its schemes and flows."""
+"""Data of a figure: a scenario of a run, with the selected schemes and flows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airpace.plots._look import Look, Pen
 
 Dict = dict[str, Any]
 
-#: Capacities whose curves differ by at most this part of their mean are drawn as one area.
+#: Maximum difference of capacities that are drawn as one area, relative to their mean.
 ALIKE = 0.01
 
 
 class Scene:
-    """One scenario of a run, as its figures show it."""
+    """One scenario of a run, with the selected schemes and flows."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Scene:
         schemes: str | Iterable[str] | None,
         flows: str | Iterable[str] | None = None,
     ) -> None:
-        """Chooses; what the run does not have is refused."""
+        """Selects scenario, schemes and flows; raises `ValueError` for names that the run does not have."""
         if not isinstance(run, Run):
             raise ValueError(f"{run!r} is no run; give what airpace.simulate or airpace.open returned")
         data = run.figure_data()
@@ -40,12 +40,12 @@ class Scene:
         self.styles = {scheme: styles[scheme] for scheme in self.schemes}
         labels = [flow["flow"] for flow in self.data["flows"]]
         greedy = [at for at, flow in enumerate(self.data["flows"]) if flow["greedy"]] or [0]
-        # Of flows that compete, all; else the first that takes what it can get.
+        # Default: all greedy flows, or the first flow if no flow is greedy.
         named = None if flows is None else names_of("flows", flows, "labels of flows")
         self.flows = greedy if named is None else [_place(labels, flow, "flow") for flow in named]
 
     def pen(self, scheme: str, flow: int) -> Pen:
-        """How a flow's curve looks. The scheme decides; if only one scheme is drawn, the flow does."""
+        """The style of a flow's curve. It depends on the scheme, or on the flow if only one scheme is drawn."""
         pen = self.look.of_scheme(self.styles[scheme])
         if len(self.flows) == 1:
             return pen
@@ -56,7 +56,7 @@ class Scene:
         return pen._replace(name=f"{scheme} · {label}", line=line)
 
     def courses(self) -> list[Dict]:
-        """The courses of the flows that are drawn."""
+        """The curves over time of the selected flows."""
         return [
             course
             for scheme in self.schemes
@@ -65,9 +65,9 @@ class Scene:
         ]
 
     def capacities(self, courses: list[Dict]) -> list[tuple[Dict, list[float]]]:
-        """What the last hop could have carried for each of these flows, in Mbit/s per interval.
+        """The capacity of the last hop for each of these flows, in Mbit/s per interval.
 
-        Each comes once, with the first course that it is of; only one if all are alike.
+        Each capacity is returned once, with its first course. If all capacities are alike, only the first is returned.
         """
         found: list[tuple[Dict, list[float]]] = []
         for course in courses:
@@ -81,17 +81,17 @@ class Scene:
         return found[:1] if all(_alike(found[0][1], mbps) for _, mbps in found) else found
 
     def times(self, values: list[Any]) -> list[float]:
-        """The middle of each interval, in seconds: a mean is drawn there."""
+        """The middle of each interval, in seconds: the position of its mean."""
         interval_s: float = self.data["interval_s"]
         return [(at + 0.5) * interval_s for at in range(len(values))]
 
     def one(self) -> str:
-        """The only scheme of a figure that has room for one."""
+        """The scheme of a figure that draws only one."""
         return self.schemes[0]
 
 
 def _alike(one: list[float], other: list[float]) -> bool:
-    """Whether two capacities differ by at most a part of their mean, as on the page."""
+    """Whether two capacities differ by at most `ALIKE` of their mean, as in the report."""
     apart = sum(abs(mine - its) for mine, its in zip(one, other, strict=False))
     return len(one) == len(other) and apart <= ALIKE * sum(one)
 
@@ -103,5 +103,5 @@ def _place(names: list[str], name: str, kind: str) -> int:
 
 
 def nothing(what: str) -> ValueError:
-    """A figure that has nothing to draw."""
+    """The error of a figure without data."""
     return ValueError(f"the run has no {what}, so this figure would be empty")

@@ -1,4 +1,4 @@
-"""The figure of a modem's log: the bandwidth that the network granted."""
+"""Figure of the bandwidth that the network granted, from a modem's log."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def granted(
     width: str | float = "page",
     height: float | None = None,
 ) -> Drawing:
-    """The bandwidth that the network granted a phone over time, in BISCAY's two ways: a panel for each direction.
+    """The bandwidth that the network granted a phone over time, in BISCAY's two ways, with a panel per direction.
 
-    `table` is what `airpace.bandwidth` returns; `radio` is 1 for the first SIM's, 2 for the second's. A curve has gaps
-    where the log has no packets of that kind.
+    `table` is the result of `airpace.bandwidth`; `radio` is 1 for the first SIM, 2 for the second. A curve has gaps
+    where the log has no packets of its kind.
     """
     of = whole("radio", radio, 1, 255, "1 for the first SIM's, 2 for the second's")
     its = table["radio"] == of

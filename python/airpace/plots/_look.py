@@ -1,4 +1,4 @@
-"""How figures look in print: sizes, fonts, and the report's own colours and markers."""
+"""Style of figures for print: sizes, fonts, and the colours and markers of the report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from matplotlib.path import Path
 
 from airpace._arguments import number
 
-#: Widths of figures in inches: a column of a page of two, and both.
+#: Widths of figures in inches: one column of a two-column page, and the whole page.
 WIDTHS = {"column": 3.33, "page": 7.0}
 
-#: Fonts are embedded as TrueType (Type 42), which publishers take; the text of an SVG is drawn as outlines. The same
+#: Fonts are embedded as TrueType (Type 42), which publishers accept; the text of an SVG is drawn as outlines. The same
 #: run gives the same bytes.
 STYLE: Any = {
     "pdf.fonttype": 42,
@@ -53,12 +53,12 @@ STYLE: Any = {
 
 
 class Drawing(Figure):
-    """A figure of matplotlib. A notebook shows it; `save` writes it for print."""
+    """A matplotlib figure. A notebook displays it; `save` writes a file for print."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the figure, exactly as wide as it was asked for: `.pdf`, `.svg`, `.eps`, or pixels as `.png`.
+        """Writes the figure in exactly the requested width: `.pdf`, `.svg`, `.eps`, or pixels as `.png`.
 
-        Raises `ValueError` if matplotlib has no format for the ending, `OSError` if the file cannot be written.
+        Raises `ValueError` if matplotlib does not support the extension, `OSError` if the file cannot be written.
         """
         text = os.fspath(path)
         undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
@@ -66,7 +66,7 @@ class Drawing(Figure):
             self.savefig(text, dpi=300, metadata=undated.get(os.path.splitext(text)[1].lower()))
 
     def _repr_png_(self) -> bytes:
-        """What a notebook shows."""
+        """The image for a notebook."""
         pixels = io.BytesIO()
         with rc_context(STYLE):
             self.savefig(pixels, format="png", dpi=160)
@@ -74,7 +74,7 @@ class Drawing(Figure):
 
 
 def drawing(width: str | float, height: float) -> Drawing:
-    """An empty figure of this width and of this height in inches."""
+    """An empty figure of this width, and of this height in inches."""
     if isinstance(width, str) and width not in WIDTHS:
         raise ValueError(f"width={width!r}: give 'column', 'page' or inches")
     inches = WIDTHS[width] if isinstance(width, str) else number("width", width, "'column', 'page' or inches")
@@ -87,18 +87,18 @@ def drawing(width: str | float, height: float) -> Drawing:
 
 
 class Pen(NamedTuple):
-    """How a curve looks."""
+    """Style of a curve."""
 
     name: str
     colour: str
     line: str
     #: `None` for a curve without markers.
     marker: Path | None
-    #: Whether markers are hollow: those of a further variant of a scheme.
+    #: Whether markers are hollow, as for further variants of a scheme.
     hollow: bool
 
     def markers(self, ground: str) -> dict[str, Any]:
-        """Keywords for a line's markers; `ground` is the colour behind them."""
+        """Keyword arguments for a line's markers; `ground` is the colour of the background."""
         if self.marker is None:
             return {}
         inside = ground if self.hollow else self.colour
@@ -106,10 +106,10 @@ class Pen(NamedTuple):
 
 
 class Look:
-    """The report's colours and markers, as a run brings them along."""
+    """Colours and markers of the report, from the data of a run."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        """Reads them from what the report's figures show."""
+        """Reads colours and markers from the data of the report's figures."""
         paper: dict[str, str] = data["paper"]
         self.text, self.muted, self.faint = paper["text"], paper["muted"], paper["faint"]
         self.surface, self.capacity = paper["surface"], paper["capacity"]
@@ -121,22 +121,22 @@ class Look:
         }
 
     def palette(self, index: int) -> str:
-        """The colour of what has none of its own."""
+        """A colour for curves and areas that have no colour of their own."""
         return self._palette[index % len(self._palette)]
 
     def of_scheme(self, style: Mapping[str, Any]) -> Pen:
-        """A scheme's pen."""
+        """The style of a scheme's curve."""
         shape = self._markers.get(style["marker"], self._markers["circle"])
         line = "dashed" if style["variant"] else "solid"
         return Pen(style["text"], style["colour"]["light"], line, shape, style["variant"])
 
 
-#: The page's patterns over a state's colour, as matplotlib's hatches.
+#: By name of the report's pattern for a state: the hatch of matplotlib.
 HATCHES = {"rising": "////", "falling": "\\\\\\\\", "upright": "||||", "level": "----", "dots": "....", "cross": "++++"}
 
 
 def marker(svg: str) -> Path:
-    """A marker around the origin, y upwards, from one of the page: M, L, H, V, A and Z in a box of 14 by 14."""
+    """Converts an SVG path of the report (M, L, H, V, A, Z; 14 by 14) to a marker around the origin, y upwards."""
     points: list[tuple[float, float]] = []
     codes: list[int] = []
     at = (0.0, 0.0)
@@ -205,7 +205,7 @@ def curve(
     place: tuple[int, int],
     **more: Any,  # noqa: ANN401 - as of matplotlib
 ) -> None:
-    """Draws a curve with a few markers on it. It is number `place[0]` of `place[1]`, whose markers stand apart."""
+    """Draws curve number `place[0]` of `place[1]` with a few markers, offset from those of the other curves."""
     values = np.array([math.nan if value is None else value for value in y], dtype=np.float64)
     every = max(len(values) // 7, 1)
     first = int((place[0] + 0.5) * every / place[1])
@@ -216,7 +216,7 @@ def curve(
 
 
 def logarithmic(axes: Axes, low: float, high: float, most: int = 6) -> None:
-    """A logarithmic x axis with at most `most` ticks, which are plain numbers."""
+    """Makes the x axis logarithmic, with at most `most` ticks, labelled as plain numbers."""
     choices = ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in choices:
@@ -230,18 +230,18 @@ def logarithmic(axes: Axes, low: float, high: float, most: int = 6) -> None:
 
 
 def grid(axes: Axes, look: Look) -> None:
-    """Fine lines behind the curves."""
+    """Draws fine lines behind the curves."""
     axes.grid(color=look.faint)
 
 
-#: Inches of a line of a legend; of a letter; and of the sign beside a name, with the gaps around it.
+#: Sizes in a legend (inches): height of a line, width of a letter, and width of the sign with the gaps around it.
 LINE, LETTER, SIGN = 0.155, 0.06, 0.4
 
 
 def legend(figure: Drawing, *, grows: bool, below: Sequence[Artist] = ()) -> None:
-    """The names of what is drawn, above it, each once; and under it what `below` says.
+    """Draws a legend above the figure with each name once, and a legend of the artists in `below` under the figure.
 
-    If the figure `grows`, room for them is added to its height.
+    If the figure `grows`, the height of the legends is added to its height.
     """
     named: dict[str, Artist] = {}
     for axes in figure.axes:
@@ -264,7 +264,7 @@ def legend(figure: Drawing, *, grows: bool, below: Sequence[Artist] = ()) -> Non
 
 
 def columns_of(names: Sequence[str], width: float) -> int:
-    """The most columns of a legend with these names, which fill it column by column, that fit into so many inches."""
+    """Maximum number of columns that fit into `width` inches, for a legend filled column by column with these names."""
     for columns in range(len(names), 1, -1):
         longest = (max(map(len, column)) for column in np.array_split(names, columns))
         if sum(SIGN + LETTER * letters for letters in longest) <= width:
