@@ -137,7 +137,7 @@ fn the_guide_tells_every_option_and_how_to_choose_ports() {
     let help = Shell::new().run(&["encode", "--help"]).fine();
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/radio.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let (_, section) = guide.split_once("## A cell of one's own").expect("a section about it");
+    let (_, section) = guide.split_once("## A recording of a simulated cell").expect("a section about it");
     let (_, table) = section.split_once("| --- | --- |").expect("a table of options");
     let table = table.split("\n\n").next().unwrap();
     let options = help.lines().filter_map(|line| {
