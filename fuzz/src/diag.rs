@@ -14,7 +14,7 @@ use airpace_diag::export::capture::Capture;
 use airpace_diag::export::{gsmtap, json, pdu, text};
 use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{GrantReport, Grants};
-use airpace_diag::kpi::{Extractor, KPIS, MOST_TROUBLES, Reason, Subscription, Wanted};
+use airpace_diag::kpi::{Extractor, KPIS, MAX_TROUBLES, Reason, Subscription, Wanted};
 use airpace_diag::layout::{
     Cell, Inner, Layout, Leaf, Part, Pick, Record, Repeat, Shown, Unreadable, Value, Version, Visited,
 };
@@ -271,7 +271,7 @@ pub fn kpi(input: &[u8]) {
     for version in 0..choices.byte() {
         extractor.push(&LogPacket { payload: &[version, version, version, version], ..packet }, |_| {});
     }
-    assert!(extractor.troubles().len() <= MOST_TROUBLES);
+    assert!(extractor.troubles().len() <= MAX_TROUBLES);
     if let Ok(name) = std::str::from_utf8(input)
         && let Ok(wanted) = name.parse::<Wanted>()
     {

@@ -11,16 +11,16 @@ from typing import Any
 from airpace._progress import Bar
 
 #: Maximum seed.
-MOST_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 #: Maximum length of a value in an error text (characters).
-MOST_SHOWN = 60
+MAX_SHOWN = 60
 
 #: Maximum length of a path in characters: Linux's `PATH_MAX`.
-MOST_OF_PATH = 4096
+MAX_SHARE_OF_PATH = 4096
 
 #: Maximum number of parallel runs.
-MOST_JOBS = 1024
+MAX_JOBS = 1024
 
 
 def _index(value: object) -> int | None:
@@ -53,13 +53,13 @@ def number(name: str, value: object, hint: str = "a number") -> float:
 
 def jobs_of(jobs: object) -> int | None:
     """Checks the number of parallel runs."""
-    return None if jobs is None else whole("jobs", jobs, 1, MOST_JOBS)
+    return None if jobs is None else whole("jobs", jobs, 1, MAX_JOBS)
 
 
 def seed_of(seed: object) -> int:
     """Checks a seed."""
     found = _index(seed)
-    if found is None or not 0 <= found <= MOST_SEED:
+    if found is None or not 0 <= found <= MAX_SEED:
         raise ValueError(f"{seed!r} is no seed; give whole numbers from 0 to 2**64 - 1")
     return found
 
@@ -110,12 +110,12 @@ def sets_given(values: object, example: str) -> Mapping[str, Any]:
 
 def shown(value: object) -> str:
     """The text of a value for an error: cut if it is long, like the bytes of a whole file."""
-    is_long = isinstance(value, str | bytes | bytearray | memoryview) and len(value) > MOST_SHOWN
+    is_long = isinstance(value, str | bytes | bytearray | memoryview) and len(value) > MAX_SHOWN
     if is_long:
         several: Any = value
-        return f"{bytes(several[:MOST_SHOWN])!r}…" if not isinstance(value, str) else f"{value[:MOST_SHOWN]!r}…"
+        return f"{bytes(several[:MAX_SHOWN])!r}…" if not isinstance(value, str) else f"{value[:MAX_SHOWN]!r}…"
     text = repr(value)
-    return text if len(text) <= 4 * MOST_SHOWN else f"{text[: 4 * MOST_SHOWN]}…"
+    return text if len(text) <= 4 * MAX_SHOWN else f"{text[: 4 * MAX_SHOWN]}…"
 
 
 def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Path") -> str:
@@ -125,7 +125,7 @@ def path_of(name: str, value: object, hint: str = "a path, as text or pathlib.Pa
         text = os.fsdecode(path)
     except TypeError:
         raise ValueError(f"{name}={shown(value)}: give {hint}") from None
-    if len(text) > MOST_OF_PATH or "\0" in text:
+    if len(text) > MAX_SHARE_OF_PATH or "\0" in text:
         raise ValueError(f"{name}={shown(value)}: this is no path, but looks like what a file holds; give {hint}")
     return text
 

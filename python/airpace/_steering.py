@@ -19,10 +19,10 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 Reward: TypeAlias = "Callable[[Floats], npt.NDArray[np.float64]]"
 
 #: Maximum number of simulators of an environment. Each simulator has a thread of its own.
-MOST_SIMULATORS = 1024
+MAX_SIMULATORS = 1024
 
 #: Maximum number of a flow: more than any scenario has.
-MOST_FLOWS = 2**16
+MAX_FLOWS = 2**16
 
 #: Maximum value in an observation: Mbit/s, ms or packets.
 MOST = 1e7
@@ -52,7 +52,7 @@ def _flows(flows: Iterable[int]) -> list[int]:
     """Checks the flows of the agents."""
     if not isinstance(flows, Iterable):
         raise ValueError(f"flows={flows!r}: give a list of flows, from 0 in the order of the scenario")
-    return [whole("flow", flow, 0, MOST_FLOWS, "0 for the first flow") for flow in flows]
+    return [whole("flow", flow, 0, MAX_FLOWS, "0 for the first flow") for flow in flows]
 
 
 class Steering:
@@ -79,7 +79,7 @@ class Steering:
         self.observation_space = spaces.Box(np.float32(0), np.float32(MOST), (8,), np.float32)
         self.simulators = _airpace.Simulators(
             scenario_of("scenario", scenario),
-            count=whole("num_envs", count, 1, MOST_SIMULATORS),
+            count=whole("num_envs", count, 1, MAX_SIMULATORS),
             flows=None if flows is None else _flows(flows),
             set=sets_of(set),
             others=others,

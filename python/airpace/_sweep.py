@@ -28,7 +28,7 @@ Values: TypeAlias = "Value | Iterable[Value]"
 TASK_S = 10.0
 
 #: Maximum number of runs in one task.
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 
 
 class Sweep:
@@ -235,7 +235,7 @@ class _Tasks:
             return self._again.pop()
         # The division into tasks affects the duration of tasks only, not the results.
         count = 1 if self._seconds_per_run is None else int(TASK_S / max(self._seconds_per_run, 1e-6))
-        cells = self._session.batch(self._next, min(max(count, 1), MOST_RUNS))
+        cells = self._session.batch(self._next, min(max(count, 1), MAX_RUNS))
         self._next += len(cells)
         return cells
 

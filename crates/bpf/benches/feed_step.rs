@@ -40,7 +40,7 @@ const SETTLES: Duration = Duration::from_secs(2);
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
 /// Maximum time of a step. A longer step counts as failed.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX_STEP_TIME: Duration = Duration::from_secs(2);
 
 /// `IPPROTO_TCP`, `TCP_INFO`, and the offset of `tcpi_pacing_rate` in its structure, in bytes.
 ///
@@ -68,7 +68,7 @@ fn pacing_mbps(socket: &TcpStream) -> f64 {
 fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) -> bool) -> Option<Duration> {
     let began = Instant::now();
     let mut told = None;
-    while began.elapsed() < LONGEST {
+    while began.elapsed() < MAX_STEP_TIME {
         let millis = began.elapsed().as_millis();
         if told.replace(millis) != Some(millis) {
             tell();

@@ -152,7 +152,7 @@ impl Part {
     /// If the build had no compiler for the programs.
     pub fn names(&self) -> Result<[Vec<String>; 2], LoadError> {
         let shown =
-            |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MOST_NAME - 1).collect::<String>();
+            |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MAX_NAME - 1).collect::<String>();
         let open = self.open()?;
         Ok([
             open.progs().map(|program| shown(program.name())).collect(),
@@ -164,7 +164,7 @@ impl Part {
 /// Maximum length of the name of a program or map in the kernel, including the final zero.
 ///
 /// Source: Linux include/uapi/linux/bpf.h (BPF_OBJ_NAME_LEN)
-const MOST_NAME: usize = 16;
+const MAX_NAME: usize = 16;
 
 /// The program that reads and writes PBE-CC's option.
 const OPTIONS: &str = "pbe_options";

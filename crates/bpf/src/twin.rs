@@ -18,10 +18,10 @@ use airpace_core::{Bytes, Rate, Time};
 pub const NONE: u64 = u64::MAX;
 
 /// Maximum rate of the kernel's arithmetic.
-pub const MOST_RATE: Rate = Rate::from_bps((1 << 34) - 1);
+pub const MAX_RATE: Rate = Rate::from_bps((1 << 34) - 1);
 
 /// Maximum number of bytes of the kernel's arithmetic.
-pub const MOST_BYTES: Bytes = Bytes((1 << 31) - 1);
+pub const MAX_BYTES: Bytes = Bytes((1 << 31) - 1);
 
 /// `struct ap_tuning` of `intf.h`: BISCAY's options. Times are in nanoseconds, fractions in percent.
 #[repr(C)]
@@ -353,9 +353,9 @@ mod tests {
 
     #[test]
     fn a_bound_is_a_bound_and_not_a_wrap() {
-        assert_eq!(sys::rate_of(u64::MAX, 1), MOST_RATE.as_bps());
+        assert_eq!(sys::rate_of(u64::MAX, 1), MAX_RATE.as_bps());
         assert_eq!(sys::rate_of(1, 0), 0);
-        assert_eq!(sys::bytes_in(u64::MAX, 1_000_000_000), MOST_RATE.as_bps() / 8);
+        assert_eq!(sys::bytes_in(u64::MAX, 1_000_000_000), MAX_RATE.as_bps() / 8);
         assert_eq!(sys::scaled(5, 1, 0), 0);
     }
 
@@ -368,13 +368,13 @@ mod tests {
 
         #[test]
         fn products_and_quotients_are_those_of_the_units(
-            bps in 0..=MOST_RATE.as_bps(),
-            bytes in 0..=MOST_BYTES.0,
+            bps in 0..=MAX_RATE.as_bps(),
+            bytes in 0..=MAX_BYTES.0,
             nanos in 1u64..1 << 40,
         ) {
             let (rate, span) = (Rate::from_bps(bps), Duration::from_nanos(nanos));
             prop_assert_eq!(sys::bytes_in(bps, nanos), rate.bytes_in(span).0);
-            let carried = Rate::from_bytes_per(Bytes(bytes), span).min(MOST_RATE);
+            let carried = Rate::from_bytes_per(Bytes(bytes), span).min(MAX_RATE);
             prop_assert_eq!(sys::rate_of(bytes, nanos), carried.as_bps());
         }
 
@@ -398,13 +398,13 @@ mod tests {
                 twin.before_send(Time::from_nanos(now), &radio);
                 let answer = twin.answer();
                 prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
-                let most = MOST_RATE.as_bps() * 2;
+                let most = MAX_RATE.as_bps() * 2;
                 prop_assert!(answer.pacing_rate.is_none_or(|rate| (1_000..=most).contains(&rate.as_bps())), "{answer:?}");
             }
         }
 
         #[test]
-        fn a_part_differs_by_at_most_one(bps in 0..=MOST_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
+        fn a_part_differs_by_at_most_one(bps in 0..=MAX_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
             let exact = Rate::from_bps(bps).scaled(num as f64 / den as f64).as_bps();
             // A double has 53 bits: a larger product with `num` is rounded in Rust, but not in C.
             let allowed = 1 + exact / (1 << 50);

@@ -18,8 +18,8 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use machine::{Feeding, Flow, Group, InKernel, Namespace, connected, load, mbps, turn, wait_until, wire};
 
-/// Maximum number of counted flows: `AP_MOST_FLOWS`.
-const MOST: u64 = 4_096;
+/// Maximum number of counted flows: `AP_MAX_FLOWS`.
+const MAX_FLOWS: u64 = 4_096;
 
 const HERE: &str = "10.87.0.1";
 const THERE: &str = "10.87.0.2";
@@ -264,7 +264,7 @@ fn more_flows_than_the_map_holds_are_counted_up_to_a_bound_and_harm_nobody() {
         most = most.max(kernel.active_flows().unwrap().unwrap_or(0));
     }
     // The number of packets within 100 ms depends on the machine.
-    assert!((2..=MOST).contains(&most), "{most}");
+    assert!((2..=MAX_FLOWS).contains(&most), "{most}");
     ours.goes_on();
     counts(&kernel, Some(1));
     drop((ours, feeding, kernel));

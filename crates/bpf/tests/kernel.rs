@@ -17,7 +17,7 @@ use rustix::net::sockopt::tcp_congestion;
 
 /// Maximum number of instructions that the verifier may process in a program: a fifth of the kernel's limit, because other
 /// kernel versions count differently.
-const MOST_VERIFIED: u64 = 200_000;
+const MAX_VERIFIED: u64 = 200_000;
 
 #[test]
 fn the_verifier_s_work_is_bounded() {
@@ -31,7 +31,7 @@ fn the_verifier_s_work_is_bounded() {
         );
         for cost in &costs {
             println!("{}: {} instructions", cost.name, cost.verified);
-            assert!(cost.verified <= MOST_VERIFIED, "{cost:?}");
+            assert!(cost.verified <= MAX_VERIFIED, "{cost:?}");
         }
         let again = Kernel::load(&part);
         assert!(is_relay || matches!(again, Err(LoadError::Exists(_))), "a name is taken once");

@@ -26,12 +26,12 @@ pub static SCHEME: Scheme = Scheme {
 /// Maximum rate, in Mbit/s.
 ///
 /// Chosen: the rate of the fastest link of a scenario.
-const MOST_MBPS: f64 = 1e5;
+const MAX_MBPS: f64 = 1e5;
 
 fn build(_: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let rate = options.number("rate_mbps", 0.001)?;
-    if rate > MOST_MBPS {
-        return Err(options.refuse("rate_mbps", format!("a number of at most {MOST_MBPS}")));
+    if rate > MAX_MBPS {
+        return Err(options.refuse("rate_mbps", format!("a number of at most {MAX_MBPS}")));
     }
     let rate = Rate::from_mbps(rate);
     Ok(Ends { controller: Box::new(Cbr { rate }), receiver: None })

@@ -136,7 +136,7 @@ const OPTIONS: &[OptionSpec] = &[
 /// Minimum window, in packets.
 ///
 /// Source: genericCC markoviancc
-const LEAST_WINDOW: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 /// The window at the start of a flow, in packets.
 ///
@@ -321,7 +321,7 @@ impl Copa {
                 self.cwnd += step;
             }
             // Chosen: the upper bound keeps the arithmetic finite. The transport runs out of memory long before.
-            self.cwnd = self.cwnd.clamp(LEAST_WINDOW, 1e9);
+            self.cwnd = self.cwnd.clamp(MIN_WINDOW, 1e9);
         }
     }
 
@@ -402,7 +402,7 @@ impl Controller for Copa {
             self.aggressiveness.on_lossy_ack(ack.now);
         }
         if self.heavy_loss.on_packets(ack.now, packets, lost, latest) {
-            self.cwnd = (self.cwnd * HEAVY_LOSS_LEAVES).max(LEAST_WINDOW);
+            self.cwnd = (self.cwnd * HEAVY_LOSS_LEAVES).max(MIN_WINDOW);
             self.set_pace();
         }
     }

@@ -91,7 +91,7 @@ pub static SCHEME: Scheme = Scheme {
 /// The window at the start of a flow, in packets. Delays and losses do not reduce it below this.
 ///
 /// Source: RFC 6817 §2.5 (`INIT_CWND`, `MIN_CWND`)
-const LEAST_WINDOW: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let tuning = Tuning::read(options)?;
@@ -191,7 +191,7 @@ impl Ledbat {
         Ledbat {
             mss,
             tuning,
-            cwnd: LEAST_WINDOW * mss,
+            cwnd: MIN_WINDOW * mss,
             unwrap: Unwrap::default(),
             delay: QueueingDelay::new(tuning.base_history_minutes, tuning.current_filter),
             recovery: Recovery::default(),
@@ -217,14 +217,14 @@ impl Controller for Ledbat {
         let acked = ack.acked.0 as f64;
         self.cwnd += self.tuning.gain * off_target * acked * self.mss / self.cwnd;
         let most = ack.prior_inflight.0 as f64 + self.tuning.allowed_increase_packets * self.mss;
-        self.cwnd = self.cwnd.min(most).max(LEAST_WINDOW * self.mss);
+        self.cwnd = self.cwnd.min(most).max(MIN_WINDOW * self.mss);
     }
 
     /// Source: RFC 6817 §2.4.2 (`on data loss`, at most once per RTT; no ACK within `CTO`)
     fn on_loss(&mut self, loss: &Loss<'_>) {
         match loss.cause {
             LossCause::Threshold if self.recovery.begins(loss) => {
-                self.cwnd = self.cwnd.min((self.cwnd / 2.0).max(LEAST_WINDOW * self.mss));
+                self.cwnd = self.cwnd.min((self.cwnd / 2.0).max(MIN_WINDOW * self.mss));
             }
             LossCause::Threshold => {}
             LossCause::Persistent => {

@@ -44,7 +44,7 @@ use interval::{Interval, Report};
 /// continues.
 ///
 /// Chosen: a round trip is one or two intervals, and the window stops a sender after two round trips without ACKs.
-const MOST_INTERVALS: usize = 32;
+const MAX_INTERVALS: usize = 32;
 
 /// Round-trip time assumed before the first sample.
 ///
@@ -60,7 +60,7 @@ const NO_PAUSE: Duration = Duration::from_millis(2);
 /// Maximum rate that a learner may request (Mbit/s).
 ///
 /// Chosen: higher than any sender of this transport can reach.
-const GREATEST_MBPS: f64 = 100_000.0;
+const MAX_MBPS: f64 = 100_000.0;
 
 /// The part that a scheme adds to PCC: it chooses the next rate and evaluates the reports.
 pub trait Learner: Send {
@@ -110,12 +110,12 @@ impl PathView {
     ///
     /// Chosen: the minimum rate uses the minimum round-trip time, so that a full queue does not lower it.
     pub fn least_mbps(&self) -> f64 {
-        self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(GREATEST_MBPS)
+        self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(MAX_MBPS)
     }
 
     /// `mbps`, limited to the permitted rates.
     pub fn bounded(&self, mbps: f64) -> f64 {
-        mbps.clamp(self.least_mbps(), GREATEST_MBPS)
+        mbps.clamp(self.least_mbps(), MAX_MBPS)
     }
 
     /// Length of an interval of `round_trips` that is long enough for `packets` at `mbps`.
@@ -183,7 +183,7 @@ impl<L: Learner> Pcc<L> {
             learner,
             path,
             variation: Duration::ZERO,
-            intervals: VecDeque::with_capacity(MOST_INTERVALS),
+            intervals: VecDeque::with_capacity(MAX_INTERVALS),
             previous_rtt_s: None,
             last_report: Report::default(),
             realign: false,
@@ -250,7 +250,7 @@ impl<L: Learner> Pcc<L> {
 impl<L: Learner> Controller for Pcc<L> {
     fn on_sent(&mut self, sent: &Sent) {
         let pause = self.pause_before(sent);
-        let has_room = self.intervals.len() < MOST_INTERVALS;
+        let has_room = self.intervals.len() < MAX_INTERVALS;
         let is_open = match self.intervals.back_mut() {
             None => false,
             // The packets sent before the pause are too few to show anything, so the trial restarts.

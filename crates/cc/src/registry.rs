@@ -25,7 +25,7 @@ const USE_SLOT: Duration = Duration::from_millis(250);
 /// Maximum number of stored flows. A new flow replaces the one that was idle longest.
 ///
 /// Chosen: sixteen times the sockets of a busy phone.
-const MOST_FLOWS: usize = 4096;
+const MAX_FLOWS: usize = 4096;
 
 /// A transport protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,7 +168,7 @@ impl FlowRegistry {
         let active_for = self.active_for;
         // If another application has taken over a port, it is another flow.
         self.flows.retain(|flow| flow.key != *key && flow.counts(now, active_for));
-        if self.flows.len() >= MOST_FLOWS {
+        if self.flows.len() >= MAX_FLOWS {
             let oldest = (0..self.flows.len()).min_by_key(|&index| self.flows[index].last_seen);
             self.flows.remove(oldest.unwrap_or(0));
         }
@@ -275,6 +275,6 @@ mod tests {
         for port in 0..=u16::MAX {
             registry.observe(Time::from_millis(601), &key(Protocol::Tcp, port), 1, Bytes(1));
         }
-        assert_eq!(registry.flows.len(), MOST_FLOWS);
+        assert_eq!(registry.flows.len(), MAX_FLOWS);
     }
 }

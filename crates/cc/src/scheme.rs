@@ -78,7 +78,7 @@ pub struct Ends {
 /// Maximum value of a numeric option.
 ///
 /// Chosen: more than needed in any unit that is used. Larger values would only cost time and memory.
-const MOST: f64 = 1e9;
+const MAX_VALUE: f64 = 1e9;
 
 /// The options of one choice; options that were not given have their default values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +185,9 @@ impl Options {
     /// The value is not such a number.
     pub fn number(&self, name: &str, least: f64) -> Result<f64, SchemeError> {
         match self.text(name).parse::<f64>() {
-            Ok(number) if number > MOST => Err(self.refuse(name, format!("a number of at most {MOST}"))),
+            Ok(number) if number > MAX_VALUE => {
+                Err(self.refuse(name, format!("a number of at most {MAX_VALUE}")))
+            }
             Ok(number) if number >= least => Ok(number),
             _ => Err(self.refuse(name, format!("a number of at least {least}"))),
         }

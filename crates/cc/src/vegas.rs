@@ -67,13 +67,13 @@ pub static SCHEME: Scheme = Scheme {
 /// Minimum window, in packets.
 ///
 /// Source: Linux tcp_vegas
-const LEAST_WINDOW: u64 = 2;
+const MIN_WINDOW: u64 = 2;
 
 /// Minimum number of RTT samples with which a round is evaluated by its minimum RTT: two samples may both be of delayed
 /// ACKs.
 ///
 /// Source: Linux tcp_vegas
-const LEAST_SAMPLES: u32 = 3;
+const MIN_SAMPLES: u32 = 3;
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller: Box::new(Vegas::new(setup.mss, Tuning::read(options)?)), receiver: None })
@@ -252,7 +252,7 @@ impl Vegas {
             }
             Measure::Least => {
                 let (base, rtt) = (micros(self.base_rtt?), micros(self.round.least_rtt?));
-                let is_enough = self.round.samples >= LEAST_SAMPLES;
+                let is_enough = self.round.samples >= MIN_SAMPLES;
                 is_enough.then(|| (self.cwnd.saturating_mul(rtt.saturating_sub(base)) / base) as f64)
             }
         }
@@ -267,13 +267,13 @@ impl Vegas {
                 self.end_slow_start();
             }
         } else if queue > beta_packets {
-            self.cwnd = (self.cwnd - 1).max(LEAST_WINDOW);
+            self.cwnd = (self.cwnd - 1).max(MIN_WINDOW);
             self.ssthresh = self.ssthresh.min(self.cwnd);
         } else if queue < alpha_packets {
             self.cwnd += 1;
         }
         if self.tuning.measure == Measure::Least {
-            self.cwnd = self.cwnd.max(LEAST_WINDOW);
+            self.cwnd = self.cwnd.max(MIN_WINDOW);
             self.ssthresh = self.ssthresh.max(self.cwnd / 2 + self.cwnd / 4); // Linux tcp_current_ssthresh
         }
     }
@@ -353,7 +353,7 @@ impl Controller for Vegas {
     ///
     /// Source: Vegas §III.A
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        let left = ((self.cwnd as f64 * self.tuning.loss_leaves) as u64).max(LEAST_WINDOW);
+        let left = ((self.cwnd as f64 * self.tuning.loss_leaves) as u64).max(MIN_WINDOW);
         match loss.cause {
             LossCause::Threshold if self.recovery.begins(loss) => {
                 self.ssthresh = left;
@@ -362,7 +362,7 @@ impl Controller for Vegas {
             LossCause::Threshold => {}
             LossCause::Persistent => {
                 if self.recovery.collapse(loss) {
-                    self.ssthresh = (self.cwnd / 2).max(LEAST_WINDOW); // RFC 5681 §3.1 Eq. 4
+                    self.ssthresh = (self.cwnd / 2).max(MIN_WINDOW); // RFC 5681 §3.1 Eq. 4
                 }
                 self.cwnd = 1; // RFC 5681 §3.1
                 self.round = Round::new(loss.next_number, false);

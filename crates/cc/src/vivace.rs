@@ -26,7 +26,7 @@ use airpace_core::{Bytes, Rng};
 
 use crate::controller::{Controller, Inspect};
 use crate::pcc::interval::Report;
-use crate::pcc::pairs::{MOST_PAIRS, Pairs};
+use crate::pcc::pairs::{MAX_PAIRS, Pairs};
 use crate::pcc::start::{Point, Start};
 use crate::pcc::{Learner, PathView, Pcc, Role, Tag, Trial};
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
@@ -129,7 +129,7 @@ pub static SCHEME: Scheme = Scheme {
 
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let pairs = options.number("pairs", 1.0)?;
-    if pairs > MOST_PAIRS as f64 || libm::trunc(pairs) != pairs {
+    if pairs > MAX_PAIRS as f64 || libm::trunc(pairs) != pairs {
         return Err(options.refuse("pairs", "1, 2 or 3"));
     }
     let profile = DelayProfile {
@@ -176,7 +176,7 @@ const ROUND_TRIPS: f64 = 1.0;
 /// Minimum number of packets in an interval.
 ///
 /// Chosen: fewer packets do not give a slope.
-const LEAST_PACKETS: f64 = 5.0;
+const MIN_PACKETS: f64 = 5.0;
 
 /// The differences between the paper and its programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -301,7 +301,7 @@ impl Learner for Vivace {
             }
             Phase::Moving { .. } => (self.rate_mbps, Role::Waiting),
         };
-        let span = path.span(ROUND_TRIPS, LEAST_PACKETS, rate_mbps);
+        let span = path.span(ROUND_TRIPS, MIN_PACKETS, rate_mbps);
         Trial { rate_mbps, span, tag: Tag { decision: self.decision, role } }
     }
 

@@ -67,11 +67,11 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Parses a number from `LEAST` to `MOST`.
-fn within<const LEAST: i32, const MOST: i32>(text: &str) -> Result<f64, String> {
+/// Parses a number from `MIN` to `MAX`.
+fn within<const MIN: i32, const MAX: i32>(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(number) if (f64::from(LEAST)..=f64::from(MOST)).contains(&number) => Ok(number),
-        _ => Err(format!("give a number from {LEAST} to {MOST}")),
+        Ok(number) if (f64::from(MIN)..=f64::from(MAX)).contains(&number) => Ok(number),
+        _ => Err(format!("give a number from {MIN} to {MAX}")),
     }
 }
 

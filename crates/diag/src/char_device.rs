@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use memchr::memrchr;
 
 use crate::control::Buffering;
-use crate::frame::{FLAG, LONGEST};
+use crate::frame::{FLAG, MAX_BODY};
 
 /// Data type of reads and writes by user-space programs.
 const USER_SPACE: u32 = 0x20;
@@ -123,7 +123,7 @@ impl Merge {
         }
         begun.extend_from_slice(&bytes[ended..]);
         // Escaping at most doubles the length of a frame. A longer frame is passed on for the deframer to reject.
-        if begun.len() > 2 * LONGEST {
+        if begun.len() > 2 * MAX_BODY {
             stream.append(begun);
         }
     }
@@ -249,8 +249,8 @@ mod tests {
         for _ in 0..20 {
             merge.push(Origin::Local, &[1; 100_000], &mut stream);
         }
-        assert!(merge.begun[&Origin::Local].len() <= 2 * LONGEST, "memory is bounded");
-        assert!(stream.len() > LONGEST, "the rest goes on to where it is counted");
+        assert!(merge.begun[&Origin::Local].len() <= 2 * MAX_BODY, "memory is bounded");
+        assert!(stream.len() > MAX_BODY, "the rest goes on to where it is counted");
     }
 
     #[test]

@@ -113,7 +113,7 @@ const DECODES_IN: Duration = Duration::from_millis(1);
 /// Length of a block's checksum, which the sizes in 0xB173 include (bytes).
 const CHECKSUM_BYTES: u64 = 3;
 /// Maximum number of carriers: log packets cannot express more.
-const MOST_CARRIERS: usize = 3;
+const MAX_CARRIERS: usize = 3;
 const SUBFRAME: Duration = Duration::from_millis(1);
 
 const B130: LogCode = LogCode(0xB130);
@@ -147,7 +147,7 @@ impl Composer {
         self.flush(now, &mut say);
         let known = self.carriers.iter().position(|carrier| *carrier == report.carrier);
         let carrier = known.unwrap_or(self.carriers.len());
-        if carrier >= MOST_CARRIERS {
+        if carrier >= MAX_CARRIERS {
             return;
         }
         if known.is_none() {

@@ -202,10 +202,10 @@ pub struct Evenness {
 ///
 /// Chosen: one delayed host thread makes two gaps uneven, one too long and one too short.
 const GAPS_WATCHED: u32 = 20;
-const MOST_UNEVEN: u32 = 2;
+const MAX_UNEVEN: u32 = 2;
 
 /// Maximum gap that is checked.
-const LONGEST_GAP: Duration = Duration::from_secs(1);
+const MAX_GAP: Duration = Duration::from_secs(1);
 
 impl Evenness {
     /// For drains with period `every`.
@@ -227,7 +227,7 @@ impl Evenness {
         let (written, arrived) = (apart(written, written_before), apart(arrived, arrived_before));
         // Ignore three cases: gaps shorter than 1.5 drain periods (a packet in every drain), gaps that are not a multiple
         // of the drain period (they cannot be even), and gaps after a long silence.
-        if !(3 * every / 2..=LONGEST_GAP.as_nanos() as i64).contains(&written) {
+        if !(3 * every / 2..=MAX_GAP.as_nanos() as i64).contains(&written) {
             return false;
         }
         let beside = (written + every / 2).rem_euclid(every.max(1)) - every / 2;
@@ -236,7 +236,7 @@ impl Evenness {
         }
         self.gaps += 1;
         self.uneven += u32::from((arrived - written).abs() > every / 2);
-        let dodges = self.uneven > MOST_UNEVEN;
+        let dodges = self.uneven > MAX_UNEVEN;
         if dodges || self.gaps == GAPS_WATCHED {
             (self.gaps, self.uneven) = (0, 0);
         }

@@ -21,7 +21,7 @@ const PLAIN_HEADER: usize = 4;
 ///
 /// Chosen: four times the maximum that the length field of a log packet can express. Only a stream that is not a
 /// diagnostic stream has longer bodies.
-pub const LONGEST: usize = 1 << 18;
+pub const MAX_BODY: usize = 1 << 18;
 
 /// Length of the checksum behind a body (bytes).
 const CHECKSUM: usize = 2;
@@ -55,7 +55,7 @@ pub enum Fault {
     Checksum,
     /// Too short for a body and its checksum.
     Short,
-    /// Longer than [`LONGEST`]: not a diagnostic stream.
+    /// Longer than [`MAX_BODY`]: not a diagnostic stream.
     Long,
     /// In plain framing, a flag or the version is missing at the position that the length implies.
     Marks,
@@ -169,7 +169,7 @@ impl Deframer {
             bytes = bytes.get(length + 2..).unwrap_or_default();
         }
         self.begun.extend_from_slice(bytes);
-        if self.begun.len() > LONGEST + CHECKSUM {
+        if self.begun.len() > MAX_BODY + CHECKSUM {
             self.begun.clear();
             self.is_overlong = true;
         }
@@ -226,7 +226,7 @@ fn deliver(begins: u64, frame: &[u8], visit: &mut impl FnMut(u64, Framed<'_>)) {
         visit(begins, Framed::Fault(Fault::Short));
         return;
     };
-    if body.len() > LONGEST {
+    if body.len() > MAX_BODY {
         visit(begins, Framed::Fault(Fault::Long));
     } else if CRC.checksum(body) == u16::from_le_bytes(*checksum) {
         visit(begins, Framed::Body(body));
@@ -325,11 +325,11 @@ mod tests {
         deframer.push(&[1, 2, ESCAPE], |_, _| panic!("nothing ended"));
         assert_eq!(deframer.finish(), Some((0, 3)));
         assert_eq!(deframer.finish(), None);
-        let long = vec![1; LONGEST + 10];
+        let long = vec![1; MAX_BODY + 10];
         for _ in 0..3 {
             deframer.push(&long, |_, _| panic!("nothing ended"));
         }
-        assert!(deframer.begun.len() <= LONGEST, "memory is bounded");
+        assert!(deframer.begun.len() <= MAX_BODY, "memory is bounded");
         let mut faults = 0;
         deframer.push(&[FLAG], |_, framed| faults += u32::from(framed == Framed::Fault(Fault::Long)));
         assert_eq!(faults, 1);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_longest_body_is_found_in_pieces_too_and_a_longer_one_is_not() {
-        for (length, expected) in [(LONGEST, true), (LONGEST + 1, false)] {
+        for (length, expected) in [(MAX_BODY, true), (MAX_BODY + 1, false)] {
             let mut stream = vec![];
             encode(Framing::Hdlc, &vec![1; length], &mut stream);
             for piece in [stream.len(), 4_096] {

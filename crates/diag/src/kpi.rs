@@ -37,7 +37,7 @@ use std::fmt;
 
 pub use extract::{Extractor, HOLD_SECONDS, SHARE_BLOCKS, Sample};
 pub use list::KPIS;
-pub use trouble::{MOST_TROUBLES, Reason, Trouble};
+pub use trouble::{MAX_TROUBLES, Reason, Trouble};
 pub use wanted::{Carriers, KpiError, Subscription, Wanted, What};
 
 use crate::layout::{Verified, Version};

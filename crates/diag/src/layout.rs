@@ -28,7 +28,7 @@ use std::fmt;
 pub use coded::Coded;
 pub use field::{Cell, Field, Names, Shown, Unset, bytes, from_top, i8, i16, i32, u8, u16, u24, u32, u64};
 pub use find::Leaf;
-pub use pick::{MOST, PathError, Pick, Visited};
+pub use pick::{MAX_FIELDS, PathError, Pick, Visited};
 pub use read::{Record, Value};
 pub use walk::{Misfit, MisfitFault};
 pub use write::{Fill, Unwritable};

@@ -154,7 +154,7 @@ pub static BUFFER_SIZES: [u32; 64] = [
 /// Power headroom of a report's index 0, in dB.
 ///
 /// Source: TS 36.133 §9.1.8.4 Table 9.1.8.4-1
-pub const LEAST_HEADROOM_DB: i32 = -23;
+pub const MIN_HEADROOM_DB: i32 = -23;
 
 /// The timing advance command that leaves the uplink's timing unchanged.
 ///

@@ -5,7 +5,7 @@ use crate::packet::LogCode;
 /// Number of equipment ids that a log code can have.
 pub const EQUIPMENTS: usize = 16;
 /// Maximum number of items of an equipment: a log code has twelve bits for the item.
-pub const MOST_ITEMS: u32 = 0x1000;
+pub const MAX_ITEMS: u32 = 0x1000;
 
 /// Log mask: the log codes of one equipment that are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// A mask with all codes off, for an equipment with `items` items (at most [`MOST_ITEMS`]).
+    /// A mask with all codes off, for an equipment with `items` items (at most [`MAX_ITEMS`]).
     pub fn off(equipment: u8, items: u32) -> Mask {
-        let items = items.min(MOST_ITEMS);
+        let items = items.min(MAX_ITEMS);
         Mask { equipment, items, bits: vec![0; bytes_of(items)] }
     }
 
@@ -37,7 +37,7 @@ impl Mask {
     /// Reads a mask from bytes; `None` if there are too few bytes for the items, or more items than a log code can
     /// number. Bits beyond the items are cleared.
     pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
-        let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MOST_ITEMS)?.to_vec();
+        let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MAX_ITEMS)?.to_vec();
         if let Some(last) = bits.last_mut()
             && !items.is_multiple_of(8)
         {

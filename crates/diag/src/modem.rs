@@ -127,9 +127,9 @@ type Masks = [Mask; EQUIPMENTS];
 /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels
 const RECOVERS_AFTER: Duration = Duration::from_millis(200);
 /// Maximum number of pending answers. A host that sends more requests without reading loses answers.
-const MOST_ANSWERS: usize = 256;
+const MAX_ANSWERS: usize = 256;
 /// Maximum number of requests that [`Modem::take_asked`] returns.
-const MOST_ASKED: usize = 256;
+const MAX_ASKED: usize = 256;
 /// Command code and header of a message that names its radio.
 const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
 /// Bytes around a payload in a message.
@@ -278,7 +278,7 @@ impl Modem {
                 if request == Request::Control(Control::Drain) {
                     self.stats.drains += 1;
                 } else {
-                    if self.asked.len() == MOST_ASKED {
+                    if self.asked.len() == MAX_ASKED {
                         self.asked.pop_front();
                     }
                     self.asked.push_back(request.clone());
@@ -291,7 +291,7 @@ impl Modem {
         self.stats.refused += u64::from(matches!(answer, Answer::Refused(..)));
         let mut answer = [wrapper, &answer.body()].concat();
         answer.truncate(usize::from(u16::MAX));
-        if self.answers.len() < MOST_ANSWERS {
+        if self.answers.len() < MAX_ANSWERS {
             self.answers.push_back((framing, answer));
         }
     }

@@ -417,7 +417,7 @@ impl Session {
     }
 
     fn learn_items(&mut self, items: [u32; EQUIPMENTS]) {
-        self.items = items.map(|items| items.min(crate::mask::MOST_ITEMS));
+        self.items = items.map(|items| items.min(crate::mask::MAX_ITEMS));
         if self.is_original_known {
             self.done.extend((0..EQUIPMENTS as u8).map(Step::Read));
         }

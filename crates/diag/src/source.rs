@@ -4,7 +4,7 @@ mod dlf;
 #[cfg(test)]
 mod tests;
 
-use crate::frame::{Deframer, ESCAPE, FLAG, FLIP, Fault, Framed, Framing, LONGEST};
+use crate::frame::{Deframer, ESCAPE, FLAG, FLIP, Fault, Framed, Framing, MAX_BODY};
 use crate::packet::{LOG, Message, WRAPPER, WRAPPER_HEADER};
 use crate::stamp::Stamp;
 
@@ -254,7 +254,7 @@ impl Reader {
     fn join(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) -> bool {
         let end = match memchr::memchr(FLAG, &self.held) {
             Some(at) => at + 1,
-            None if self.held.len() > LONGEST => 0,
+            None if self.held.len() > MAX_BODY => 0,
             None => return false,
         };
         let Some((place, mut deframer)) = self.carried.take() else { return true };

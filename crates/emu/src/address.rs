@@ -42,13 +42,13 @@ impl Space {
     pub const DEEPEST: usize = 4;
 
     /// Maximum number of devices of all emulators that run directly in one block.
-    pub const MOST_DEVICES: u8 = (1 << SLOT_BITS_V4) - 1;
+    pub const MAX_DEVICES: u8 = (1 << SLOT_BITS_V4) - 1;
 
     /// Returns the block of device `slot`, counted from 1; `None` if `slot` is out of range or the block is already at
     /// the maximum depth.
     pub fn device(self, slot: u8) -> Option<Space> {
         let depth = usize::from(self.depth);
-        if slot == 0 || slot > Space::MOST_DEVICES || depth == Space::DEEPEST {
+        if slot == 0 || slot > Space::MAX_DEVICES || depth == Space::DEEPEST {
             return None;
         }
         let mut device = Space { depth: self.depth + 1, ..self };

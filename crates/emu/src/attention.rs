@@ -7,7 +7,7 @@ use airpace_core::Time;
 
 /// Maximum sleep of the event loop. An absence within a sleep is detected only if it outlasts the sleep.
 ///
-/// Chosen: the maximum lateness of a fit run ([`MOST_LATENESS`](crate::audit::MOST_LATENESS)).
+/// Chosen: the maximum lateness of a fit run ([`MAX_LATENESS`](crate::audit::MAX_LATENESS)).
 pub(crate) const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 /// Upper bounds on how long packets waited before the thread read them.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum 99.9th percentile of the hand-over lateness of a fit run.
 ///
 /// Chosen: one subframe, the time unit in which cells and traces transmit.
-pub const MOST_LATENESS: Duration = Duration::from_millis(1);
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 
 /// Maximum absence of the emulator's thread from its interfaces in a fit run, for any traffic.
 ///
@@ -183,7 +183,7 @@ impl Audit {
     /// Determines whether the run is fit. Every reason against it is one sentence.
     pub fn judge(&mut self) {
         let counts = &self.counts;
-        let most_ms = MOST_LATENESS.as_secs_f64() * 1e3;
+        let most_ms = MAX_LATENESS.as_secs_f64() * 1e3;
         let mut reasons = vec![];
         let how = match &self.not_real_time_because {
             None => {

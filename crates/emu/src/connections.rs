@@ -16,9 +16,9 @@ pub struct Connections {
 /// Maximum number of connections with their own number; all further connections share [`OTHERS`].
 ///
 /// Chosen: a scan of all ports fits, and the table takes at most 8 MB.
-pub const MOST_CONNECTIONS: usize = 1 << 17;
+pub const MAX_CONNECTIONS: usize = 1 << 17;
 
-/// The shared number of all connections beyond [`MOST_CONNECTIONS`].
+/// The shared number of all connections beyond [`MAX_CONNECTIONS`].
 pub const OTHERS: u32 = u32::MAX;
 
 impl Connections {
@@ -27,7 +27,7 @@ impl Connections {
         if let Some(&number) = self.numbers.get(&ends) {
             return number;
         }
-        if self.ends.len() == MOST_CONNECTIONS {
+        if self.ends.len() == MAX_CONNECTIONS {
             return OTHERS;
         }
         let number = self.ends.len() as u32;
@@ -64,11 +64,11 @@ mod tests {
     #[test]
     fn a_flood_of_connections_takes_bounded_memory() {
         let mut connections = Connections::default();
-        for number in 0..MOST_CONNECTIONS as u32 + 1000 {
+        for number in 0..MAX_CONNECTIONS as u32 + 1000 {
             let source = IpAddr::V4((0x0a00_0000 + number).into());
             connections.number(FiveTuple { source, ..ends(1) });
         }
-        assert_eq!(connections.ends().len(), MOST_CONNECTIONS);
+        assert_eq!(connections.ends().len(), MAX_CONNECTIONS);
         assert_eq!(connections.number(ends(77)), OTHERS);
         assert_eq!(connections.number(connections.ends()[5]), 5, "those that were seen keep their numbers");
     }

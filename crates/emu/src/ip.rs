@@ -53,7 +53,7 @@ const FRAGMENT: u8 = 44;
 /// Maximum number of extension headers that are parsed; what follows counts as an unknown protocol.
 ///
 /// Chosen: more than any sender uses; the limit bounds the work per packet.
-const MOST_EXTENSIONS: usize = 8;
+const MAX_EXTENSIONS: usize = 8;
 
 /// Parses the headers of a packet.
 ///
@@ -113,7 +113,7 @@ fn parse_v6(packet: &[u8]) -> Result<Parsed, Foreign> {
     }
     let (mut protocol, mut rest) = (header[6], &packet[40..]);
     let (mut is_fragment, mut is_first) = (false, true);
-    for _ in 0..MOST_EXTENSIONS {
+    for _ in 0..MAX_EXTENSIONS {
         let &[next, length, high, low, ..] = rest else { break };
         let bytes = match protocol {
             FRAGMENT => {

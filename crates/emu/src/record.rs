@@ -60,7 +60,7 @@ const ENTRIES_PER_CHUNK: usize = 2048;
 /// Maximum number of chunks that wait for the disk.
 ///
 /// Chosen: 32 MB, which is ten seconds of 100,000 entries a second.
-const MOST_CHUNKS: usize = 512;
+const MAX_CHUNKS: usize = 512;
 
 const FATES: [Fate; 5] = [Fate::Delivered, Fate::QueueFull, Fate::Aqm, Fate::WireLoss, Fate::HarqFailure];
 const ECNS: [Ecn; 3] = [Ecn::NotEct, Ecn::Ect, Ecn::Ce];
@@ -141,8 +141,8 @@ impl Spool {
     /// The file cannot be created there.
     pub fn begin(folder: &Path) -> io::Result<Spool> {
         let mut file = airpace_files::unnamed(folder)?;
-        let (full, to_write) = sync_channel::<Vec<u8>>(MOST_CHUNKS);
-        let (written, empty) = sync_channel::<Vec<u8>>(MOST_CHUNKS);
+        let (full, to_write) = sync_channel::<Vec<u8>>(MAX_CHUNKS);
+        let (written, empty) = sync_channel::<Vec<u8>>(MAX_CHUNKS);
         let write = move || {
             for mut chunk in to_write {
                 file.write_all(&chunk)?;

@@ -38,12 +38,12 @@ struct Reader {
 /// Maximum number of programs that are connected to a socket at the same time.
 ///
 /// Chosen: more than a device runs. Further connections are closed.
-const MOST_READERS: usize = 16;
+const MAX_READERS: usize = 16;
 
 /// Maximum number of bytes that wait for a program before its connection is closed.
 ///
 /// Chosen: a few seconds of reports of a busy cell.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 
 /// Interval at which connections are accepted while there are no reports.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -94,7 +94,7 @@ impl ReportSocket {
 
     fn let_in(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
-            if self.readers.len() < MOST_READERS && stream.set_nonblocking(true).is_ok() {
+            if self.readers.len() < MAX_READERS && stream.set_nonblocking(true).is_ok() {
                 self.readers.push(Reader { stream, waiting: vec![] });
             }
         }
@@ -102,7 +102,7 @@ impl ReportSocket {
 
     fn tell(&mut self, line: &str) {
         for reader in &mut self.readers {
-            if reader.waiting.len() + line.len() < MOST_WAITING {
+            if reader.waiting.len() + line.len() < MAX_WAITING {
                 reader.waiting.extend_from_slice(line.as_bytes());
                 reader.waiting.push(b'\n');
             } else {
@@ -244,10 +244,10 @@ mod tests {
             socket.tell(&line);
             told += 1;
         }
-        assert!(told < 10_000 && told * line.len() > MOST_WAITING, "{told}");
+        assert!(told < 10_000 && told * line.len() > MAX_WAITING, "{told}");
         let mut rest = vec![];
         let _ = lazy.read_to_end(&mut rest);
-        assert!(rest.len() < MOST_WAITING, "its socket has ended");
+        assert!(rest.len() < MAX_WAITING, "its socket has ended");
     }
 
     #[test]

@@ -141,12 +141,12 @@ impl Session {
     /// The operating system refuses a step. The error is one sentence with a remedy.
     pub fn begin(plan: &SessionPlan) -> Result<(Session, Interfaces), EmuError> {
         let Some(devices) =
-            u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MOST_DEVICES).contains(it))
+            u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MAX_DEVICES).contains(it))
         else {
             return Err(EmuError::Refused(format!(
                 "the scenario has {}; an emulator has 1 to {}",
                 count(plan.devices as u64, "device"),
-                Space::MOST_DEVICES
+                Space::MAX_DEVICES
             )));
         };
         let space = space_here()?;

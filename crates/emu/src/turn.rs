@@ -35,7 +35,7 @@ pub(crate) const PRIORITY: i32 = 10;
 /// Maximum number of bytes under way; further packets are refused.
 ///
 /// Chosen: two seconds at 1 Gbit/s; queues of scenarios are far shorter.
-const MOST_BYTES_UNDER_WAY: u64 = 256 << 20;
+const MAX_BYTES_UNDER_WAY: u64 = 256 << 20;
 
 /// Maximum number of packets read from one interface before the next interface is read and due events are processed.
 const READ_AT_ONCE: usize = 64;
@@ -48,10 +48,10 @@ const REST: u32 = 3;
 /// Memory that the process must be able to lock, in bytes.
 ///
 /// Chosen: twice the maximum number of bytes under way.
-pub(crate) const MEMORY_TO_LOCK: usize = 2 * MOST_BYTES_UNDER_WAY as usize;
+pub(crate) const MEMORY_TO_LOCK: usize = 2 * MAX_BYTES_UNDER_WAY as usize;
 
 /// Maximum size of a packet that an interface can deliver, in bytes.
-const MOST_PACKET_BYTES: usize = 65_535;
+const MAX_PACKET_BYTES: usize = 65_535;
 
 /// MTU of the emulator's interfaces, in bytes.
 ///
@@ -127,7 +127,7 @@ impl Turn {
         let mut sleeper = Sleeper::new(needs);
         let not_real_time_because = sleeper.refused.as_ref().map(|error| error.to_string());
         let not_locked_because = priority::lock_memory(MEMORY_TO_LOCK).err().map(|error| error.to_string());
-        let mut room: Box<[u8]> = vec![0; MOST_PACKET_BYTES].into();
+        let mut room: Box<[u8]> = vec![0; MAX_PACKET_BYTES].into();
         let (clock, first) = match self.begins {
             Begins::AtOnce => (self.clock, None),
             Begins::WithData => {
@@ -139,7 +139,7 @@ impl Turn {
         for &(device, source) in self.reports.iter().flat_map(|listeners| &listeners.wanted) {
             crossing.network_mut().set_reported(device, source, true);
         }
-        let mut device_of_slot = [None; Space::MOST_DEVICES as usize + 1];
+        let mut device_of_slot = [None; Space::MAX_DEVICES as usize + 1];
         for (index, (slot, _)) in self.interfaces.devices.iter().enumerate() {
             device_of_slot[usize::from(*slot)] = Some(DeviceId(index as u16));
         }
@@ -179,7 +179,7 @@ impl Turn {
 /// State for packets that enter the emulator.
 struct Entrance {
     space: Space,
-    device_of_slot: [Option<DeviceId>; Space::MOST_DEVICES as usize + 1],
+    device_of_slot: [Option<DeviceId>; Space::MAX_DEVICES as usize + 1],
     connections: Connections,
     /// Interfaces with a waiting packet: those of the devices, then that of the far side.
     readable: Vec<bool>,
@@ -237,7 +237,7 @@ impl Entrance {
         };
         counts.fragments += u64::from(is_fragment);
         counts.jumbo += u64::from(length > MTU as usize);
-        if ends.meter.bytes_under_way() + length as u64 > MOST_BYTES_UNDER_WAY {
+        if ends.meter.bytes_under_way() + length as u64 > MAX_BYTES_UNDER_WAY {
             ends.meter.counts.refused += 1;
             return;
         }

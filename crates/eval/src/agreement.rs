@@ -23,7 +23,7 @@ use crate::tables;
 /// Maximum 99th percentile of the differences at which real and virtual time agree (ms).
 ///
 /// Chosen: one subframe, the time unit of cells and traces.
-pub const MOST_MS: f64 = 1.0;
+pub const MAX_MS: f64 = 1.0;
 
 /// A packet of a schedule, in real and in virtual time. All times are on the clock of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,7 +96,7 @@ pub struct Comparison {
     pub only_real: u64,
     /// Packets that were dropped in virtual time only.
     pub only_virtual: u64,
-    /// Whether the same packets were dropped, and 99 % of the departures differ by at most [`MOST_MS`].
+    /// Whether the same packets were dropped, and 99 % of the departures differ by at most [`MAX_MS`].
     pub agrees: bool,
     /// Distribution of the departure differences: (difference in ms, fraction of packets with at most this difference).
     pub departures_cdf: Vec<(f64, f64)>,
@@ -154,7 +154,7 @@ pub struct Agreement {
 }
 
 /// Maximum number of intervals of a course.
-const MOST_INTERVALS: f64 = 300.0;
+const MAX_INTERVALS: f64 = 300.0;
 
 impl Agreement {
     /// Compares the packets of a schedule that started at `start`. `unfit_because` lists the reasons why the emulated run
@@ -166,13 +166,13 @@ impl Agreement {
             Percentiles::of(packets.iter().filter_map(of).map(|(from, to)| apart_ms(from, to)).collect())
         };
         let end = packets.iter().filter_map(|packet| packet.real.received).fold(start, Time::max);
-        let interval_s = ((end - start).as_secs_f64() / MOST_INTERVALS * 10.0).ceil().max(1.0) / 10.0;
+        let interval_s = ((end - start).as_secs_f64() / MAX_INTERVALS * 10.0).ceil().max(1.0) / 10.0;
         let sent_late_ms = spans(&|packet| Some((packet.scheduled, packet.sent?)));
         let read_late_ms = spans(&|packet| Some((packet.sent?, packet.real.entered?)));
         for (late, what) in [(&sent_late_ms, "sent"), (&read_late_ms, "read by the emulator")] {
-            if let Some(p99) = late.p99.filter(|&p99| p99 > MOST_MS) {
+            if let Some(p99) = late.p99.filter(|&p99| p99 > MAX_MS) {
                 unfit_because.push(format!(
-                    "one of 100 packets was {what} {p99:.2} ms late or more, and {MOST_MS} ms is allowed"
+                    "one of 100 packets was {what} {p99:.2} ms late or more, and {MAX_MS} ms is allowed"
                 ));
             }
         }
@@ -210,9 +210,9 @@ impl Agreement {
         let mut said = vec![];
         for (comparison, what) in [(&self.as_sent, "as sent"), (&self.as_scheduled, "as scheduled")] {
             let Comparison { departures_ms, only_real, only_virtual, .. } = comparison;
-            if let Some(p99) = departures_ms.p99.filter(|&p99| p99 > MOST_MS) {
+            if let Some(p99) = departures_ms.p99.filter(|&p99| p99 > MAX_MS) {
                 said.push(format!(
-                    "packets {what}: one of 100 departures is {p99:.2} ms apart or more, and {MOST_MS} ms is allowed"
+                    "packets {what}: one of 100 departures is {p99:.2} ms apart or more, and {MAX_MS} ms is allowed"
                 ));
             }
             if only_real + only_virtual > 0 {
@@ -274,7 +274,7 @@ impl Comparison {
         departures.sort_by(f64::total_cmp);
         comparison.departures_cdf = crate::report::cdf(&departures);
         comparison.departures_ms = Percentiles::of(departures);
-        let is_near = comparison.departures_ms.p99.is_some_and(|p99| p99 <= MOST_MS);
+        let is_near = comparison.departures_ms.p99.is_some_and(|p99| p99 <= MAX_MS);
         comparison.agrees = is_near && comparison.only_real + comparison.only_virtual == 0;
         comparison
     }

@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! A flow of an emulated run is a connection in one direction. The [`MOST_FLOWS`] connections with most bytes have their
+//! A flow of an emulated run is a connection in one direction. The [`MAX_FLOWS`] connections with most bytes have their
 //! own metrics. All other connections of a device and direction are merged into one flow, called `others`. The emulator
 //! does not know which congestion control a program uses. The scheme of every flow is therefore [`SCHEME`], and the
 //! scenario's expectations of schemes are not judged.
@@ -66,7 +66,7 @@ pub const SCHEME: &str = "program";
 /// Maximum number of connections with their own metrics.
 ///
 /// Chosen: more than a reader compares. A web page takes some tens of connections.
-pub const MOST_FLOWS: usize = 50;
+pub const MAX_FLOWS: usize = 50;
 
 /// A packet that has left the emulated network or was dropped in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

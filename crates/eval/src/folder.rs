@@ -322,7 +322,7 @@ impl RunFolder {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, EvalError> {
         let path = self.root.join(name);
-        let text = airpace_files::read_to_string(&path, MOST_JSON_BYTES).map_err(EvalError::read(&path))?;
+        let text = airpace_files::read_to_string(&path, MAX_JSON_BYTES).map_err(EvalError::read(&path))?;
         serde_json::from_str(&text).map_err(|error| EvalError::Malformed { path, reason: error.to_string() })
     }
 
@@ -356,7 +356,7 @@ impl RunFolder {
 /// Maximum size of a manifest or summary (bytes).
 ///
 /// Chosen: enough for hundreds of thousands of flows.
-const MOST_JSON_BYTES: u64 = 1 << 28;
+const MAX_JSON_BYTES: u64 = 1 << 28;
 
 /// Name of the installed program.
 pub(crate) const PROGRAM: &str = "airpace";

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::shell::seeds_text;
 
 /// Maximum number of seeds. More seeds are probably a typing error.
-const MOST: usize = 10_000;
+const MAX_SEEDS: usize = 10_000;
 
 /// One or more seeds in the order of the command line, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +20,12 @@ impl Seeds {
     /// There are no seeds, or too many.
     pub fn of(seeds: impl IntoIterator<Item = u64>) -> Result<Seeds, String> {
         let mut known = BTreeSet::new();
-        let seeds: Vec<u64> = seeds.into_iter().filter(|seed| known.insert(*seed)).take(MOST + 1).collect();
+        let seeds: Vec<u64> =
+            seeds.into_iter().filter(|seed| known.insert(*seed)).take(MAX_SEEDS + 1).collect();
         match seeds.len() {
             0 => Err("no seed: give at least one".to_owned()),
-            1..=MOST => Ok(Seeds(seeds)),
-            _ => Err(format!("more than {MOST} seeds; give fewer")),
+            1..=MAX_SEEDS => Ok(Seeds(seeds)),
+            _ => Err(format!("more than {MAX_SEEDS} seeds; give fewer")),
         }
     }
 
@@ -54,8 +55,8 @@ impl FromStr for Seeds {
             if last < first {
                 return Err(format!("`{part}` runs backwards; give the smaller seed first"));
             }
-            if last - first >= MOST as u64 || seeds.len() >= MOST {
-                return Err(format!("more than {MOST} seeds; give fewer"));
+            if last - first >= MAX_SEEDS as u64 || seeds.len() >= MAX_SEEDS {
+                return Err(format!("more than {MAX_SEEDS} seeds; give fewer"));
             }
             for seed in first..=last {
                 if !seeds.contains(&seed) {

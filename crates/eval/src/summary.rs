@@ -12,9 +12,9 @@ use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms
 /// Maximum number of runs of a folder and of flows of a run, and maximum duration of a run (s).
 ///
 /// Chosen: above the size of any evaluation, and at least the maximum that a scenario may have.
-const MOST_RUNS: usize = 100_000;
-const MOST_FLOWS: usize = 1_000;
-const MOST_SECONDS: f64 = 1e6;
+const MAX_RUNS: usize = 100_000;
+const MAX_FLOWS: usize = 1_000;
+const MAX_SECONDS: f64 = 1e6;
 
 /// All metrics of all runs, and the verdicts on the scenarios' expectations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -224,9 +224,9 @@ impl Summary {
     /// # Errors
     /// Description of the impossible number.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.runs.len() > MOST_RUNS {
+        if self.runs.len() > MAX_RUNS {
             return Err(format!(
-                "it has {} runs; {MOST_RUNS} are the most that can be shown",
+                "it has {} runs; {MAX_RUNS} are the most that can be shown",
                 self.runs.len()
             ));
         }
@@ -238,10 +238,10 @@ impl Summary {
             if !known.insert((scenario, scheme, *seed)) {
                 return Err(format!("{which} is in it twice"));
             }
-            if !(*duration_s > 0.0 && *duration_s <= MOST_SECONDS) {
+            if !(*duration_s > 0.0 && *duration_s <= MAX_SECONDS) {
                 return Err(format!("`duration_s` of {which} is {duration_s}"));
             }
-            if flows.len() > MOST_FLOWS {
+            if flows.len() > MAX_FLOWS {
                 return Err(format!("{which} has {} flows", flows.len()));
             }
             let (count, first) = flows_of.entry(scenario).or_insert((flows.len(), *seed));

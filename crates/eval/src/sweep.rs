@@ -34,4 +34,4 @@ pub use session::{
     Sweep, SweepListener, SweepManifest, SweepOutcome, SweepProgress, Todo, Told, manifest, results,
     usual_folder,
 };
-pub use spec::{MOST_CELLS, Spec};
+pub use spec::{MAX_CELLS, Spec};

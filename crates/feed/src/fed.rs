@@ -19,7 +19,7 @@ use super::{Heard, Mapping, Numbers, Radio, STALE_AFTER};
 /// Maximum number of reports in the channel. Further reports are dropped.
 ///
 /// Chosen: a second of reports of one carrier.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 
 /// A report and its arrival time.
 type Told = (RadioReport, Time);
@@ -60,7 +60,7 @@ impl Fed {
         let heard = Heard::of(name);
         heard.close("nothing has come yet".to_owned());
         let shared = Arc::new(Shared { heard: Arc::new(heard), bell, is_over: AtomicBool::new(false) });
-        let (send, reports) = sync_channel(MOST_WAITING);
+        let (send, reports) = sync_channel(MAX_WAITING);
         let mut feeder = Feeder {
             send,
             shared: Arc::clone(&shared),
@@ -140,7 +140,7 @@ impl Radio for Fed {
 
     fn take(&mut self, _: Time, each: &mut dyn FnMut(RadioReport)) {
         let _ = rustix::io::read(&self.shared.bell, &mut [0; 8]);
-        for (report, came) in self.reports.try_iter().take(MOST_WAITING) {
+        for (report, came) in self.reports.try_iter().take(MAX_WAITING) {
             self.shared.heard.hear(came, &report);
             each(report);
         }

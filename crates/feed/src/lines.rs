@@ -24,7 +24,7 @@ use super::{Heard, Mapping, Numbers, Radio};
 /// Maximum length of a line (bytes).
 ///
 /// Chosen: a busy subframe of five carriers needs a twentieth of this.
-const LONGEST: usize = 256 << 10;
+const MAX_LINE_BYTES: usize = 256 << 10;
 
 /// Maximum number of bytes that one call of [`Radio::take`] reads.
 ///
@@ -153,7 +153,7 @@ impl Lines {
         let room = std::mem::take(&mut self.room);
         for piece in room[..length].split_inclusive(|byte| *byte == b'\n') {
             let (rest, is_whole) = piece.strip_suffix(b"\n").map_or((piece, false), |rest| (rest, true));
-            if self.line.len() + rest.len() > LONGEST {
+            if self.line.len() + rest.len() > MAX_LINE_BYTES {
                 self.line.clear();
                 self.is_skipping = true;
                 self.heard.count_unreadable();

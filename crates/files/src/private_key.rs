@@ -16,7 +16,7 @@ const BEGIN: &[u8] = b"-----BEGIN ";
 const PRIVATE: &[u8] = b"PRIVATE KEY";
 
 /// Maximum number of bytes between both: `ENCRYPTED `, `OPENSSH ` and others.
-const LONGEST_KIND: usize = 64;
+const MAX_KIND: usize = 64;
 
 /// Minimum number of base64 characters after PEM's line that count as a key, and the same where quotes or marks of a comment
 /// stand between, so that the name of a variable is none.
@@ -103,7 +103,7 @@ fn is_base64(byte: &u8) -> bool {
 ///
 /// Source: RFC 7468 §2 (the lines around a key), §10 and §11 (`PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`)
 fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
-    let before = &part[at.saturating_sub(LONGEST_KIND + BEGIN.len())..at];
+    let before = &part[at.saturating_sub(MAX_KIND + BEGIN.len())..at];
     let Some(begin) = memmem::rfind(before, BEGIN) else { return false };
     if before[begin..].iter().any(|byte| is_line_end(*byte)) {
         return false;

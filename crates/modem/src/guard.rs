@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Chosen: less than the silence after which readers consider a daemon dead.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
 /// Maximum length of a message on the pipe, in bytes.
-const LONGEST_WORD: usize = 1 << 20;
+const MAX_WORD: usize = 1 << 20;
 
 /// The daemon's end of the pipe. When it is dropped without dismissal, the guard restores the modem.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> 
             return Ok((restore, source));
         }
         let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
-        let mut text = vec![0; length.min(LONGEST_WORD)];
+        let mut text = vec![0; length.min(MAX_WORD)];
         // An incomplete message of a daemon that died is ignored.
         if pipe.read_exact(&mut text).is_err() {
             return Ok((restore, source));

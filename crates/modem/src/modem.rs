@@ -237,8 +237,8 @@ impl Outgoing {
 /// Reads the host's bytes; returns whether the host is still connected.
 fn read(door: &mut Door, buffer: &mut [u8], modem: &mut Modem, now: Time) -> bool {
     /// Maximum number of reads per call. A host that never stops sending must not keep the modem from sending.
-    const MOST_PIECES: usize = 16;
-    for _ in 0..MOST_PIECES {
+    const MAX_PIECES: usize = 16;
+    for _ in 0..MAX_PIECES {
         match door.read(buffer) {
             Ok(Some(0)) | Err(_) => return false,
             Ok(Some(count)) => modem.push(now, &buffer[..count]),

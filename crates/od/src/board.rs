@@ -54,9 +54,9 @@ impl Board {
     /// Creates a shared-memory region with rows for `capacity` KPIs. The capacity cannot change later.
     ///
     /// # Errors
-    /// `EINVAL` if `capacity` is 0 or more than [`layout::MOST_ROWS`]; `ENOMEM` and other errors of system calls.
+    /// `EINVAL` if `capacity` is 0 or more than [`layout::MAX_ROWS`]; `ENOMEM` and other errors of system calls.
     pub fn create(capacity: u32) -> Result<(Board, Publisher), Errno> {
-        if !(1..=layout::MOST_ROWS).contains(&capacity) {
+        if !(1..=layout::MAX_ROWS).contains(&capacity) {
             return Err(Errno::INVAL);
         }
         let (mapping, for_readers) = Mapping::create(capacity)?;

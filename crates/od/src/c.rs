@@ -425,8 +425,8 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
 
 /// Size of `struct od_reading` in interface version 1 (bytes). A smaller value means that the program has not set
 /// `size`.
-const LEAST_READING_BYTES: u32 = 64;
-const _: () = assert!(size_of::<CReading>() >= LEAST_READING_BYTES as usize);
+const MIN_READING_BYTES: u32 = 64;
+const _: () = assert!(size_of::<CReading>() >= MIN_READING_BYTES as usize);
 
 /// Number of bytes of a reading that the program's buffer holds, according to its header version.
 ///
@@ -439,7 +439,7 @@ unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
     }
     // SAFETY: `size` is the first field, and no other field is read.
     let size = unsafe { (&raw const (*reading).size).read() };
-    if size < LEAST_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
+    if size < MIN_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
 }
 
 /// Copies the first `room` bytes of a reading to the caller, and sets its `size` to `room`.

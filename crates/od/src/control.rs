@@ -14,13 +14,13 @@
 //! A subscription is a lease. It ends with `unsubscribe` or when the connection closes for any reason. Leases are
 //! counted: two subscriptions to a KPI need two `unsubscribe` requests.
 //!
-//! Limits ensure that no process and no user can block others. The server accepts [`MOST_PROGRAMS`] connections. A
-//! process may have at most [`MOST_OF_A_PROCESS`] of them, with [`MOST_LEASES`] subscriptions in total. A user may have
-//! at most [`MOST_OF_A_USER`] connections, and subscriptions up to three eighths of the number of rows. The two limits
+//! Limits ensure that no process and no user can block others. The server accepts [`MAX_PROGRAMS`] connections. A
+//! process may have at most [`MAX_PER_PROCESS`] of them, with [`MAX_LEASES`] subscriptions in total. A user may have
+//! at most [`MAX_PER_USER`] connections, and subscriptions up to three eighths of the number of rows. The two limits
 //! per user do not apply to root and the daemon's own user. [`RESERVED_PROGRAMS`] connections and a quarter of the rows
 //! are reserved for these two. Several other users together can use up their shared part, but not the reserved part.
 //! The server answers root and the daemon's own user first, then the other users in turn. The server closes a
-//! connection that has requested neither the region nor a KPI within [`MOST_IDLE`], or that has left a request or an
+//! connection that has requested neither the region nor a KPI within [`MAX_IDLE`], or that has left a request or an
 //! answer unfinished for this time. All requests together use at most a tenth of a core.
 //!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` prints the list of KPIs.
@@ -41,15 +41,13 @@ mod limits;
 mod server;
 
 pub use client::Client;
-pub use limits::{
-    MOST_IDLE, MOST_LEASES, MOST_OF_A_PROCESS, MOST_OF_A_USER, MOST_PROGRAMS, RESERVED_PROGRAMS,
-};
+pub use limits::{MAX_IDLE, MAX_LEASES, MAX_PER_PROCESS, MAX_PER_USER, MAX_PROGRAMS, RESERVED_PROGRAMS};
 pub use server::{Host, Server};
 
 /// Name of the control socket in the daemon's folder.
 pub const SOCKET_NAME: &str = "control";
 /// Maximum length of a request, including its line end (bytes).
-pub const MOST_REQUEST_BYTES: usize = 256;
+pub const MAX_REQUEST_BYTES: usize = 256;
 
 /// The daemon's folder: `$OD_DIR`; otherwise `/run/airpace` for root and `$XDG_RUNTIME_DIR/airpace` for other users.
 ///

@@ -21,7 +21,7 @@ pub const NAME_BYTES: usize = 96;
 /// Size of a unit, including the terminating zero (bytes).
 pub const UNIT_BYTES: usize = 24;
 /// Maximum number of KPIs of a region.
-pub const MOST_ROWS: u32 = 65_536;
+pub const MAX_ROWS: u32 = 65_536;
 /// Number of words of a reading in a buffer.
 pub const READING_WORDS: usize = 7;
 

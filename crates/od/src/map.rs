@@ -137,7 +137,7 @@ fn check(header: &Header, bytes: usize) -> Result<u32, Error> {
         return Err(broken(format!("its header and rows are of {} and {} bytes", said[0], said[1])));
     }
     let capacity = header.capacity.load(Ordering::Relaxed);
-    let is_whole = capacity <= layout::MOST_ROWS
+    let is_whole = capacity <= layout::MAX_ROWS
         && layout::board_bytes(capacity) == bytes
         && header.board_bytes.load(Ordering::Relaxed) == bytes as u64;
     is_whole.then_some(capacity).ok_or_else(|| broken(format!("{bytes} bytes do not hold {capacity} KPIs")))

@@ -33,7 +33,7 @@ pub const BUFFERS: usize = 3;
 /// Chosen: only a writer that publishes more than twice during an attempt can invalidate it, and an attempt takes about
 /// ten nanoseconds. A thousand invalid attempts in a row mean that the writer violates the protocol; then the reader
 /// must not spin forever.
-const MOST_TRIES: usize = 1_000;
+const MAX_TRIES: usize = 1_000;
 
 /// A 64-bit word in shared memory, and the fences between accesses. A trait, so that tests can run the algorithm in a
 /// model checker.
@@ -118,7 +118,7 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
     /// follows the protocol.
     #[inline]
     pub fn read(&self) -> Option<(u64, [u64; WORDS])> {
-        (0..MOST_TRIES).find_map(|_| self.try_read()).flatten()
+        (0..MAX_TRIES).find_map(|_| self.try_read()).flatten()
     }
 
     /// Number of the last publication; 0 before the first.

@@ -44,7 +44,7 @@ pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
 /// Maximum values, by the suffix of the key. Values far beyond any network would only cost time and memory.
 ///
 /// Chosen: 100 Gbit/s, eleven days, and for the others more than occurs in nature.
-const MOST: [(&str, f64); 9] = [
+const MAX_BY_SUFFIX: [(&str, f64); 9] = [
     ("_mbps", 1e5),
     ("ms", 1e9),
     ("_s", 1e6),
@@ -57,10 +57,10 @@ const MOST: [(&str, f64); 9] = [
 ];
 
 /// Maximum value for keys without a unit suffix.
-const MOST_OF_ANY: f64 = 1e12;
+const MAX_OF_ANY_KEY: f64 = 1e12;
 
 /// Minimum rate (Mbit/s).
-const LEAST_MBPS: f64 = 1e-6;
+const MIN_MBPS: f64 = 1e-6;
 
 /// Rejects a value that is negative, not a number, or above the limit of its unit.
 pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
@@ -73,8 +73,8 @@ pub fn not_negative(key: &str, value: f64) -> Result<f64, ConfigError> {
 /// Rejects a value that is zero or less, not a number, or above the limit of its unit; and a rate below one bit per
 /// second.
 pub fn positive(key: &str, value: f64) -> Result<f64, ConfigError> {
-    if value > 0.0 && value < LEAST_MBPS && key.ends_with("_mbps") {
-        let reason = format!("is {value}; the least that it may be is {LEAST_MBPS}, a bit per second");
+    if value > 0.0 && value < MIN_MBPS && key.ends_with("_mbps") {
+        let reason = format!("is {value}; the least that it may be is {MIN_MBPS}, a bit per second");
         return Err(ConfigError::new(key, reason));
     }
     if value > 0.0 {
@@ -84,8 +84,8 @@ pub fn positive(key: &str, value: f64) -> Result<f64, ConfigError> {
 }
 
 fn not_too_much(key: &str, value: f64) -> Result<f64, ConfigError> {
-    let known = MOST.iter().find(|(end, _)| key.ends_with(end));
-    let most = known.map_or(MOST_OF_ANY, |(_, most)| *most);
+    let known = MAX_BY_SUFFIX.iter().find(|(end, _)| key.ends_with(end));
+    let most = known.map_or(MAX_OF_ANY_KEY, |(_, most)| *most);
     if value <= most {
         return Ok(value);
     }

@@ -61,7 +61,7 @@ const SENT: f32 = 0.5;
 /// Maximum number of tracked transmissions of a block.
 ///
 /// Source: TS 36.331 §6.3.2, the largest maxHARQ-Tx
-const MOST_ATTEMPTS: u8 = 28;
+const MAX_ATTEMPTS: u8 = 28;
 
 impl Answers {
     /// Creates the state for a cell without grants.
@@ -91,7 +91,7 @@ impl Answers {
                 ack,
                 confidence: confidence(sound.llr.abs() * std::f32::consts::LOG2_E),
             });
-            if !ack && due.attempt < MOST_ATTEMPTS {
+            if !ack && due.attempt < MAX_ATTEMPTS {
                 self.due.push(Due { at: index + ANSWER_AFTER, attempt: due.attempt + 1, ..due });
             }
         }

@@ -24,7 +24,7 @@ pub struct Channel {
     power: f32,
     noise: f32,
     /// Error power per resource element, by control symbol, due to channel variation since the reference signals.
-    moved: [f32; MOST_CONTROL_SYMBOLS],
+    moved: [f32; MAX_CONTROL_SYMBOLS],
     /// Weight of each subcarrier, at most 1: noise power over noise plus interference power. Empty if all weights are 1.
     weights: Vec<f32>,
 }
@@ -39,8 +39,8 @@ impl Channel {
             ports,
             later: Vec::new(),
             power,
-            noise: noise.max(LEAST_NOISE * power),
-            moved: [0.0; MOST_CONTROL_SYMBOLS],
+            noise: noise.max(MIN_NOISE * power),
+            moved: [0.0; MAX_CONTROL_SYMBOLS],
             weights: Vec::new(),
         }
     }
@@ -167,12 +167,12 @@ impl Channel {
 }
 
 /// Maximum number of OFDM symbols in a control region.
-const MOST_CONTROL_SYMBOLS: usize = 4;
+const MAX_CONTROL_SYMBOLS: usize = 4;
 
 /// Minimum noise power, relative to the power of a port. It keeps likelihoods within the range of `f32`.
 ///
 /// Chosen: 70 dB, a higher SNR than any receiver has.
-const LEAST_NOISE: f32 = 1e-7;
+const MIN_NOISE: f32 = 1e-7;
 
 /// Same result as [`combine`] for two symbols over two ports, computed directly.
 #[inline]

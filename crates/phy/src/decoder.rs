@@ -80,10 +80,10 @@ pub struct Reading {
     pub cces: usize,
     /// CCEs that may contain a message: those that cannot be explained by noise.
     pub loud: CceSet,
-    /// Number of candidate words that were skipped because of the limit [`MOST_WORDS`] per subframe; 0 unless the noise
+    /// Number of candidate words that were skipped because of the limit [`MAX_WORDS`] per subframe; 0 unless the noise
     /// is strong. Messages in these words are missing.
     ///
-    /// [`MOST_WORDS`]: crate::search::MOST_WORDS
+    /// [`MAX_WORDS`]: crate::search::MAX_WORDS
     pub given_up: usize,
     /// Estimate of transmitted but undecoded messages. It does not include messages that are accepted later.
     pub missed: Missed,
@@ -229,7 +229,7 @@ impl Decoder {
     /// Creates a decoder that searches for a cell.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell, or above [`listen::MOST_RATE_HZ`].
+    /// If the sample rate is below that of the narrowest cell, or above [`listen::MAX_RATE_HZ`].
     pub fn new(options: Options) -> Result<Decoder, UnsupportedRate> {
         Ok(Decoder {
             listener: Listener::new(options.listen)?,

@@ -66,7 +66,7 @@ const SURE: f32 = 9.0;
 const SURELY_THERE: u32 = 2;
 
 /// Minimum score of a message for waiting (bits).
-const LEAST_HOPE: f32 = -16.0;
+const MIN_HOPE: f32 = -16.0;
 
 /// Evaluation of one cell's candidates.
 #[derive(Clone, Debug)]
@@ -228,7 +228,7 @@ impl Evidence {
             let Some(message) = self.best_reading(&judged).map(|reading| reading.message) else { continue };
             let against = taken.against(self.meanings.carrier(), judged.candidate.message.rnti, &message);
             judged.alone += against;
-            if score + against >= LEAST_HOPE {
+            if score + against >= MIN_HOPE {
                 if score + against > 0.0 {
                     taken.take(self.meanings.carrier(), judged.candidate.message.rnti, &message);
                 }

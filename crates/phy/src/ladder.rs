@@ -113,7 +113,7 @@ impl Rung {
 /// Minimum duration (ms) that contains a complete part of the PBCH: one part is sent per frame.
 ///
 /// Source: TS 36.211 §6.6.4
-const LEAST_MS: f64 = 10.0;
+const MIN_MS: f64 = 10.0;
 
 /// Threshold of full scale. Samples range from −1 to 1; eight-bit samples reach 127/128.
 const FULL_SCALE: f32 = 0.99;
@@ -125,7 +125,7 @@ const OVERDRIVEN: f64 = 0.1;
 
 /// Minimum share of samples within half of full scale, for any signal: even if a receiver clips a third of its samples,
 /// half of them are within half of full scale.
-const LEAST_INNER_SHARE: f64 = 0.05;
+const MIN_INNER_SHARE: f64 = 0.05;
 
 /// Threshold of the power difference between in-phase and quadrature parts (dB). Above it, one part probably consists of
 /// the high bytes of wider numbers, and the other of their low bytes.
@@ -193,10 +193,10 @@ impl Ladder {
             (Rung::Samples, _) if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
             (Rung::Samples, _) => "all samples are zero: check the sample format and the receiver".to_owned(),
             (Rung::Primary | Rung::Secondary | Rung::Broadcast, _)
-                if self.others[0].is_none() && self.span_ms() < LEAST_MS =>
+                if self.others[0].is_none() && self.span_ms() < MIN_MS =>
             {
                 format!(
-                    "{:.1} ms of samples are too short: a cell tells what is needed to read it every {LEAST_MS:.0} ms; \
+                    "{:.1} ms of samples are too short: a cell tells what is needed to read it every {MIN_MS:.0} ms; \
                      record at least 20 (of NR, whose cells tell it more seldom, nothing is read)",
                     self.span_ms()
                 )
@@ -256,7 +256,7 @@ impl Ladder {
         if self.inspected == 0 {
             return None;
         }
-        if (self.inner as f64) < LEAST_INNER_SHARE * self.inspected as f64 {
+        if (self.inner as f64) < MIN_INNER_SHARE * self.inspected as f64 {
             return Some(
                 "hardly a sample is in the middle of its range, as if unsigned bytes were read as signed ones or signed as \
                  unsigned: try the other of ci8 and cu8"

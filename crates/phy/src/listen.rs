@@ -81,7 +81,7 @@ pub enum UnsupportedRate {
         rate_hz: u64,
     },
     /// The sample rate exceeds the limit for which memory and filters are designed.
-    #[error("{rate_hz} samples per second are too many: resample them to {MOST_RATE_HZ} or fewer")]
+    #[error("{rate_hz} samples per second are too many: resample them to {MAX_RATE_HZ} or fewer")]
     TooHigh {
         /// Requested sample rate, in samples per second.
         rate_hz: u64,
@@ -91,7 +91,7 @@ pub enum UnsupportedRate {
 /// Maximum sample rate that the listener accepts, in samples per second.
 ///
 /// Chosen: no current receiver exceeds it. At this rate, the samples kept while no cell is found take 800 MB.
-pub const MOST_RATE_HZ: u64 = 500_000_000;
+pub const MAX_RATE_HZ: u64 = 500_000_000;
 
 /// A cell that the listener has acquired and now tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,7 +175,7 @@ const KEPT_S: u64 = 2;
 ///
 /// Chosen: once the clock drift is estimated to 0.1 ppm, the timing error after this gap is one microsecond. Reference
 /// signals can still resolve that error.
-const LONGEST_GAP_S: u64 = 10;
+const MAX_GAP_S: u64 = 10;
 
 /// Only one in this many samples is checked for silence and clipping.
 const INSPECTED: usize = 331;
@@ -184,12 +184,12 @@ impl Listener {
     /// Creates a listener that starts with a cell search.
     ///
     /// # Errors
-    /// Returns [`UnsupportedRate`] if the sample rate is below that of the narrowest cell, or above [`MOST_RATE_HZ`].
+    /// Returns [`UnsupportedRate`] if the sample rate is below that of the narrowest cell, or above [`MAX_RATE_HZ`].
     pub fn new(options: Options) -> Result<Listener, UnsupportedRate> {
         if options.rate_hz < VIEW_HZ {
             return Err(UnsupportedRate::TooLow { rate_hz: options.rate_hz });
         }
-        if options.rate_hz > MOST_RATE_HZ {
+        if options.rate_hz > MAX_RATE_HZ {
             return Err(UnsupportedRate::TooHigh { rate_hz: options.rate_hz });
         }
         let antennas = options.antennas.max(1);

@@ -19,7 +19,7 @@ use crate::observation::{CceSet, Observation};
 use crate::pdcch::{LEVELS, Place};
 
 /// Information of the first column of [`CHANCES`] (bits per bit of a message with its CRC).
-const LEAST_INFORMATION: f32 = 0.75;
+const MIN_INFORMATION: f32 = 0.75;
 
 /// Step of information between two columns of [`CHANCES`].
 const STEP: f32 = 0.1;
@@ -47,29 +47,29 @@ const OCCUPANCIES: std::ops::RangeInclusive<f32> = 0.01..=0.9;
 const SUBFRAMES: f32 = 200.0;
 
 /// Minimum decoding probability in the weight of a message, so that a message decoded by luck does not dominate.
-const LEAST_CHANCE: f32 = 0.05;
+const MIN_CHANCE: f32 = 0.05;
 
 /// Minimum number of undecoded messages that a message represents. Without it, messages that are always decoded would not
 /// count, and undecoded messages would have no example.
-const LEAST_WEIGHT: f32 = 0.02;
+const MIN_WEIGHT: f32 = 0.02;
 
 /// Maximum recall in the prior for undecoded CCEs.
 ///
 /// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids this. If
 /// the limit is 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never decoded; without the
 /// limit, none.
-const MOST_RECALL: f32 = 0.99;
+const MAX_RECALL: f32 = 0.99;
 
 /// Power of messages relative to the reference signals, all equally likely: a cell may transmit messages some dB weaker
 /// or stronger.
 const POWERS: [f32; 3] = [0.5, 1.0, 2.0];
 
 /// Minimum power of a CCE relative to the noise; lower values count as this one.
-const LEAST_POWER: f32 = 0.01;
+const MIN_POWER: f32 = 0.01;
 
 /// Minimum exponent: the exponential of anything less is zero as `f32`, because its smallest positive number is 2 to the
 /// power of −149.
-const LEAST_EXPONENT: f32 = -104.0;
+const MIN_EXPONENT: f32 = -104.0;
 
 /// Relative error of the noise estimate.
 const NOISE_ERROR: f32 = 0.05;
@@ -78,7 +78,7 @@ const NOISE_ERROR: f32 = 0.05;
 /// bits per bit of the message with its CRC (see [`information`]).
 pub fn chance(cces: u8, information: f32) -> f32 {
     let row = &CHANCES[LEVELS.iter().position(|level| *level == cces).unwrap_or(0)];
-    let at = (information - LEAST_INFORMATION) / STEP;
+    let at = (information - MIN_INFORMATION) / STEP;
     if at.is_nan() || at < 0.0 {
         return 0.0;
     }
@@ -104,7 +104,7 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
         // NaN does not count as silence.
         return 1.0;
     }
-    let power = power.max(LEAST_POWER);
+    let power = power.max(MIN_POWER);
     let log_density = |signal: f32| {
         let mean = 1.0 + signal;
         let variance = (1.0 + 2.0 * signal) * 2.0 / BITS_PER_CCE as f32 + NOISE_ERROR * NOISE_ERROR;
@@ -115,7 +115,7 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     let silence = log_density(0.0);
     let likelihood = |over_silence: f32| {
         // For most CCEs the exponential would be zero; skip its computation.
-        if over_silence < LEAST_EXPONENT { 0.0 } else { libm::expf(over_silence.min(60.0)) }
+        if over_silence < MIN_EXPONENT { 0.0 } else { libm::expf(over_silence.min(60.0)) }
     };
     let likelihoods = POWERS.map(|share| likelihood(log_density(share * ratio) - silence));
     let odds = occupancy / (1.0 - occupancy) * likelihoods.iter().sum::<f32>() / POWERS.len() as f32;
@@ -168,7 +168,7 @@ impl Account {
             .extend(observation.expected.iter().map(|&mean| BITS_PER_CCE as f32 * information(mean)));
         let recall = self.recall();
         // Bayes' rule: without a decoded message, either nothing was transmitted, or the transmission was not decodable.
-        let believed = recall.min(MOST_RECALL);
+        let believed = recall.min(MAX_RECALL);
         let occupancy = self.occupancy * (1.0 - believed) / (1.0 - self.occupancy * believed);
         self.learn(found);
         let read: CceSet = found.iter().flat_map(|found| found.place.range()).collect();
@@ -249,9 +249,9 @@ impl Account {
         self.unread_prbs *= keep;
         for found in found {
             let bits = f32::from(found.payload.len()) + 16.0;
-            let chance = self.chance_at(found.place, bits).max(LEAST_CHANCE);
+            let chance = self.chance_at(found.place, bits).max(MIN_CHANCE);
             let level = LEVELS.iter().position(|level| *level == found.place.cces).unwrap_or(0);
-            let unread = ((1.0 - chance) / chance).max(LEAST_WEIGHT);
+            let unread = ((1.0 - chance) / chance).max(MIN_WEIGHT);
             self.read[level] += 1.0;
             self.unread[level] += unread;
             self.bits += bits * (1.0 + unread);

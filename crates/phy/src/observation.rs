@@ -2,7 +2,7 @@
 
 mod joint;
 
-pub use joint::{Both, Layout, MOST_ANTENNAS, SYMBOLS};
+pub use joint::{Both, Layout, MAX_ANTENNAS, SYMBOLS};
 
 use num_complex::Complex32;
 
@@ -74,7 +74,7 @@ impl Observation {
         let ratios = heard.map(|(&power, &expected)| (power, expected / 2.0));
         // NaN does not count as silence.
         let is_silent = |(power, ratio): (f32, f32)| {
-            ratio >= LEAST_RATIO && power <= NOISE_POWER.max(1.0 + FAINTEST_SHARE * ratio)
+            ratio >= MIN_RATIO && power <= NOISE_POWER.max(1.0 + FAINTEST_SHARE * ratio)
         };
         let loud = ratios.enumerate().filter(|&(_, heard)| !is_silent(heard));
         loud.map(|(cce, _)| cce).collect()
@@ -98,7 +98,7 @@ const FAINTEST_SHARE: f32 = 0.125;
 ///
 /// Chosen: 3.5 dB. There, less than one in a hundred messages with the power of the reference signals is below
 /// [`NOISE_POWER`].
-const LEAST_RATIO: f32 = 2.25;
+const MIN_RATIO: f32 = 2.25;
 
 /// A set of CCEs of a subframe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 //! 4. **By users** (`users`): few known users search a given single CCE. At single CCEs that are still unexplained,
 //!    these users are tried. A known RNTI determines the mask of the CRC, so sixteen fewer bits must be received.
 //!
-//! The trellis decodes at most [`MOST_WORDS`] words per subframe. If more words are worth decoding, those are dropped
+//! The trellis decodes at most [`MAX_WORDS`] words per subframe. If more words are worth decoding, those are dropped
 //! whose soft bits have the least information beyond the length of the word. [`Work::given_up`] counts them.
 //!
 //! The evidence for a candidate is measured in bits: see [`Candidate::evidence`]. The trellis returns the likeliest
@@ -83,7 +83,7 @@ const RARE_RATE: f32 = 0.8;
 const NOT_RARE: f32 = 63.0;
 
 /// Minimum surplus plus log2 of the RNTI's probability (bits) for keeping a candidate.
-const LEAST_BITS: f32 = -14.0;
+const MIN_BITS: f32 = -14.0;
 
 /// Minimum score (bits) for accepting that a candidate explains its CCEs. They are not searched further, provided that
 /// [`FEW_WRONG`] holds.
@@ -108,7 +108,7 @@ const DOUBTED_BITS: f32 = -8.0;
 /// Maximum number of words per subframe that the trellis decodes: eight batches.
 ///
 /// Chosen: a cell of 100 PRB pairs at 4 dB needs half of it on average.
-pub const MOST_WORDS: usize = 8 * LANES;
+pub const MAX_WORDS: usize = 8 * LANES;
 
 /// Minimum number of queued words for decoding a batch before the next aggregation level. Fewer words wait for words of
 /// that level.
@@ -118,10 +118,10 @@ const WORTH_A_BATCH: usize = 12;
 ///
 /// Chosen: with a limit of six errors, algebra finds one seventh more messages (100 PRB pairs, 6 dB). The trellis finds
 /// these messages too, and the total cost is higher.
-const MOST_WRONG_BY_ALGEBRA: f32 = 4.0;
+const MAX_WRONG_BY_ALGEBRA: f32 = 4.0;
 
 /// Threshold of the agreement of repeated coded bits: the trellis decodes a place only above it.
-const LEAST_REPEATS: f32 = 0.2;
+const MIN_REPEATS: f32 = 0.2;
 
 /// Minimum number of repeated bits for this test.
 const ENOUGH_REPEATS: usize = 60;
@@ -175,9 +175,9 @@ pub struct Work {
     pub by_users: u64,
     /// Pairs of CCE and size for which words of known users were computed.
     pub trials: u64,
-    /// Words that were worth decoding but exceeded [`MOST_WORDS`].
+    /// Words that were worth decoding but exceeded [`MAX_WORDS`].
     pub given_up: u64,
-    /// Subframes in which words exceeded [`MOST_WORDS`].
+    /// Subframes in which words exceeded [`MAX_WORDS`].
     pub cut: u64,
 }
 
@@ -210,7 +210,7 @@ pub struct Search {
     /// Whether inactive users were already removed from `users` in this subframe.
     is_tidy: bool,
     /// Words of this subframe that the trellis decodes (`words`), and words that are worth decoding but exceed
-    /// [`MOST_WORDS`] (`given_up`).
+    /// [`MAX_WORDS`] (`given_up`).
     words: usize,
     given_up: usize,
     work: Work,
@@ -275,7 +275,7 @@ impl Search {
         self.work
     }
 
-    /// Number of words of the last subframe that were worth decoding but exceeded [`MOST_WORDS`]. Messages in them are
+    /// Number of words of the last subframe that were worth decoding but exceeded [`MAX_WORDS`]. Messages in them are
     /// not found.
     pub fn given_up(&self) -> usize {
         self.given_up
@@ -344,7 +344,7 @@ impl Search {
         for cce in 0..self.region.len() {
             if !self.is_open(cce)
                 || !self.sizes[size].is_users && !cce.is_multiple_of(4)
-                || self.region.expected_wrong(cce) > MOST_WRONG_BY_ALGEBRA
+                || self.region.expected_wrong(cce) > MAX_WRONG_BY_ALGEBRA
             {
                 continue;
             }
@@ -374,7 +374,7 @@ impl Search {
             queue.extend(fits.map(|&(place, information)| (at, place, information - size.code.len() as f32)));
         }
         self.loud = loud;
-        let left = MOST_WORDS - self.words;
+        let left = MAX_WORDS - self.words;
         if queue.len() > left {
             // Most information beyond the length of the word first, ties in a fixed order.
             queue.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
@@ -383,7 +383,7 @@ impl Search {
             if !place.range().all(|cce| self.is_open(cce)) {
                 continue;
             }
-            if self.words == MOST_WORDS {
+            if self.words == MAX_WORDS {
                 self.given_up += 1;
                 continue;
             }
@@ -418,7 +418,7 @@ impl Search {
         }
         // The circular buffer has three coded bits per bit of the word; then they repeat.
         let repeated = bits.len().saturating_sub(3 * len);
-        repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > LEAST_REPEATS
+        repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > MIN_REPEATS
     }
 
     /// Decodes all words of the batch in parallel.
@@ -561,7 +561,7 @@ impl Search {
         }
         let Some(candidate) = best else { return false };
         let score = candidate.surplus() + prior(rnti);
-        if score < LEAST_BITS || self.found.iter().any(|known| known.message == candidate.message) {
+        if score < MIN_BITS || self.found.iter().any(|known| known.message == candidate.message) {
             return false;
         }
         let is_likeliest = decoded == Some(candidate.message.place);

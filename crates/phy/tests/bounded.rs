@@ -2,7 +2,7 @@
 
 use airpace_core::Streams;
 use airpace_phy::dci::Carrier;
-use airpace_phy::search::{MOST_WORDS, Search};
+use airpace_phy::search::{MAX_WORDS, Search};
 use airpace_phy::{Observation, Ports};
 
 /// A full control region of 100 PRB pairs with strong random bits and no message.
@@ -24,7 +24,7 @@ fn a_subframe_gets_so_many_words_and_no_more() {
     for seed in 0..20 {
         search.candidates(&noise(seed, 3.0), |_| -16.0);
         let work = search.work();
-        assert!(work.trellis - before.trellis <= MOST_WORDS as u64);
+        assert!(work.trellis - before.trellis <= MAX_WORDS as u64);
         assert_eq!(work.given_up - before.given_up, search.given_up() as u64);
         assert_eq!(work.cut - before.cut, u64::from(search.given_up() > 0));
         cut += usize::from(search.given_up() > 0);

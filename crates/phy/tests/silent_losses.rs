@@ -84,7 +84,7 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
                 assert!(deaf.is_empty(), "{what}: subframes {deaf:?} were not idle");
                 let gone = (lost / subframe) as u64;
                 let heard = decoded.subframes.len() as u64;
-                assert!(heard + gone + MOST_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
+                assert!(heard + gone + MAX_MISSED >= SUBFRAMES, "{what}: only {heard} subframes are told");
                 // Before the first complete subframe, no report is expected.
                 let first = decoded.subframes.first().copied().unwrap_or_default();
                 let missing = SUBFRAMES - first - heard;
@@ -96,7 +96,7 @@ fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
 
 /// Maximum number of subframes that one loss may cost in addition to the lost ones: those before it, if the search is
 /// running.
-const MOST_MISSED: u64 = 7;
+const MAX_MISSED: u64 = 7;
 
 #[test]
 fn losses_that_go_on_cost_a_subframe_or_two_each() {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Maximum length of a request (bytes).
 ///
 /// Chosen: the usual limit of HTTP servers for a request line with its header fields.
-const LONGEST: usize = 8_192;
+const MAX_REQUEST_BYTES: usize = 8_192;
 
 /// SOCKS: protocol version, the only supported authentication method (none), and the reply for "no acceptable method".
 const VERSION: u8 = 5;
@@ -171,7 +171,7 @@ impl Asking {
         };
         let refuse = |why| Err((answer(language, Err(why)), why));
         match next {
-            Ok(Next::More) if self.came.len() > LONGEST => refuse(Refusal::NotUnderstood),
+            Ok(Next::More) if self.came.len() > MAX_REQUEST_BYTES => refuse(Refusal::NotUnderstood),
             Ok(next) => Ok(next),
             Err(Refusal::NotAllowed) if !self.has_greeted && language == Language::Socks => {
                 Err((vec![VERSION, NO_METHOD], Refusal::NotAllowed))
@@ -353,7 +353,7 @@ mod tests {
             b"CONNECT a:99999 HTTP/1.1\r\n\r\n",
             b"\x16\x03\x01\x02\x00",
             b"connect me",
-            &[b'A'; LONGEST + 1],
+            &[b'A'; MAX_REQUEST_BYTES + 1],
         ] {
             let (heard, why) = refused(bytes);
             assert!(heard.starts_with(b"HTTP/1.1 400 "), "{}", String::from_utf8_lossy(&heard));

@@ -22,15 +22,15 @@ use crate::{events, raise};
 /// Maximum number of names of values and states, which are kept for the life of the process.
 ///
 /// Chosen: more than any plot shows. Without a limit, a controller with new names at every call would fill the memory.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Maximum rate in Mbit/s.
 ///
 /// Chosen: more than the path of any scenario; larger numbers are mistakes.
-const MOST_MBPS: f64 = 1e6;
+const MAX_MBPS: f64 = 1e6;
 
 /// Maximum length of a value in an error text (characters).
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 /// A scheme whose controllers are made by `factory`: a Python callable that takes an `airpace.Setup`.
 pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<SchemeSpec> {
@@ -120,10 +120,10 @@ impl InPython {
         }
         let pacing_rate = match pacing_mbps {
             None => None,
-            Some(mbps) if mbps > 0.0 && mbps <= MOST_MBPS => Some(Rate::from_mbps(mbps)),
+            Some(mbps) if mbps > 0.0 && mbps <= MAX_MBPS => Some(Rate::from_mbps(mbps)),
             Some(mbps) => {
                 return Err(raise::value(format!(
-                    "control(): a rate of {mbps} Mbit/s; give more than 0 and at most {MOST_MBPS}, or None"
+                    "control(): a rate of {mbps} Mbit/s; give more than 0 and at most {MAX_MBPS}, or None"
                 )));
             }
         };
@@ -227,7 +227,7 @@ impl Controller for InPython {
 /// Python's representation of a value, cut if it is long.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
-    match text.char_indices().nth(MOST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -245,9 +245,8 @@ fn kept(text: &str) -> PyResult<&'static str> {
     if let Some(known) = names.get(text) {
         return Ok(known);
     }
-    if names.len() >= MOST_NAMES {
-        let reason =
-            format!("inspect(): more than {MOST_NAMES} names; give the same few names at every call");
+    if names.len() >= MAX_NAMES {
+        let reason = format!("inspect(): more than {MAX_NAMES} names; give the same few names at every call");
         return Err(raise::value(reason));
     }
     let name: &'static str = Box::leak(text.to_owned().into_boxed_str());

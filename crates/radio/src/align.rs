@@ -27,7 +27,7 @@ const ALIKE: i64 = 100;
 /// with the newest subframe of the others.
 ///
 /// Chosen: half a cycle of frame numbers. No pipe buffers this many samples of a radio.
-const MOST_LAIN: i64 = WRAP / 2;
+const MAX_STEP_BACK: i64 = WRAP / 2;
 
 /// Number of subframes after which frame numbers wrap.
 const WRAP: i64 = 10_240;
@@ -153,7 +153,7 @@ impl Alignment {
         let by_now = newest + 1 - leap.index as i64;
         let latest = by_now + ALIKE;
         let lain = (latest - by_number).rem_euclid(WRAP);
-        let is_known = leap.is_same_cell && lain <= MOST_LAIN && latest - lain > shift;
+        let is_known = leap.is_same_cell && lain <= MAX_STEP_BACK && latest - lain > shift;
         let subframes = if is_behind {
             if is_known { latest - lain } else { by_now.max(shift) }
         } else if self.align == Align::Sfn && may_be_missing {

@@ -18,40 +18,40 @@ use crate::Origin;
 use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage};
 
 /// Maximum duration of a run, in seconds: eleven days.
-const LONGEST_RUN_S: f64 = 1e6;
+const MAX_RUN_S: f64 = 1e6;
 
 /// Maximum product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
 ///
 /// Chosen: a flow for eleven days, or a thousand for some hours.
-const MOST_FLOW_SECONDS: f64 = 1e7;
+const MAX_FLOW_SECONDS: f64 = 1e7;
 
 /// Maximum number of entries of a list, such as flows or devices.
 ///
 /// Chosen: more than a cell can serve.
-const MOST_ENTRIES: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 
 /// Maximum number of characters of a name, which appears in every table and is part of file names.
 ///
 /// Chosen: less than file systems allow, with room for suffixes.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 /// Maximum number of characters of a label, which appears in every row of a table.
 ///
 /// Chosen: two lines of a wide terminal.
-const LONGEST_LABEL: usize = 200;
+const MAX_LABEL: usize = 200;
 /// Maximum number of characters of a text for readers: a sentence or a few.
 ///
 /// Chosen: a few pages.
-const LONGEST_TEXT: usize = 10_000;
+const MAX_TEXT: usize = 10_000;
 
 /// Minimum time for which an application may send or pause, in seconds.
 ///
 /// Chosen: a subframe.
-const SHORTEST_TURN_S: f64 = 1e-3;
+const MIN_TURN_S: f64 = 1e-3;
 
 /// Maximum number of on-off cycles of all applications of a run together.
 ///
 /// Chosen: so that the cycles take a few megabytes.
-const MOST_TURNS: f64 = 1e6;
+const MAX_TURNS: f64 = 1e6;
 
 /// Valid sizes of full packets in bytes.
 ///
@@ -61,7 +61,7 @@ const PACKET_BYTES: RangeInclusive<u64> = 100..=9_000;
 /// Maximum delay of an ACK, in ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay` is less than 2^14 ms)
-const LONGEST_ACK_DELAY_MS: f64 = 16_383.0;
+const MAX_ACK_DELAY_MS: f64 = 16_383.0;
 
 /// A validated document, converted to the types that a run needs.
 #[derive(Clone, Debug)]
@@ -86,8 +86,8 @@ impl Document {
             return Err(ConfigError::new("name", reason));
         }
         positive("duration_s", self.duration_s)?;
-        if self.duration_s > LONGEST_RUN_S {
-            return Err(ConfigError::new("duration_s", format!("is above {LONGEST_RUN_S} s")));
+        if self.duration_s > MAX_RUN_S {
+            return Err(ConfigError::new("duration_s", format!("is above {MAX_RUN_S} s")));
         }
         self.check_amounts()?;
         if self.schemes.is_empty() {
@@ -130,14 +130,14 @@ impl Document {
             ("expect", self.expect.len()),
             ("schemes", self.schemes.len()),
         ] {
-            if entries > MOST_ENTRIES {
-                let reason = format!("has {entries} entries; the most are {MOST_ENTRIES}");
+            if entries > MAX_ENTRIES {
+                let reason = format!("has {entries} entries; the most are {MAX_ENTRIES}");
                 return Err(ConfigError::new(key, reason));
             }
         }
-        if self.duration_s * self.flow.len() as f64 > MOST_FLOW_SECONDS {
+        if self.duration_s * self.flow.len() as f64 > MAX_FLOW_SECONDS {
             let reason = format!(
-                "is {} with {}; the most is {MOST_FLOW_SECONDS} s of all flows together",
+                "is {} with {}; the most is {MAX_FLOW_SECONDS} s of all flows together",
                 self.duration_s,
                 count(self.flow.len() as u64, "flow")
             );
@@ -150,16 +150,16 @@ impl Document {
             let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else { continue };
             for (key, seconds) in [("on_s", on), ("off_s", off)] {
                 if positive(key, seconds).map_err(|error| error.within(&format!("flow.{index}")))?
-                    < SHORTEST_TURN_S
+                    < MIN_TURN_S
                 {
-                    let reason = format!("is {seconds}; the least is {SHORTEST_TURN_S}");
+                    let reason = format!("is {seconds}; the least is {MIN_TURN_S}");
                     return Err(ConfigError::new(format!("flow.{index}.{key}"), reason));
                 }
             }
             turns += self.duration_s / (on + off);
-            if turns > MOST_TURNS {
+            if turns > MAX_TURNS {
                 let reason = format!(
-                    "is {on}, with pauses of {off} s: flows turn on more than {MOST_TURNS} times; give longer times"
+                    "is {on}, with pauses of {off} s: flows turn on more than {MAX_TURNS} times; give longer times"
                 );
                 return Err(ConfigError::new(format!("flow.{index}.on_s"), reason));
             }
@@ -175,17 +175,17 @@ impl Document {
             }
             _ => Ok(()),
         };
-        check("name".to_owned(), &self.name, LONGEST_NAME)?;
-        check("about".to_owned(), &self.about, LONGEST_TEXT)?;
-        check("source".to_owned(), &self.source, LONGEST_TEXT)?;
+        check("name".to_owned(), &self.name, MAX_NAME)?;
+        check("about".to_owned(), &self.about, MAX_TEXT)?;
+        check("source".to_owned(), &self.source, MAX_TEXT)?;
         for (index, flow) in self.flow.iter().enumerate() {
-            check(format!("flow.{index}.label"), &flow.label, LONGEST_LABEL)?;
+            check(format!("flow.{index}.label"), &flow.label, MAX_LABEL)?;
         }
         for (index, device) in self.device.iter().enumerate() {
-            check(format!("device.{index}.label"), &device.label, LONGEST_LABEL)?;
+            check(format!("device.{index}.label"), &device.label, MAX_LABEL)?;
         }
         for (index, expect) in self.expect.iter().enumerate() {
-            check(format!("expect.{index}.say"), &expect.say, LONGEST_TEXT)?;
+            check(format!("expect.{index}.say"), &expect.say, MAX_TEXT)?;
         }
         Ok(())
     }
@@ -411,8 +411,8 @@ impl Flow {
         if self.ack_every == 0 {
             return Err(ConfigError::new("ack_every", "is 0; give 1 to acknowledge every packet"));
         }
-        if not_negative("ack_delay_ms", self.ack_delay_ms)? > LONGEST_ACK_DELAY_MS {
-            let reason = format!("is {}; an ACK may wait for {LONGEST_ACK_DELAY_MS} ms", self.ack_delay_ms);
+        if not_negative("ack_delay_ms", self.ack_delay_ms)? > MAX_ACK_DELAY_MS {
+            let reason = format!("is {}; an ACK may wait for {MAX_ACK_DELAY_MS} ms", self.ack_delay_ms);
             return Err(ConfigError::new("ack_delay_ms", reason));
         }
         if let Some(lie) = &self.misreport {

@@ -82,11 +82,11 @@ fn plain_words(message: &str) -> String {
 /// Maximum number of characters of a value that a message repeats.
 ///
 /// Chosen: a line of a terminal.
-const MOST_SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 /// Truncates a text that is longer than a line.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

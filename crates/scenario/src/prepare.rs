@@ -18,7 +18,7 @@ use crate::{Origin, Scenario, ScenarioError};
 /// A trace with a hole (no delivery chance) of this length is rejected unless the scenario allows holes.
 ///
 /// Chosen: 5 s, longer than the first timeout of any retransmission timer in use.
-const LONGEST_HOLE: Duration = Duration::from_secs(5);
+const MAX_HOLE: Duration = Duration::from_secs(5);
 
 /// Maximum length of a recording in bytes, both compressed and expanded.
 ///
@@ -163,7 +163,7 @@ impl Reader<'_> {
             (Some(from_ms), Some(run)) => trace.longest_hole_in(from_ms, run.as_millis() as u64),
             _ => trace.longest_hole(),
         };
-        if hole.length >= LONGEST_HOLE && !source.allow_holes {
+        if hole.length >= MAX_HOLE && !source.allow_holes {
             return Err(refuse(format!(
                 "has no chance to deliver for {:.1} s from {:.1} s on: {}; cut the trace there, or allow it \
                  if the outage is meant (`{table}.allow_holes=true`; `emu link` and `emu cellular`: --allow-holes)",

@@ -15,7 +15,7 @@ use crate::overrides;
 /// Maximum number of variants of a file.
 ///
 /// Chosen: more than the table of any paper has rows.
-const MOST: usize = 1_000;
+const MAX_VARIANTS: usize = 1_000;
 
 /// One variant.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -41,8 +41,8 @@ pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>)
         let reason = "is not a list of tables; write each as `[[variant]]` with `name` and `set`".to_owned();
         return Err(refuse("variant".to_owned(), reason));
     };
-    if listed.len() > MOST {
-        let reason = format!("has {} entries; the most are {MOST}", listed.len());
+    if listed.len() > MAX_VARIANTS {
+        let reason = format!("has {} entries; the most are {MAX_VARIANTS}", listed.len());
         return Err(refuse("variant".to_owned(), reason));
     }
     let mut variants: Vec<Variant> = Vec::with_capacity(listed.len());

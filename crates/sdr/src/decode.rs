@@ -34,7 +34,7 @@ use airpace_radio::CarrierId;
 use airpace_radio::align::{Align, Alignment, Leap, Shift};
 
 use crate::iq::{self, Flaw, Source};
-use thread::{Event, MOST_WAITING};
+use thread::{Event, MAX_WAITING};
 
 /// Timeout of a wait without a deadline.
 const LONG: Duration = Duration::from_secs(3600);
@@ -228,7 +228,7 @@ impl Decoding {
                 pci: None,
             });
             let tell = sender.take().unwrap_or_else(|| {
-                let (tell, receiver) = sync_channel(MOST_WAITING);
+                let (tell, receiver) = sync_channel(MAX_WAITING);
                 decoding.receivers.push(receiver);
                 tell
             });

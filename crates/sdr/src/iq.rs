@@ -31,7 +31,7 @@ pub use doubt::Doubt;
 pub use format::{Format, NoFormat};
 pub use joined::Joined;
 pub use locate::files_of;
-pub use meta::{MOST_ANTENNAS, Meta, Segment};
+pub use meta::{MAX_ANTENNAS, Meta, Segment};
 pub use pace::{Lag, Paced};
 pub use reader::{Flaw, Piece, Reader};
 pub use recorded::Recorded;

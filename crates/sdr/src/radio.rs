@@ -10,7 +10,7 @@ mod soapy;
 
 use std::fmt;
 
-use crate::iq::{Error, MOST_ANTENNAS, Source};
+use crate::iq::{Error, MAX_ANTENNAS, Source};
 
 /// Whether this build supports radios.
 pub const IS_BUILT: bool = cfg!(feature = "sdr");
@@ -126,7 +126,7 @@ pub fn hertz(text: &str) -> Result<f64, String> {
 pub fn channels(text: &str) -> Result<Vec<usize>, String> {
     let numbers: Result<Vec<usize>, _> = text.split('+').map(str::parse).collect();
     let are_different = |all: &Vec<usize>| {
-        all.len() <= MOST_ANTENNAS && all.iter().enumerate().all(|(at, number)| !all[..at].contains(number))
+        all.len() <= MAX_ANTENNAS && all.iter().enumerate().all(|(at, number)| !all[..at].contains(number))
     };
     let numbers = numbers.ok().filter(are_different);
     numbers.ok_or_else(|| "give a number, from 0, or several antennas such as 0+1".to_owned())

@@ -21,7 +21,7 @@ pub enum RunError {
     Scheme(#[from] SchemeError),
     /// Far more data is sent than the path carries, and no queue drops it.
     #[error(
-        "more than {MOST_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
+        "more than {MAX_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
         at.as_secs_f64()
     )]
     Crowded {
@@ -33,7 +33,7 @@ pub enum RunError {
 /// Maximum number of data packets under way: 6 GB of data.
 ///
 /// Chosen: a hundred times the number that fills a long path; more would exhaust the memory.
-pub(crate) const MOST_UNDER_WAY: usize = 4_000_000;
+pub(crate) const MAX_UNDER_WAY: usize = 4_000_000;
 
 /// Runs a scenario once: reads its files, then calls [`run_prepared`].
 ///

@@ -9,7 +9,7 @@ use airpace_event::Discard;
 use airpace_sim::{RunError, Scenario, SchemeSpec, builtin};
 
 /// Maximum memory of a scenario and of a tenth of a second of its run, in bytes.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 
 /// Values that a malicious author could write.
 const EXTREMES: &[&str] = &[
@@ -119,7 +119,7 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
 fn measured(name: &str, text: &str, sets: &[(String, String)], scheme: &str) {
     let mut told = String::new();
     let memory = allocation_counter::measure(|| told = attempt(text, sets, scheme));
-    assert!(memory.bytes_max < MOST_BYTES, "{name} with {sets:?}: {} bytes, and {told}", memory.bytes_max);
+    assert!(memory.bytes_max < MAX_BYTES, "{name} with {sets:?}: {} bytes, and {told}", memory.bytes_max);
 }
 
 #[test]
@@ -147,11 +147,7 @@ fn every_key_bears_every_extreme_value() {
                 let sets = [(key.clone(), (*value).to_owned())];
                 let mut told = None;
                 let memory = allocation_counter::measure(|| told = Some(load(&text, &sets).map(drop)));
-                assert!(
-                    memory.bytes_max < MOST_BYTES / 8,
-                    "{name} with {sets:?}: {} bytes",
-                    memory.bytes_max
-                );
+                assert!(memory.bytes_max < MAX_BYTES / 8, "{name} with {sets:?}: {} bytes", memory.bytes_max);
             }
         }
     }

@@ -20,7 +20,7 @@ use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Ev
 pub use traffic::Traffic;
 
 /// Maximum length of an order (bytes, without the newline).
-const LONGEST_ORDER: usize = 4_096;
+const MAX_ORDER: usize = 4_096;
 
 /// Interval between recorded samples.
 pub const RECORD_EVERY: Duration = Duration::from_millis(10);
@@ -381,7 +381,7 @@ fn wait_for_order(
             return order.map(Some).map_err(|error| format!("the order cannot be read: {error}"));
         }
         line.push(byte[0]);
-        if line.len() > LONGEST_ORDER {
+        if line.len() > MAX_ORDER {
             return Err("the order does not end".to_owned());
         }
     }

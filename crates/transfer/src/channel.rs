@@ -2,14 +2,14 @@
 
 use airpace_core::Time;
 
-use super::message::{self, Fault, Frame, HEAD, MOST_MESSAGE, Message};
+use super::message::{self, Fault, Frame, HEAD, MAX_MESSAGE, Message};
 use airpace_transport::endpoint::{Connection, Read};
 
 /// Maximum number of bytes per read.
 const READ: usize = 32 * 1024;
 
 /// Maximum number of unwritten bytes. At this limit no further frames are processed or produced.
-const MOST_WAITING: usize = 32 * 1024;
+const MAX_WAITING: usize = 32 * 1024;
 
 /// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Channel {
 
     /// Whether the output buffer has room for another frame.
     pub fn has_room(&self) -> bool {
-        self.output.len() - self.sent < MOST_WAITING
+        self.output.len() - self.sent < MAX_WAITING
     }
 
     /// Whether the connection has accepted all bytes.
@@ -67,7 +67,7 @@ impl Channel {
         self.input.drain(..self.taken);
         self.taken = 0;
         let before = self.input.len();
-        debug_assert!(before <= HEAD + MOST_MESSAGE, "a frame that is whole is taken first");
+        debug_assert!(before <= HEAD + MAX_MESSAGE, "a frame that is whole is taken first");
         self.input.resize(before + READ, 0);
         let read = connection.read(now, &mut self.input[before..]);
         self.input.truncate(before + if let Ok(Read::Bytes(count)) = read { count } else { 0 });

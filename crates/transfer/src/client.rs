@@ -23,17 +23,17 @@ use airpace_transport::app::App;
 use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Event};
 use airpace_transport::key::{self, Key};
 
-/// Initial pause before a new attempt. Each pause is twice the previous one, up to [`LONGEST_PAUSE`].
+/// Initial pause before a new attempt. Each pause is twice the previous one, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Maximum pause before a new attempt.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Timeout of the handshake, of the peer's answer to each message before the transfer, and of the final acknowledgement.
 const HASTE: Duration = Duration::from_secs(15);
 
 /// Minimum timeout of the handshake, if less of [`Settings::patience`] is left.
-const LEAST_HASTE: Duration = Duration::from_secs(1);
+const MIN_HASTE: Duration = Duration::from_secs(1);
 
 /// Interval between calls of the progress callback.
 const WATCH: Duration = Duration::from_millis(100);
@@ -190,7 +190,7 @@ impl Client {
     fn lost(&mut self, now: Time, endpoint: &mut dyn Endpoint, why: &str) {
         // The pause is reset only if the transfer lasted a while: a connection that is accepted and ends at once may be
         // refused for long, for example because another sender is writing the file.
-        if self.moving_since.take().is_some_and(|since| since + LONGEST_PAUSE <= now) {
+        if self.moving_since.take().is_some_and(|since| since + MAX_PAUSE <= now) {
             self.pause = FIRST_PAUSE;
         }
         if let Some(connection) = self.id().and_then(|id| endpoint.connection(id)) {
@@ -212,7 +212,7 @@ impl Client {
             return self.end(now, endpoint, Err(Fault::new(Code::Busy, sentence)));
         }
         self.stage = Stage::Pause(now + self.pause);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
         self.progress.stage = Seen::Waiting(why.to_owned());
         self.show(now);
     }
@@ -230,7 +230,7 @@ impl Client {
         match endpoint.connect(now, self.settings.peer) {
             Ok(id) => {
                 let patience = heard + self.settings.patience;
-                let until = (now + HASTE).min(patience.max(now + LEAST_HASTE));
+                let until = (now + HASTE).min(patience.max(now + MIN_HASTE));
                 self.stage = Stage::Connecting(id, until);
             }
             Err(why) => self.lost(now, endpoint, &why),

@@ -10,7 +10,7 @@ use airpace_core::Time;
 /// Number of wrong proofs after which an address must wait.
 ///
 /// Chosen: more attempts than a person needs who mistypes a key.
-const MOST: u32 = 10;
+const MAX_WRONG_PROOFS: u32 = 10;
 
 /// Waiting time after the last wrong proof. Older entries are forgotten.
 const REST: Duration = Duration::from_secs(60);
@@ -27,7 +27,9 @@ pub struct Guesses {
 impl Guesses {
     /// Whether proofs from this address are ignored now.
     pub fn must_wait(&self, now: Time, from: IpAddr) -> bool {
-        self.places.get(&place(from)).is_some_and(|(count, last)| *count >= MOST && now < *last + REST)
+        self.places
+            .get(&place(from))
+            .is_some_and(|(count, last)| *count >= MAX_WRONG_PROOFS && now < *last + REST)
     }
 
     /// Records a wrong proof.

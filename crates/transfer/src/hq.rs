@@ -38,11 +38,11 @@ use airpace_transport::quic::{Config, HQ_INTEROP, Identity, Retry, Trust};
 /// Maximum number of unacknowledged bytes of all connections of a server together.
 ///
 /// Chosen: with ten connections, each can fill 1 Gbit/s at an RTT of 100 ms; a small machine has this much memory.
-pub const MOST_HELD: u64 = 256 << 20;
+pub const MAX_HELD: u64 = 256 << 20;
 
 /// Configuration of an endpoint that serves files.
 ///
-/// Chosen: the number of connections at which each has 256 kB of [`MOST_HELD`], and only as much flow-control credit as
+/// Chosen: the number of connections at which each has 256 kB of [`MAX_HELD`], and only as much flow-control credit as
 /// requests need. A connection ends after 30 s of silence: an idle client need not be kept.
 pub fn serving(identity: Identity, retry: Retry) -> Config {
     Config {

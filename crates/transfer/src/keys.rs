@@ -9,7 +9,7 @@ use super::code;
 use airpace_transport::key::Key;
 
 /// Maximum size of a key file (bytes).
-const MOST_BYTES: u64 = 1024;
+const MAX_BYTES: u64 = 1024;
 
 /// Default path of a receiver's key: below `$XDG_STATE_HOME`, or else below `~/.local/state`. `None` without a home
 /// directory.
@@ -28,7 +28,7 @@ pub fn usual_place(state_home: Option<&Path>, home: Option<&Path>) -> Option<Pat
 /// # Errors
 /// There is no key, or other users could read or change the file. The sentence states the remedy.
 pub fn read(path: &Path) -> Result<Key, String> {
-    let text = airpace_files::read_secret(path, MOST_BYTES)
+    let text = airpace_files::read_secret(path, MAX_BYTES)
         .map_err(|error| format!("the key `{}` cannot be read: {error}", path.display()))?;
     let line =
         text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();

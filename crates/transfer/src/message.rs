@@ -26,10 +26,10 @@ pub const VERSION: u8 = 1;
 ///
 /// Chosen: large enough that the frame overhead is negligible, small enough that the buffers of two hundred connections
 /// stay small.
-pub const MOST_DATA: usize = 32 * 1024;
+pub const MAX_DATA: usize = 32 * 1024;
 
 /// Maximum length of a message (bytes).
-pub const MOST_MESSAGE: usize = 64 * 1024;
+pub const MAX_MESSAGE: usize = 64 * 1024;
 
 /// Length of a frame header (bytes).
 pub const HEAD: usize = 5;
@@ -38,7 +38,7 @@ pub const HEAD: usize = 5;
 pub const AHEAD: u64 = 64;
 
 /// Maximum length of a scheme's text (bytes).
-pub const MOST_SCHEME: usize = 512;
+pub const MAX_SCHEME: usize = 512;
 
 /// Reason for closing a connection, as sent to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,8 +309,8 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
     let (least, most) = match head[0] {
         // A later version may append fields to the hello.
         0 => (33, 1024),
-        1 => (2, MOST_MESSAGE),
-        2 => (1, MOST_DATA),
+        1 => (2, MAX_MESSAGE),
+        2 => (1, MAX_DATA),
         kind => return Err(format!("a frame of kind {kind} came, which this version does not know")),
     };
     if !(least..=most).contains(&length) {
@@ -341,14 +341,14 @@ pub fn put(out: &mut Vec<u8>, message: &Message) {
     out.extend_from_slice(&body);
 }
 
-/// Appends a frame with the file data that `read` writes into a buffer of [`MOST_DATA`] bytes. Appends nothing if `read`
+/// Appends a frame with the file data that `read` writes into a buffer of [`MAX_DATA`] bytes. Appends nothing if `read`
 /// returns 0 or an error.
 ///
 /// # Errors
 /// The error of `read`.
 pub fn put_data<E>(out: &mut Vec<u8>, read: impl FnOnce(&mut [u8]) -> Result<usize, E>) -> Result<usize, E> {
     let start = out.len();
-    out.resize(start + HEAD + MOST_DATA, 0);
+    out.resize(start + HEAD + MAX_DATA, 0);
     let got = read(&mut out[start + HEAD..]);
     let length = *got.as_ref().unwrap_or(&0);
     out.truncate(if length == 0 { start } else { start + HEAD + length });
@@ -366,7 +366,7 @@ pub(super) mod tests {
     /// Properties that hold for arbitrary bytes.
     pub fn check(bytes: &[u8]) {
         let Ok(Some((frame, length))) = parse(bytes) else { return };
-        assert!(length <= bytes.len() && length <= HEAD + MOST_MESSAGE);
+        assert!(length <= bytes.len() && length <= HEAD + MAX_MESSAGE);
         if let Frame::Message(message) = frame {
             let mut again = Vec::new();
             put(&mut again, &message);

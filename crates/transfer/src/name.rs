@@ -16,17 +16,17 @@ pub const JOURNAL: &str = ".airpace-part.json";
 /// Maximum length of a name component (bytes).
 ///
 /// Source: Linux include/uapi/linux/limits.h (`NAME_MAX`)
-const MOST_PART: usize = 255;
+const MAX_PART: usize = 255;
 
 /// Length of the prefix of a long name that the name of its incomplete file keeps (bytes). The prefix is followed by `~`,
 /// 32 hexadecimal digits of the name's hash and the suffix ([`JOURNAL`] is the longest).
-const KEPT: usize = MOST_PART - JOURNAL.len() - 33;
+const KEPT: usize = MAX_PART - JOURNAL.len() - 33;
 
 /// Maximum length of a whole name (bytes).
-const MOST_BYTES: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
 /// Maximum number of components of a name, including the file itself.
-const MOST_PARTS: usize = 32;
+const MAX_PARTS: usize = 32;
 
 /// A valid name: it stays in its folder, has no hidden component, and is not the name of an incomplete file or its journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +53,7 @@ impl Name {
     /// # Errors
     /// The name is not safe to use in the folder.
     pub fn parse(text: &str) -> Result<Name, NameError> {
-        if text.len() > MOST_BYTES || text.split('/').count() > MOST_PARTS {
+        if text.len() > MAX_BYTES || text.split('/').count() > MAX_PARTS {
             return Err(NameError::Long);
         }
         // A Windows path must not have another meaning here than on Windows.
@@ -65,7 +65,7 @@ impl Name {
             if matches!(part, "" | "." | "..") {
                 return Err(NameError::Leaves);
             }
-            if part.len() > MOST_PART {
+            if part.len() > MAX_PART {
                 return Err(NameError::Long);
             }
             // Programs read such files as their configuration: `.profile`, `.ssh/authorized_keys`.
@@ -104,7 +104,7 @@ impl Name {
             Some(at) => self.0.split_at(at + 1),
             None => ("", self.0.as_str()),
         };
-        if last.len() + JOURNAL.len() <= MOST_PART {
+        if last.len() + JOURNAL.len() <= MAX_PART {
             return self.0.clone();
         }
         let kept = (0..=KEPT).rev().find(|at| last.is_char_boundary(*at)).unwrap_or(0);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use ring::digest::Context;
 
 use super::channel::Channel;
-use super::message::{AHEAD, Code, Fault, Hash, Have, MOST_DATA, Message};
+use super::message::{AHEAD, Code, Fault, Hash, Have, MAX_DATA, Message};
 use super::progress::Tally;
 use super::receiving::Wants;
 use super::source::{Got, Outgoing, Sources};
@@ -248,7 +248,7 @@ impl Current {
     /// Sends the next frame of data.
     fn send(&mut self, channel: &mut Channel, tally: &mut Tally) -> Result<Turn, Fault> {
         let left = self.bytes.map_or(u64::MAX, |whole| whole - self.at);
-        let most = MOST_DATA.min(usize::try_from(left).unwrap_or(usize::MAX));
+        let most = MAX_DATA.min(usize::try_from(left).unwrap_or(usize::MAX));
         let mut got = Got::End;
         if most > 0 {
             let (file, context, at) = (&mut self.file, &mut self.context, self.at);

@@ -15,7 +15,7 @@ use airpace_files::Inside;
 
 use super::guesses::Guesses;
 use super::link::{Link, Role, Stop, Word, Work};
-use super::message::{Code, Fault, MOST_SCHEME, Message, VERSION, Way, unhex};
+use super::message::{Code, Fault, MAX_SCHEME, Message, VERSION, Way, unhex};
 use super::progress::{Progress, Stage as Seen, Tally};
 use super::receiving::Receiving;
 use super::sending::Sending;
@@ -30,7 +30,7 @@ use airpace_transport::key::Key;
 ///
 /// Chosen: five times the number of concurrent transfers that the documentation promises. Each connection takes less than
 /// 200 KiB.
-const MOST_SESSIONS: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 
 /// Timeout for the client's proof and request, and for its close after the end of the transfer.
 const HASTE: Duration = Duration::from_secs(15);
@@ -213,11 +213,11 @@ impl Server {
     fn connected(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let Some(connection) = endpoint.connection(id) else { return };
         let peer = connection.peer();
-        if self.sessions.len() >= MOST_SESSIONS {
+        if self.sessions.len() >= MAX_SESSIONS {
             self.give_up_unproved(now, endpoint);
         }
-        let refusal = if self.sessions.len() >= MOST_SESSIONS {
-            Some(Fault::new(Code::Busy, format!("{MOST_SESSIONS} transfers are running here; try later")))
+        let refusal = if self.sessions.len() >= MAX_SESSIONS {
+            Some(Fault::new(Code::Busy, format!("{MAX_SESSIONS} transfers are running here; try later")))
         } else if self.guesses.must_wait(now, peer.ip()) {
             Some(Fault::new(Code::Busy, "too many wrong keys came from your address; wait a minute"))
         } else {
@@ -331,7 +331,7 @@ impl Server {
                 Stage::Request,
                 Word::Message(Message::Request { transfer, way, scheme, files, bytes, names }),
             ) => {
-                if unhex::<16>(&transfer).is_none() || scheme.len() > MOST_SCHEME {
+                if unhex::<16>(&transfer).is_none() || scheme.len() > MAX_SCHEME {
                     return Err(Fault::protocol("its request has a field of a wrong form"));
                 }
                 let refuse = |why: String| Fault::new(Code::Refused, why);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use airpace_files::{HandedOut, Inside};
 use ring::digest::{Context, SHA256};
 
-use super::message::{Code, Fault, MOST_DATA, Offer};
+use super::message::{Code, Fault, MAX_DATA, Offer};
 use super::name::Name;
 
 /// Maximum number of blocks that the thread reading a stream buffers ahead.
@@ -18,7 +18,7 @@ const AHEAD: usize = 16;
 
 /// Maximum number of bytes of a stream that are kept until the receiver has confirmed them, so that a new connection can
 /// resume. More than two windows of a fast connection.
-const MOST_HELD: usize = 64 << 20;
+const MAX_HELD: usize = 64 << 20;
 
 /// The files of one transfer.
 pub trait Sources {
@@ -366,7 +366,7 @@ impl Stream {
         // The thread ends with the stream; if it is blocked in a read, it ends with the process.
         let read = move || {
             loop {
-                let mut piece = vec![0; MOST_DATA];
+                let mut piece = vec![0; MAX_DATA];
                 let read = match stream.read(&mut piece) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     other => other,
@@ -392,7 +392,7 @@ impl Stream {
         };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         if skip >= self.held.len() {
-            if self.held.len() >= MOST_HELD {
+            if self.held.len() >= MAX_HELD {
                 return Ok(Got::Nothing);
             }
             match (self.over, self.pieces.try_recv()) {

@@ -18,7 +18,7 @@ use super::message::{Code, Fault, Offer};
 use super::name::Name;
 
 /// Maximum size of a journal (bytes).
-const MOST_JOURNAL: u64 = 4096;
+const MAX_JOURNAL: u64 = 4096;
 
 /// Maximum number of blocks that wait for the reader of a stream.
 const WAITING: usize = 16;
@@ -153,7 +153,7 @@ impl Folder {
     /// Reads the journal of a file. An unreadable journal counts as missing: the file then starts from byte 0.
     fn journal(&self, name: &Name) -> Option<Journal> {
         let mut text = Vec::new();
-        self.inside.read(&name.journal()).ok()?.take(MOST_JOURNAL).read_to_end(&mut text).ok()?;
+        self.inside.read(&name.journal()).ok()?.take(MAX_JOURNAL).read_to_end(&mut text).ok()?;
         serde_json::from_slice(&text).ok()
     }
 

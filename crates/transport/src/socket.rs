@@ -15,14 +15,14 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::endpoint::{Inbound, Outbound};
-use crate::sys::{self, AT_ONCE, Arrived, Leaving, MOST_PAYLOAD, MOST_SEGMENTS, Room};
+use crate::sys::{self, AT_ONCE, Arrived, Leaving, MAX_PAYLOAD, MAX_SEGMENTS, Room};
 use airpace_rt::clock::Offset;
 use airpace_rt::sockopt::set;
 
 /// Maximum payload of a sent group (bytes), without the IPv4 and UDP headers (28).
 ///
 /// Source: RFC 768
-const MOST_SENT: usize = MOST_PAYLOAD - 28;
+const MAX_SENT: usize = MAX_PAYLOAD - 28;
 
 /// Maximum number of groups per receive call while large groups arrive, and the number of datagrams above which a
 /// group is large.
@@ -316,7 +316,7 @@ impl Socket {
         }
         let mut done = 0;
         while done < bytes.len() {
-            let datagrams = if self.sends_segments { (MOST_SENT / size).clamp(1, MOST_SEGMENTS) } else { 1 };
+            let datagrams = if self.sends_segments { (MAX_SENT / size).clamp(1, MAX_SEGMENTS) } else { 1 };
             let group = &bytes[done..bytes.len().min(done + datagrams * size)];
             if group.len() > size {
                 match self.hand_over_group(out, group, size) {

@@ -15,12 +15,12 @@ use airpace_rt::sockopt::set;
 pub(crate) const AT_ONCE: usize = 32;
 
 /// Maximum payload of a datagram, or of a group (bytes).
-pub(crate) const MOST_PAYLOAD: usize = 65_535;
+pub(crate) const MAX_PAYLOAD: usize = 65_535;
 
 /// Maximum number of datagrams that the kernel sends, or joins, in one call.
 ///
 /// Source: Linux udp.h (UDP_MAX_SEGMENTS)
-pub(crate) const MOST_SEGMENTS: usize = 64;
+pub(crate) const MAX_SEGMENTS: usize = 64;
 
 /// UDP socket options of the kernel that some C libraries do not define.
 ///
@@ -78,7 +78,7 @@ impl Room {
         // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         Room {
-            bytes: vec![0; AT_ONCE * MOST_PAYLOAD].into(),
+            bytes: vec![0; AT_ONCE * MAX_PAYLOAD].into(),
             names: vec![name; AT_ONCE].into(),
             controls: vec![Control([0; 256]); AT_ONCE].into(),
         }
@@ -100,7 +100,7 @@ impl Room {
         let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut parts: [libc::iovec; AT_ONCE] = unsafe { std::mem::zeroed() };
-        let payloads = self.bytes.chunks_exact_mut(MOST_PAYLOAD).take(most);
+        let payloads = self.bytes.chunks_exact_mut(MAX_PAYLOAD).take(most);
         let places = payloads.zip(&mut self.names).zip(&mut self.controls);
         for ((header, part), ((payload, name), control)) in headers.iter_mut().zip(&mut parts).zip(places) {
             *part = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
@@ -129,7 +129,7 @@ impl Room {
 
     /// Returns the bytes of a received datagram or group, by its index.
     pub(crate) fn payload(&mut self, place: usize, length: usize) -> &mut [u8] {
-        &mut self.bytes[place * MOST_PAYLOAD..][..length]
+        &mut self.bytes[place * MAX_PAYLOAD..][..length]
     }
 }
 

@@ -38,10 +38,10 @@ const MAX_SLEEP: Duration = Duration::from_millis(500);
 /// Maximum number of receive calls per iteration, before anything is sent.
 ///
 /// Chosen: a few hundred datagrams, that is less than a millisecond of work.
-const MOST_RECEIVES: usize = 4;
+const MAX_RECEIVES: usize = 4;
 
 /// Maximum number of datagram groups per iteration that are sent before the socket is read again.
-const MOST_TRANSMITS: usize = 64;
+const MAX_TRANSMITS: usize = 64;
 
 /// Interval between attempts to send on a socket whose send buffer is full, unless the socket becomes writable
 /// earlier.
@@ -50,7 +50,7 @@ const RETRY: Duration = Duration::from_millis(1);
 /// Maximum time that a finished application waits until its peers know that their connections are closed.
 ///
 /// Chosen: three round trips through a queue of three seconds.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(10);
+const MAX_FAREWELL: Duration = Duration::from_secs(10);
 
 /// Interval between checks for radio reports while the thread is awake.
 const LOOK_FOR_REPORTS: Duration = Duration::from_micros(500);
@@ -218,7 +218,7 @@ struct Turning<E, A> {
 
 impl<E: Endpoint, A: App> Turning<E, A> {
     fn receive(&mut self) {
-        for _ in 0..MOST_RECEIVES {
+        for _ in 0..MAX_RECEIVES {
             let endpoint = &mut self.endpoint;
             let taken = self.socket.receive(|datagram| endpoint.handle(datagram));
             if taken > 0 {
@@ -293,7 +293,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
     fn send(&mut self, slept_for: Option<Time>) -> bool {
         let mut waited_for = slept_for;
         self.socket.flush();
-        for _ in 0..MOST_TRANSMITS {
+        for _ in 0..MAX_TRANSMITS {
             if self.socket.is_full() {
                 return true;
             }
@@ -316,7 +316,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
             return true;
         }
         let now = clock::now();
-        self.ends_by = self.ends_by.min(now + LONGEST_FAREWELL);
+        self.ends_by = self.ends_by.min(now + MAX_FAREWELL);
         now >= self.ends_by
     }
 

@@ -29,7 +29,7 @@ const TUN_WITHOUT_HEADER: i16 = 0x1001;
 const NAME: &str = "far";
 
 /// Buffer size in bytes, longer than any packet here.
-const LONGEST: usize = 2_048;
+const MAX_PACKET_BYTES: usize = 2_048;
 
 /// A network device whose packets this program reads and writes.
 fn device() -> io::Result<File> {
@@ -79,7 +79,7 @@ impl Drop for Far {
 /// Carries packets from each device to the other one.
 fn carry(devices: &[File; 2], delay: Duration, is_over: &AtomicBool) {
     let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
-    let mut bytes = [0; LONGEST];
+    let mut bytes = [0; MAX_PACKET_BYTES];
     while !is_over.load(Ordering::Relaxed) {
         let now = Instant::now();
         for (from, queue) in queues.iter_mut().enumerate() {

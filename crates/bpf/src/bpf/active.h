@@ -65,7 +65,7 @@ AP_FN void active_sum(struct ap_host *h, ap_u64 slot)
 		if (count >> ACTIVE_BITS == slot - i)
 			flows += count & ACTIVE_FLOWS;
 	}
-	*(volatile ap_u64 *)&h->flows = ap_min(flows, AP_MOST_FLOWS);
+	*(volatile ap_u64 *)&h->flows = ap_min(flows, AP_MAX_FLOWS);
 	*(volatile ap_u64 *)&h->until = (slot + 1 + ACTIVE_SLOTS) * ACTIVE_SLOT;
 }
 

@@ -18,7 +18,7 @@
 
 AP_FN ap_u64 ibbr_floor(const struct ibbr *b)
 {
-	return IBBR_LEAST_PACKETS * b->mss;
+	return IBBR_MIN_PACKETS * b->mss;
 }
 
 AP_FN ap_u64 ibbr_least_rate(const struct ibbr *b)
@@ -139,7 +139,7 @@ AP_FN ap_u64 ibbr_target(const struct ibbr *b)
 		bdp = b->rtprop;
 		if (b->state == IBBR_PROBE_BW)
 			bdp += ap_min(b->tuning.slack, IBBR_SLACK_RTPROPS * b->rtprop);
-		bdp = ap_min(ap_bytes_in(ibbr_bandwidth(b), bdp), AP_MOST_BYTES);
+		bdp = ap_min(ap_bytes_in(ibbr_bandwidth(b), bdp), AP_MAX_BYTES);
 		bdp = ap_scaled(bdp, ibbr_window_gain(b), IBBR_UNIT);
 	}
 	return ibbr_with_quanta(b, bdp + (b->is_full ? ibbr_extra(b) : 0));
@@ -170,7 +170,7 @@ AP_CALL int ibbr_enter_probe_bw(struct ibbr *b, ap_u64 now, ap_u64 recent)
 	b->is_full = b->has_seen_rtt = 1;
 	ibbr_restart_cycle(b, now);
 	b->pacing = ibbr_paced(b, ibbr_bandwidth(b), 1, 1);
-	b->cwnd = b->prior_cwnd = ap_min(ap_max(ibbr_target(b), ibbr_floor(b)), AP_MOST_BYTES);
+	b->cwnd = b->prior_cwnd = ap_min(ap_max(ibbr_target(b), ibbr_floor(b)), AP_MAX_BYTES);
 	return 0;
 }
 
@@ -211,7 +211,7 @@ AP_FN int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_
 	if (a->app_limited || (a->newest_sent >= b->held_since && a->newest_sent < b->held_until))
 		seen |= IBBR_LIMITED;
 	if (a->rate != AP_NONE && (!(seen & IBBR_LIMITED) || a->rate >= ibbr_btlbw(b)))
-		ap_window_update(&b->btlbw, b->rounds, ap_min(a->rate, AP_MOST_RATE), IBBR_BTLBW_ROUNDS, 1);
+		ap_window_update(&b->btlbw, b->rounds, ap_min(a->rate, AP_MAX_RATE), IBBR_BTLBW_ROUNDS, 1);
 	if (b->rtprop != AP_NONE && ap_less(a->now, b->rtprop_at) > IBBR_RTPROP_WINDOW)
 		seen |= IBBR_EXPIRED;
 	if (b->tuning.is_sliding) {
@@ -425,7 +425,7 @@ AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 	}
 	if (b->state == IBBR_PROBE_RTT)
 		b->cwnd = ap_min(b->cwnd, ibbr_floor(b));
-	b->cwnd = ap_min(ap_max(b->cwnd, b->mss), AP_MOST_BYTES);
+	b->cwnd = ap_min(ap_max(b->cwnd, b->mss), AP_MAX_BYTES);
 	return began;
 }
 

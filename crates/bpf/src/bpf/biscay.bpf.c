@@ -138,7 +138,7 @@ AP_FN void note_sent(struct flow *f, struct tcp_sock *tp, ap_u64 now, ap_u64 wir
 		return;
 	f->bytes_sent = sent;
 	if (AP_RARE(f->b.state == BISCAY_STARTUP))
-		bytes = ap_scaled(ap_min(bytes, AP_MOST_BYTES), wire, ap_max(tp->mss_cache, 1));
+		bytes = ap_scaled(ap_min(bytes, AP_MAX_BYTES), wire, ap_max(tp->mss_cache, 1));
 	biscay_on_sent(&f->b, now, bytes, 0, app_limited);
 }
 

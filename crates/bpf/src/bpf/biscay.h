@@ -18,7 +18,7 @@
 
 AP_FN ap_u64 biscay_floor(const struct biscay *b)
 {
-	return BISCAY_LEAST_PACKETS * b->mss;
+	return BISCAY_MIN_PACKETS * b->mss;
 }
 
 AP_FN void biscay_init(struct biscay *b, const struct ap_tuning *t, ap_u64 mss)
@@ -99,7 +99,7 @@ AP_FN void biscay_divide(struct biscay *b)
 	b->share_of[2] = b->share_den;
 	b->share = 0;
 	if (b->cellular != AP_NONE)
-		b->share = ap_min(ap_scaled(b->cellular, b->share_num, b->share_den), AP_MOST_RATE);
+		b->share = ap_min(ap_scaled(b->cellular, b->share_num, b->share_den), AP_MAX_RATE);
 }
 
 AP_FN ap_u64 biscay_flow_share(const struct biscay *b)
@@ -112,7 +112,7 @@ AP_FN ap_u64 biscay_burst(const struct biscay *b, const struct biscay_radio *r)
 {
 	if (biscay_options(b)->startup != 2)
 		return 0;
-	return ap_min(ap_scaled(ap_min(r->burst, AP_MOST_RATE), r->share_num, r->share_den), AP_MOST_RATE);
+	return ap_min(ap_scaled(ap_min(r->burst, AP_MAX_RATE), r->share_num, r->share_den), AP_MAX_RATE);
 }
 
 AP_FN ap_u64 biscay_least(const struct biscay *b)
@@ -163,7 +163,7 @@ AP_FN ap_u64 biscay_window(const struct biscay *b)
 	if (AP_RARE(b->is_draining))
 		return biscay_drained(b);
 	extra = ap_bytes_in(share, biscay_options(b)->slack) + (biscay_options(b)->bunching ? biscay_extra_acked(b) : 0) + biscay_options(b)->packets * b->mss;
-	extra = (ap_min(extra, AP_MOST_BYTES) * b->extra + BISCAY_ONE / 2) / BISCAY_ONE;
+	extra = (ap_min(extra, AP_MAX_BYTES) * b->extra + BISCAY_ONE / 2) / BISCAY_ONE;
 	return ap_max(ap_bytes_in(share, biscay_least(b)) + extra, biscay_floor(b));
 }
 
@@ -228,7 +228,7 @@ AP_FN void biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_
 	}
 	if (AP_RARE(a->now >= b->period_end)) {
 		b->is_draining = 1;
-		b->drain_until = a->now + BISCAY_LONGEST_DRAIN;
+		b->drain_until = a->now + BISCAY_MAX_DRAIN;
 		b->drain_ends_with = AP_NONE;
 		b->drain_least = AP_NONE;
 	}
@@ -292,7 +292,7 @@ AP_FN void biscay_update_cellular(struct biscay *b, ap_u64 now, const struct bis
 	if (AP_RARE(sampled == AP_NONE)) {
 		b->cellular = AP_NONE;
 	} else {
-		sampled = ap_min(sampled, AP_MOST_RATE);
+		sampled = ap_min(sampled, AP_MAX_RATE);
 		b->share_num = r->share_num;
 		b->share_den = r->share_den;
 		if (b->cellular != AP_NONE && biscay_options(b)->hold && !(b->queue && sampled > 0 && now >= b->unsettled_until))
@@ -313,13 +313,13 @@ AP_FN void biscay_size_extra(struct biscay *b)
 AP_FN void biscay_slow_start(struct biscay *b, const struct biscay_ack *a,
 			     const struct biscay_radio *r)
 {
-	ap_u64 acked = ap_min(a->acked, AP_MOST_BYTES), known, fast;
+	ap_u64 acked = ap_min(a->acked, AP_MAX_BYTES), known, fast;
 
 	if (a->app_limited)
 		return;
 	known = (ap_bytes_in(biscay_burst(b, r), biscay_least(b)) + 1) / 2;
 	fast = ap_min(b->own_cwnd + 3 * acked, known);
-	b->own_cwnd = ap_min(ap_max(b->own_cwnd + acked, fast), AP_MOST_BYTES);
+	b->own_cwnd = ap_min(ap_max(b->own_cwnd + acked, fast), AP_MAX_BYTES);
 }
 
 AP_FN int biscay_start_is_over(const struct biscay *b)
@@ -343,7 +343,7 @@ AP_FN void biscay_enter(struct biscay *b, ap_u64 now)
 	if (!biscay_options(b)->hold)
 		return;
 	reached = ap_max(b->carried == AP_NONE ? 0 : b->carried, b->end_to_end);
-	reached = ap_min(ap_scaled(reached, b->share_den, ap_max(b->share_num, 1)), AP_MOST_RATE);
+	reached = ap_min(ap_scaled(reached, b->share_den, ap_max(b->share_num, 1)), AP_MAX_RATE);
 	b->cellular = b->cellular == AP_NONE ? reached : ap_max(b->cellular, reached);
 	biscay_divide(b);
 	b->unsettled_until = ap_max(b->unsettled_until, now + biscay_options(b)->lag);

@@ -7,13 +7,13 @@
 
 enum biscay_state { BISCAY_STARTUP, BISCAY_BISCAY, BISCAY_FALLBACK };
 
-#define BISCAY_LEAST_PACKETS 4
+#define BISCAY_MIN_PACKETS 4
 #define BISCAY_SPAN (100 * AP_MS)
 #define BISCAY_SLOTS 128
 #define BISCAY_SPAN_SLOTS 100
 #define BISCAY_BUSY (60 * AP_MS)
 #define BISCAY_RTT_SAMPLES 8
-#define BISCAY_LONGEST_DRAIN AP_SECOND
+#define BISCAY_MAX_DRAIN AP_SECOND
 #define BISCAY_BTLBW_ROUNDS 10
 /* The window's extra is multiplied by a factor in units of 1/BISCAY_ONE. */
 #define BISCAY_ONE (1ULL << 30)

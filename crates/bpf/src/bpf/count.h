@@ -41,7 +41,7 @@ struct flow_key {
  */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
-	MAP_INT(max_entries, 2 * AP_MOST_FLOWS);
+	MAP_INT(max_entries, 2 * AP_MAX_FLOWS);
 	MAP_TYPE(key, struct flow_key);
 	MAP_TYPE(value, struct active_flow);
 } device_flows SEC(".maps");
@@ -49,7 +49,7 @@ struct {
 /* Applications by name: a process number, or OF_A_USER with a user number. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
-	MAP_INT(max_entries, AP_MOST_FLOWS);
+	MAP_INT(max_entries, AP_MAX_FLOWS);
 	MAP_TYPE(key, ap_u64);
 	MAP_TYPE(value, struct active_app);
 } device_apps SEC(".maps");

@@ -46,13 +46,13 @@ typedef unsigned int ap_u32;
 #define AP_BIT_NS_PER_BYTE 8000000000ULL
 
 /* Maximum rate: 17 Gbit/s. Its product with a second in ns fits into 64 bits. */
-#define AP_MOST_RATE ((1ULL << 34) - 1)
+#define AP_MAX_RATE ((1ULL << 34) - 1)
 
 /* Maximum amount: 2 GiB. Its product with AP_BIT_NS_PER_BYTE fits into 64 bits. */
-#define AP_MOST_BYTES ((1ULL << 31) - 1)
+#define AP_MAX_BYTES ((1ULL << 31) - 1)
 
 /* Maximum time span: 2^40 ns, about 18 minutes. */
-#define AP_MOST_SPAN (1ULL << 40)
+#define AP_MAX_SPAN (1ULL << 40)
 
 AP_FN ap_u64 ap_min(ap_u64 a, ap_u64 b)
 {
@@ -118,7 +118,7 @@ AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
 {
 	ap_u64 seconds, rest, whole;
 
-	span = ap_min(span, AP_MOST_SPAN);
+	span = ap_min(span, AP_MAX_SPAN);
 	seconds = span / AP_SECOND;
 	rest = span % AP_SECOND;
 	whole = rate * seconds;
@@ -128,7 +128,7 @@ AP_CALL ap_u64 ap_bytes_in_long(ap_u64 rate, ap_u64 span)
 /* Bytes that `rate` carries in `span`, rounded down. */
 AP_FN ap_u64 ap_bytes_in(ap_u64 rate, ap_u64 span)
 {
-	rate = ap_at_most(rate, AP_MOST_RATE);
+	rate = ap_at_most(rate, AP_MAX_RATE);
 	return AP_USUAL(span < AP_SECOND) ? ap_over_bit_ns(rate * span) : ap_bytes_in_long(rate, span);
 }
 
@@ -137,7 +137,7 @@ AP_FN ap_u64 ap_rate_of(ap_u64 bytes, ap_u64 span)
 {
 	if (AP_RARE(span == 0))
 		return 0;
-	return ap_at_most(ap_at_most(bytes, AP_MOST_BYTES) * AP_BIT_NS_PER_BYTE / span, AP_MOST_RATE);
+	return ap_at_most(ap_at_most(bytes, AP_MAX_BYTES) * AP_BIT_NS_PER_BYTE / span, AP_MAX_RATE);
 }
 
 /* value * num / den, rounded to nearest. value is a rate or an amount; num and den are below 2^28. */

@@ -132,8 +132,8 @@ struct ap_shown {
 	ap_u64 rtt;
 };
 
-/* Maximum number of flows of a device that are counted. Source: crates/cc/src/registry.rs (MOST_FLOWS) */
-#define AP_MOST_FLOWS 4096
+/* Maximum number of flows of a device that are counted. Source: crates/cc/src/registry.rs (MAX_FLOWS) */
+#define AP_MAX_FLOWS 4096
 
 #define AP_HOST_RING 16
 

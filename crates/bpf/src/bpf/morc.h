@@ -13,7 +13,7 @@
  * Source: MORC §3.1 Utility
  *
  * Differs from the Rust controller: rates are integers in bit/s, times integers in ns, fractions have 28 or 30 bits, and
- * the maximum rate is AP_MOST_RATE.
+ * the maximum rate is AP_MAX_RATE.
  */
 #ifndef AIRPACE_MORC_H
 #define AIRPACE_MORC_H
@@ -23,7 +23,7 @@
 /* value times a factor with 16 fractional bits. */
 AP_FN ap_u64 morc_times(ap_u64 value, ap_u32 times)
 {
-	return (ap_min(value, AP_MOST_SPAN) * times) >> 16;
+	return (ap_min(value, AP_MAX_SPAN) * times) >> 16;
 }
 
 AP_FN ap_u64 morc_rtt_min(const struct morc *m)
@@ -39,7 +39,7 @@ AP_FN ap_u64 morc_loop(const struct morc *m)
 /* The rate of a number of full packets in a time. */
 AP_FN ap_u64 morc_rate_of(const struct morc *m, ap_u64 packets, ap_u64 span)
 {
-	return ap_rate_of(packets * m->mss, ap_max(span, MORC_LEAST_RTT));
+	return ap_rate_of(packets * m->mss, ap_max(span, MORC_MIN_RTT));
 }
 
 AP_FN ap_u64 morc_least_rate(const struct morc *m)
@@ -49,7 +49,7 @@ AP_FN ap_u64 morc_least_rate(const struct morc *m)
 
 AP_FN ap_u64 morc_bounded(const struct morc *m, ap_u64 rate)
 {
-	return ap_min(ap_max(rate, morc_least_rate(m)), AP_MOST_RATE);
+	return ap_min(ap_max(rate, morc_least_rate(m)), AP_MAX_RATE);
 }
 
 AP_FN ap_u64 morc_span(const struct morc *m)
@@ -63,7 +63,7 @@ AP_FN ap_u64 morc_span(const struct morc *m)
  */
 AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
 {
-	if (rate > AP_MOST_RATE / MORC_PART)
+	if (rate > AP_MAX_RATE / MORC_PART)
 		return ap_bytes_in(rate, span) * MORC_PART;
 	return ap_bytes_in(rate * MORC_PART, span);
 }
@@ -71,28 +71,28 @@ AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
 /* The rate that carries `parts` (units of 1/MORC_PART of a byte) in `span`. */
 AP_FN ap_u64 morc_rate_of_parts(ap_u64 parts, ap_u64 span)
 {
-	if (parts > AP_MOST_BYTES)
+	if (parts > AP_MAX_BYTES)
 		return ap_rate_of(parts / MORC_PART, span);
-	return ap_rate_of(parts, ap_min(span, AP_MOST_SPAN) * MORC_PART);
+	return ap_rate_of(parts, ap_min(span, AP_MAX_SPAN) * MORC_PART);
 }
 
 /* The send time of an interval's minimum number of packets. */
 AP_FN ap_u64 morc_packets_span(const struct morc *m, ap_u64 rate)
 {
-	return MORC_LEAST_PACKETS * m->mss * AP_BIT_NS_PER_BYTE / ap_max(rate, MORC_LEAST_RATE);
+	return MORC_MIN_PACKETS * m->mss * AP_BIT_NS_PER_BYTE / ap_max(rate, MORC_MIN_RATE);
 }
 
 AP_FN ap_u64 morc_target_of(const struct morc *m, ap_u64 rate)
 {
-	ap_u64 log = ap_log2(ap_max(rate, 10)), of_rate, most = ap_max(MORC_MOST_TARGET, m->tuning.target);
+	ap_u64 log = ap_log2(ap_max(rate, 10)), of_rate, most = ap_max(MORC_MAX_TARGET, m->tuning.target);
 
 	if (log >= MORC_LOG2_REFERENCE)
 		of_rate = ap_less(m->tuning.target, (m->tuning.octave * (log - MORC_LOG2_REFERENCE)) >> 24);
 	else
 		of_rate = m->tuning.target + ((m->tuning.octave * (MORC_LOG2_REFERENCE - log)) >> 24);
-	of_rate = ap_min(ap_max(of_rate, ap_min(MORC_LEAST_TARGET, m->tuning.target)), most);
+	of_rate = ap_min(ap_max(of_rate, ap_min(MORC_MIN_TARGET, m->tuning.target)), most);
 	of_rate = of_rate * m->dry / 1000;
-	return m->full == AP_NONE ? of_rate : ap_min(of_rate, ap_max(m->full / 2, MORC_LEAST_FULL));
+	return m->full == AP_NONE ? of_rate : ap_min(of_rate, ap_max(m->full / 2, MORC_MIN_FULL));
 }
 
 /* The queue has not overflowed for the time `since`: raises the estimate of the buffer's size. */
@@ -101,7 +101,7 @@ AP_FN void morc_held(struct morc *m, ap_u64 since, ap_u64 queue)
 	if (m->full == AP_NONE)
 		return;
 	m->full += m->full * ap_min(since / AP_US, 1ULL << 24) / (10 * AP_SECOND / AP_US);
-	m->full = ap_min(ap_max(m->full, queue), MORC_MOST_FULL);
+	m->full = ap_min(ap_max(m->full, queue), MORC_MAX_FULL);
 }
 
 AP_FN int morc_is_held(const struct morc *m)
@@ -127,7 +127,7 @@ AP_FN ap_u64 morc_sent_per_arrived(const struct morc *m)
 AP_FN void morc_resume(struct morc *m)
 {
 	m->phase = MORC_ADJUSTING;
-	m->rate = (ap_min(m->base, AP_MOST_RATE) * morc_sent_per_arrived(m) + MORC_GAIN / 2) / MORC_GAIN;
+	m->rate = (ap_min(m->base, AP_MAX_RATE) * morc_sent_per_arrived(m) + MORC_GAIN / 2) / MORC_GAIN;
 	m->emptied = m->resumed = m->now;
 }
 
@@ -137,7 +137,7 @@ AP_FN void morc_drain(struct morc *m, ap_u64 received)
 
 	m->base = ap_max(received, m->base / 2);
 	m->rate = m->base / 2;
-	m->until = m->now + ap_min(2 * m->queue + 2 * rtt_min, MORC_LONGEST_DRAIN + rtt_min);
+	m->until = m->now + ap_min(2 * m->queue + 2 * rtt_min, MORC_MAX_DRAIN + rtt_min);
 	m->since = m->now;
 	m->drain_from = m->drain_least = m->queue;
 	m->phase = MORC_DRAINING;
@@ -149,7 +149,7 @@ AP_FN void morc_drain(struct morc *m, ap_u64 received)
 AP_FN void morc_end_drain(struct morc *m)
 {
 	int is_held = morc_is_held(m);
-	ap_u64 packet = is_held ? m->mss * AP_BIT_NS_PER_BYTE / ap_max(m->received, MORC_LEAST_RATE) : 0;
+	ap_u64 packet = is_held ? m->mss * AP_BIT_NS_PER_BYTE / ap_max(m->received, MORC_MIN_RATE) : 0;
 
 	if (m->drain_least < ap_max(m->target / 2, packet)) {
 		morc_empty(m);
@@ -196,17 +196,17 @@ AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_sil
 	ahead = ap_max(morc_times(loop, m->tuning.ahead_loops), 1);
 	if (ap_less(m->now, m->resumed) > ahead && !m->is_limited)
 		m->dry = is_empty ? ap_min(m->dry + 100, ap_max(m->tuning.dry_most, 1000)) : ap_max(m->dry - 30, 1000);
-	m->boost = is_empty && m->tuning.boost ? ap_min(m->boost + 1, MORC_MOST_BOOST) : 0;
+	m->boost = is_empty && m->tuning.boost ? ap_min(m->boost + 1, MORC_MAX_BOOST) : 0;
 	ap_window_update(&m->best, m->now, received, morc_times(loop, m->tuning.memory_loops), 1);
 	m->base = received;
 	if (is_empty)
 		m->base = ap_max(ap_max(received, ap_min(m->arrived, m->rate)), m->best.value[0]);
 	gain = queue > m->target ? queue - m->target : m->target - queue;
-	gain = ap_min(gain, MORC_MOST_FULL) * MORC_GAIN / ahead;
+	gain = ap_min(gain, MORC_MAX_FULL) * MORC_GAIN / ahead;
 	gain = ap_min(ap_min(gain, MORC_GAIN) * morc_boost(m->boost) / MORC_GAIN, MORC_GAIN / 2);
 	gain = queue > m->target ? MORC_GAIN - gain : MORC_GAIN + gain;
 	gain = (gain * morc_sent_per_arrived(m) + MORC_GAIN / 2) / MORC_GAIN;
-	rate = (ap_min(m->base, AP_MOST_RATE) * gain + MORC_GAIN / 2) / MORC_GAIN;
+	rate = (ap_min(m->base, AP_MAX_RATE) * gain + MORC_GAIN / 2) / MORC_GAIN;
 	return m->is_limited && queue < m->target ? ap_max(rate, m->rate) : rate;
 }
 
@@ -225,7 +225,7 @@ AP_CALL int morc_look(struct morc *m)
 	received = ap_rate_of(m->heard + m->heard_before, since + m->span_before);
 	queue = m->queue_sum / m->samples;
 	m->last_look = m->now;
-	m->look_due = m->now + MORC_LEAST_LOOK;
+	m->look_due = m->now + MORC_MIN_LOOK;
 	m->was_silent = m->silent;
 	m->heard_before = m->heard;
 	m->span_before = since;
@@ -241,8 +241,8 @@ AP_CALL int morc_look(struct morc *m)
 		rate = morc_rule(m, received, queue, is_silent);
 	} else {
 		/* The window grows by one packet per 40 ms. */
-		m->rival += m->mss * MORC_PART * ap_min(since, AP_MOST_SPAN >> 8) / (40 * AP_MS);
-		m->rival = ap_min(m->rival, AP_MOST_BYTES * MORC_PART);
+		m->rival += m->mss * MORC_PART * ap_min(since, AP_MAX_SPAN >> 8) / (40 * AP_MS);
+		m->rival = ap_min(m->rival, AP_MAX_BYTES * MORC_PART);
 		m->base = received;
 		rate = morc_rate_of_parts(m->rival, morc_rtt_min(m) + queue);
 	}
@@ -261,7 +261,7 @@ AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
 		m->emptied = a->now;
 	if (AP_RARE(m->last_look == AP_NONE)) {
 		m->last_look = a->now;
-		m->look_due = a->now + MORC_LEAST_LOOK;
+		m->look_due = a->now + MORC_MIN_LOOK;
 	}
 	m->heard += a->acked;
 	m->silent |= a->app_limited;
@@ -274,7 +274,7 @@ AP_FN int morc_hear(struct morc *m, const struct morc_ack *a)
 	m->samples++;
 	changed = AP_RARE(a->now >= m->look_due) && morc_look(m);
 	m->crest = ap_max(m->crest, m->queue);
-	is_empty = m->queue <= ap_max(m->target / 8, MORC_LEAST_EMPTIED);
+	is_empty = m->queue <= ap_max(m->target / 8, MORC_MIN_EMPTIED);
 
 	if (AP_RARE(m->phase == MORC_STARTING)) {
 		received = a->rate == AP_NONE ? m->received : a->rate;
@@ -310,7 +310,7 @@ AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 qu
 	ap_u64 received = r->received_rate == AP_NONE ? r->acked_rate : r->received_rate;
 
 	m->start_unknown = ap_less(m->start_unknown, r->role == PCC_STEP);
-	if (received * 4 < r->sent_rate * 3 && queue > MORC_LEAST_EMPTIED)
+	if (received * 4 < r->sent_rate * 3 && queue > MORC_MIN_EMPTIED)
 		m->start_short++;
 	else
 		m->start_short = 0;
@@ -333,7 +333,7 @@ AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queu
 	ap_u64 sent = ap_min(r->packets, 1ULL << 20), expected = sent * m->mean_loss;
 	ap_u64 beyond = ap_less(ap_min(r->lost, sent) * PCC_ONE, sent * bound) >> (is_many ? 19 : 11);
 	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
-	int may_be_full = queue >= MORC_LEAST_FULL && is_near_crest;
+	int may_be_full = queue >= MORC_MIN_FULL && is_near_crest;
 
 	if (is_first || !may_be_full || r->loss <= bound) {
 		m->mean_of = ap_min(m->mean_of + 1, MORC_MEAN_OF);
@@ -363,7 +363,7 @@ AP_CALL int morc_learn(struct morc *m, const struct pcc_report *r)
 	m->arrived = r->acked_rate;
 	is_near_crest = queue * 10 > m->crest * 7;
 	if (morc_overflows(m, r, queue, is_near_crest) && m->tuning.overflow) {
-		m->full = ap_min(ap_max(queue, AP_MS), MORC_MOST_FULL);
+		m->full = ap_min(ap_max(queue, AP_MS), MORC_MAX_FULL);
 		m->overflowed = 1;
 	}
 	if (r->lost && m->rival != AP_NONE && is_near_crest &&
@@ -407,7 +407,7 @@ AP_FN ap_u64 morc_window(const struct morc *m)
 /* The rate of the next interval. `role`: whether slow start waits for the interval's report. */
 AP_FN ap_u64 morc_next(struct morc *m, ap_u64 *role)
 {
-	int is_held = m->start_rate && m->start_unknown >= MORC_MOST_UNKNOWN;
+	int is_held = m->start_rate && m->start_unknown >= MORC_MAX_UNKNOWN;
 
 	*role = PCC_STEP;
 	if (m->phase != MORC_STARTING)
@@ -417,7 +417,7 @@ AP_FN ap_u64 morc_next(struct morc *m, ap_u64 *role)
 	else if (is_held)
 		m->rate = m->start_rate;
 	else if (m->start_rate)
-		m->rate = ap_min(2 * m->start_rate, AP_MOST_RATE);
+		m->rate = ap_min(2 * m->start_rate, AP_MAX_RATE);
 	else
 		m->rate = morc_rate_of(m, MORC_FIRST_PACKETS, m->rtt);
 	if (m->is_known && !is_held) {
@@ -503,7 +503,7 @@ AP_CALL int morc_before_send(struct morc *m, ap_u64 now, ap_u64 number)
 		it->end = number;
 	}
 	rate = morc_bounded(m, morc_next(m, &role));
-	span = ap_min(ap_max(morc_span(m), morc_packets_span(m, m->rate)), MORC_LONGEST_INTERVAL);
+	span = ap_min(ap_max(morc_span(m), morc_packets_span(m, m->rate)), MORC_MAX_INTERVAL);
 	m->realign = 0;
 	p->count++;
 	it = pcc_newest(p);
@@ -521,7 +521,7 @@ AP_FN void morc_on_sent(struct morc *m, ap_u64 now, const struct pcc_packets *se
 {
 	pcc_count_sent(&m->intervals, sent);
 	m->last_sent = now;
-	m->last_bytes = ap_min(sent->bytes, AP_MOST_BYTES);
+	m->last_bytes = ap_min(sent->bytes, AP_MAX_BYTES);
 	m->last_limited = app_limited;
 	morc_report(m);
 }

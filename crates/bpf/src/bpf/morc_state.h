@@ -9,34 +9,34 @@ enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 
 /* The constants below have the same names as in ahead.rs, look.rs, losses.rs, rival.rs and target.rs. */
 #define MORC_FIRST_PACKETS 10
-#define MORC_LEAST_PACKETS 5
+#define MORC_MIN_PACKETS 5
 #define MORC_SLOW_PACKETS 4
-#define MORC_MOST_UNKNOWN 2
+#define MORC_MAX_UNKNOWN 2
 #define MORC_BLIND_RTT AP_MS
-#define MORC_LEAST_RTT (AP_MS / 10)
-#define MORC_LEAST_LOOK (10 * AP_MS)
-#define MORC_LEAST_EMPTIED (2 * AP_MS)
-#define MORC_LONGEST_DRAIN AP_SECOND
+#define MORC_MIN_RTT (AP_MS / 10)
+#define MORC_MIN_LOOK (10 * AP_MS)
+#define MORC_MIN_EMPTIED (2 * AP_MS)
+#define MORC_MAX_DRAIN AP_SECOND
 #define MORC_DRAIN_ROUNDS 20
 #define MORC_RIVAL_DRAINS 4
 #define MORC_RTT_MIN (10 * AP_SECOND)
 #define MORC_RTT_MIN_BESIDE_RIVAL (60 * AP_SECOND)
 #define MORC_OVERFLOW_PACKETS 3
 #define MORC_MEAN_OF 16
-#define MORC_MOST_BOOST 12
+#define MORC_MAX_BOOST 12
 #define MORC_SURE 3
 #define MORC_ENOUGH (2 * MORC_SURE)
 #define MORC_CUT_ROUNDS 16
-#define MORC_LEAST_TARGET (15 * AP_MS)
-#define MORC_MOST_TARGET (80 * AP_MS)
-#define MORC_LEAST_FULL (5 * AP_MS)
+#define MORC_MIN_TARGET (15 * AP_MS)
+#define MORC_MAX_TARGET (80 * AP_MS)
+#define MORC_MIN_FULL (5 * AP_MS)
 /* Maximum estimate of the buffer's size: a longer buffer exceeds any target. */
-#define MORC_MOST_FULL (8 * AP_SECOND)
+#define MORC_MAX_FULL (8 * AP_SECOND)
 /* Minimum rate (bit/s) in the computation of a packet's send time. */
-#define MORC_LEAST_RATE 1000
+#define MORC_MIN_RATE 1000
 /* log2 of 10 Mbit/s, times 2^24 */
 #define MORC_LOG2_REFERENCE 390128936
-#define MORC_LONGEST_INTERVAL (60 * AP_SECOND)
+#define MORC_MAX_INTERVAL (60 * AP_SECOND)
 /* Unit of gains: 2^-28. */
 #define MORC_GAIN (1ULL << 28)
 /* Unit of the competing flow's window: 1/256 byte. */

@@ -22,7 +22,7 @@
 
 AP_FN ap_u64 pbe_floor(const struct pbe *p)
 {
-	return PBE_LEAST_PACKETS * p->mss;
+	return PBE_MIN_PACKETS * p->mss;
 }
 
 AP_FN int pbe_is_steered_by_bbr(const struct pbe *p)
@@ -46,7 +46,7 @@ AP_FN ap_u64 pbe_bdp(const struct pbe *p, ap_u64 rate, ap_u64 slack, ap_u64 num,
 {
 	if (p->bbr.rtprop == AP_NONE)
 		return AP_NONE;
-	return ap_scaled(ap_min(ap_bytes_in(rate, p->bbr.rtprop + slack), AP_MOST_BYTES), num, den);
+	return ap_scaled(ap_min(ap_bytes_in(rate, p->bbr.rtprop + slack), AP_MAX_BYTES), num, den);
 }
 
 AP_FN ap_u64 pbe_or_zero(ap_u64 rate)
@@ -64,7 +64,7 @@ AP_FN void pbe_start(struct pbe *p, ap_u64 from, ap_u64 began, ap_u64 smoothed)
 	p->phase = PBE_START;
 	p->ramp_from = from;
 	p->ramp_began = began;
-	p->ramp_span = ap_min(smoothed, AP_MOST_SPAN) * PBE_RAMP_ROUND_TRIPS;
+	p->ramp_span = ap_min(smoothed, AP_MAX_SPAN) * PBE_RAMP_ROUND_TRIPS;
 }
 
 /* The rate of the linear start at `now`. */
@@ -100,7 +100,7 @@ AP_FN ap_u64 pbe_wireless_window(const struct pbe *p)
 		window = PBE_INITIAL_PACKETS * p->mss;
 	else
 		window += (p->tuning.bunching ? ibbr_extra(&p->bbr) : 0) + p->tuning.packets * p->mss;
-	return ap_min(ap_max(window, pbe_floor(p)), AP_MOST_BYTES);
+	return ap_min(ap_max(window, pbe_floor(p)), AP_MAX_BYTES);
 }
 
 AP_FN void pbe_drain_control(struct pbe *p)
@@ -184,9 +184,9 @@ AP_FN void pbe_remember(struct pbe *p, const struct pbe_fed *told)
 {
 	p->fed = *told;
 	if (told->capacity != AP_NONE)
-		p->fed.capacity = ap_min(told->capacity, AP_MOST_RATE);
+		p->fed.capacity = ap_min(told->capacity, AP_MAX_RATE);
 	if (told->fair_share != AP_NONE)
-		p->fed.fair_share = ap_min(told->fair_share, AP_MOST_RATE);
+		p->fed.fair_share = ap_min(told->fair_share, AP_MAX_RATE);
 	if (told->radio_delay != AP_NONE)
 		p->fed.radio_delay = ap_min(told->radio_delay, AP_SECOND);
 }
@@ -313,7 +313,7 @@ AP_FN int pbe_tell_bbr(struct pbe *p, const struct ibbr_ack *a)
 
 AP_FN int pbe_is_lost(const struct pbe *p, const struct ibbr_ack *a, const struct pbe_fed *told)
 {
-	ap_u64 longest = ap_min(a->smoothed, AP_MOST_SPAN) * PBE_FALLBACK_ROUND_TRIPS;
+	ap_u64 longest = ap_min(a->smoothed, AP_MAX_SPAN) * PBE_FALLBACK_ROUND_TRIPS;
 
 	if (p->phase == PBE_FALLBACK || p->phase == PBE_HELD)
 		return 0;
@@ -332,7 +332,7 @@ AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_f
 	if (p->heard == AP_NONE)
 		p->heard = a->bbr.now;
 	if (a->bbr.rate != AP_NONE)
-		p->delivery_rate = ap_min(a->bbr.rate, AP_MOST_RATE);
+		p->delivery_rate = ap_min(a->bbr.rate, AP_MAX_RATE);
 	round_start = pbe_tell_bbr(p, &a->bbr);
 	if (told->is_told && told->fresh)
 		pbe_obey(p, a, told);

@@ -45,13 +45,13 @@ AP_FN ap_u64 pbe_option_rate(ap_u32 code)
 {
 	if (code == PBE_RATE_NONE)
 		return AP_NONE;
-	return ap_min((ap_u64)(512 + (code & 511)) << (code >> 9 & 31), AP_MOST_RATE);
+	return ap_min((ap_u64)(512 + (code & 511)) << (code >> 9 & 31), AP_MAX_RATE);
 }
 
 /* Rates below 512 bit/s are encoded as none. A mantissa that is rounded up to 1024 increments the exponent. */
 AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 {
-	ap_u64 rest = ap_min(rate, AP_MOST_RATE), exponent = 0;
+	ap_u64 rest = ap_min(rate, AP_MAX_RATE), exponent = 0;
 	int i;
 
 	if (rate == AP_NONE || rate < 512)
@@ -63,7 +63,7 @@ AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 			exponent += 1 << i;
 		}
 	}
-	rest = exponent ? (ap_min(rate, AP_MOST_RATE) + (1ULL << exponent >> 1)) >> exponent : rest;
+	rest = exponent ? (ap_min(rate, AP_MAX_RATE) + (1ULL << exponent >> 1)) >> exponent : rest;
 	return ap_min((exponent << 9) + (rest - 512), PBE_RATE_NONE - 1);
 }
 

@@ -104,7 +104,7 @@ AP_FN void pbe_receiver_init(struct pbe_receiver *r, const struct ap_pbe_tuning 
 AP_FN ap_u64 pbe_of_flow(const struct pbe_receiver *r, ap_u64 rate, ap_u64 flows)
 {
 	flows = r->device_split ? ap_max(flows, 1) : 1;
-	return rate == AP_NONE ? AP_NONE : (ap_min(rate, AP_MOST_RATE) + flows / 2) / flows;
+	return rate == AP_NONE ? AP_NONE : (ap_min(rate, AP_MAX_RATE) + flows / 2) / flows;
 }
 
 /* Whether the last radio report is recent enough. */
@@ -241,7 +241,7 @@ AP_FN int pbe_delay_rose(const struct pbe_receiver *r)
 /* Processes a packet of a start. Returns whether the start's rate has stopped growing. */
 AP_FN int pbe_growth(struct pbe_receiver *r, const struct pbe_arrival *a, ap_u64 excess)
 {
-	ap_u64 span = ap_min(r->rtprop, AP_MOST_SPAN), elapsed, rate, part;
+	ap_u64 span = ap_min(r->rtprop, AP_MAX_SPAN), elapsed, rate, part;
 	int stalled;
 
 	if (r->began == AP_NONE)
@@ -311,9 +311,9 @@ AP_FN void pbe_receiver_tell(const struct pbe_receiver *r, const struct pbe_cell
 	ap_u64 flows = splits ? ap_max(c->flows, 1) : 1;
 
 	fed->capacity = c->told.capacity == AP_NONE ? AP_NONE :
-			(ap_min(c->told.capacity, AP_MOST_RATE) + flows / 2) / flows;
+			(ap_min(c->told.capacity, AP_MAX_RATE) + flows / 2) / flows;
 	fed->fair_share = c->told.fair_share == AP_NONE ? AP_NONE :
-			  (ap_min(c->told.fair_share, AP_MOST_RATE) + flows / 2) / flows;
+			  (ap_min(c->told.fair_share, AP_MAX_RATE) + flows / 2) / flows;
 	fed->carriers = c->told.carriers;
 	fed->activations = c->told.activations;
 	fed->is_told = 1;

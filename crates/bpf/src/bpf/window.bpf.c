@@ -127,7 +127,7 @@ AP_FN void relay(struct bpf_sock_ops *ctx)
 	window = window_of(&d->w, options(), now_of(tp), wire, sampled, &part);
 	/* The grants count whole packets, the window counts payload. */
 	if (window != AP_NONE)
-		window = ap_min(ap_max(ap_min(window, AP_MOST_BYTES) * mss / wire, mss), UNBOUNDED);
+		window = ap_min(ap_max(ap_min(window, AP_MAX_BYTES) * mss / wire, mss), UNBOUNDED);
 	bound(ctx, tp, d, window == AP_NONE ? 0 : window);
 }
 

@@ -70,16 +70,16 @@ AP_FN ap_u64 window_of(struct window *w, const struct ap_tuning *t, ap_u64 now, 
 		w->has_begun = 1;
 	if (sampled == AP_NONE)
 		return AP_NONE;
-	sampled = ap_min(sampled, AP_MOST_RATE);
+	sampled = ap_min(sampled, AP_MAX_RATE);
 	may_fall = !t->hold || (has_queue && sampled > 0 && now > w->drain + t->lag);
 	w->held = may_fall ? sampled : ap_max(w->held, sampled);
 	if (t->startup != 0 && !w->has_begun)
 		return AP_NONE;
-	carried = ap_min(ap_scaled(w->held, part->num, part->den), AP_MOST_RATE);
+	carried = ap_min(ap_scaled(w->held, part->num, part->den), AP_MAX_RATE);
 	if (period && now / period > ap_max(w->least.at[0], w->drain) / period)
-		w->drain = now + ap_min(w->standing * WINDOW_DRAIN_ROUNDS, BISCAY_LONGEST_DRAIN);
+		w->drain = now + ap_min(w->standing * WINDOW_DRAIN_ROUNDS, BISCAY_MAX_DRAIN);
 	if (now < w->drain)
-		return ap_max((ap_bytes_in(carried, least) + 1) / 2, BISCAY_LEAST_PACKETS * mss);
+		return ap_max((ap_bytes_in(carried, least) + 1) / 2, BISCAY_MIN_PACKETS * mss);
 	return ap_max(ap_bytes_in(carried, least + t->slack) + t->packets * mss, mss);
 }
 

@@ -132,7 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::twin::MOST_RATE;
+    use crate::twin::MAX_RATE;
 
     proptest! {
         #[test]
@@ -148,7 +148,7 @@ mod tests {
                 twin.on_ack(&BbrAck { now, acked, prior_inflight, inflight, delivered, prior_delivered, rtt, smoothed, rate, app_limited, newest_sent, recovered });
                 let answer = twin.answer();
                 prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
-                prop_assert!((1..=3 * MOST_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
+                prop_assert!((1..=3 * MAX_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
             }
         }
     }

@@ -23,8 +23,8 @@ pub struct MorcTuning {
 }
 
 /// Maximum time (ns) and maximum factor that the kernel's arithmetic supports: 10 s, and 64.
-const MOST_NANOS: f64 = 1e10;
-const MOST_TIMES: f64 = 64.0;
+const MAX_NANOS: f64 = 1e10;
+const MAX_TIMES: f64 = 64.0;
 
 impl MorcTuning {
     /// The kernel's options for `profile`.
@@ -33,15 +33,15 @@ impl MorcTuning {
     /// An option exceeds the kernel's arithmetic.
     pub fn new(profile: &Profile) -> Result<MorcTuning, Unsupported> {
         let ms = |option, ms: f64| match ms * 1e6 {
-            nanos if nanos <= MOST_NANOS => Ok((nanos + 0.5) as u64),
+            nanos if nanos <= MAX_NANOS => Ok((nanos + 0.5) as u64),
             _ => Err(Unsupported::one(option, "at most 10 s")),
         };
         let times = |option, times: f64| match times {
-            times if times <= MOST_TIMES => Ok((times * 65_536.0 + 0.5) as u32),
+            times if times <= MAX_TIMES => Ok((times * 65_536.0 + 0.5) as u32),
             _ => Err(Unsupported::one(option, "at most 64")),
         };
         let drain = profile.drain.map_or(0, nanos);
-        if drain as f64 > 60.0 * MOST_NANOS {
+        if drain as f64 > 60.0 * MAX_NANOS {
             return Err(Unsupported::one("drain_s", "at most 600"));
         }
         Ok(MorcTuning {
@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::twin::MOST_RATE;
+    use crate::twin::MAX_RATE;
 
     fn defaults() -> Profile {
         profile(&Options::defaults(&SCHEME)).unwrap()
@@ -212,7 +212,7 @@ mod tests {
                 twin.on_loss(std::iter::once(packets));
                 let answer = twin.answer();
                 prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
-                prop_assert!((1..=MOST_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
+                prop_assert!((1..=MAX_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
             }
         }
     }

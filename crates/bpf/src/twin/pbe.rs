@@ -33,12 +33,12 @@ pub struct PbeTuning {
 }
 
 /// Maximum gain, number of packets, and slack (ns) that the kernel's arithmetic supports.
-const MOST_GAIN: f64 = 16.0;
-const MOST_PACKETS: u64 = 1_000;
-const MOST_SLACK: u64 = 1_000_000_000;
+const MAX_GAIN: f64 = 16.0;
+const MAX_PACKETS: u64 = 1_000;
+const MAX_SLACK: u64 = 1_000_000_000;
 
 /// Maximum queue that the kernel keeps in the base station.
-const MOST_BUFFER: Duration = Duration::from_secs(1);
+const MAX_BUFFER: Duration = Duration::from_secs(1);
 /// `AP_PBE_ADAPTIVE` of `intf.h`.
 const ADAPTIVE: u32 = u32::MAX;
 
@@ -51,7 +51,7 @@ impl PbeTuning {
         let refuse = |option, known| Err(Unsupported::one(option, known));
         let thousandths = |option, part: f64| {
             let whole = (part * 1e3 + 0.5) as u32;
-            let is_known = (0.0..=MOST_GAIN).contains(&part) && (f64::from(whole) - part * 1e3).abs() < 1e-6;
+            let is_known = (0.0..=MAX_GAIN).contains(&part) && (f64::from(whole) - part * 1e3).abs() < 1e-6;
             let known = "whole thousandths up to 16";
             if is_known { Ok(whole) } else { Err(Unsupported::one(option, known)) }
         };
@@ -61,14 +61,14 @@ impl PbeTuning {
         let buffer = match tuning.buffer {
             Goal::None => 0,
             Goal::Adaptive => ADAPTIVE,
-            Goal::Fixed(span) if span <= MOST_BUFFER => span.as_micros() as u32,
+            Goal::Fixed(span) if span <= MAX_BUFFER => span.as_micros() as u32,
             Goal::Fixed(_) => return refuse("buffer_ms", "`adaptive`, or at most 1000"),
         };
         let slacks = [tuning.cwnd_slack.map_or(NONE, nanos), nanos(tuning.bbr.cwnd_slack)];
-        if slacks.iter().any(|&slack| slack != NONE && slack > MOST_SLACK) {
+        if slacks.iter().any(|&slack| slack != NONE && slack > MAX_SLACK) {
             return refuse("cwnd_slack_ms", "at most 1000");
         }
-        if tuning.cwnd_packets > MOST_PACKETS {
+        if tuning.cwnd_packets > MAX_PACKETS {
             return refuse("cwnd_packets", "at most 1000");
         }
         Ok(PbeTuning {
@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::twin::MOST_RATE;
+    use crate::twin::MAX_RATE;
 
     fn defaults() -> Tuning {
         Tuning::read(&Options::defaults(&SCHEME)).unwrap()
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_no_rate_or_the_greatest() {
         let fed = read_option(&write_option(&told(511, u64::MAX - 1)), 12);
-        assert_eq!((fed.capacity, fed.fair_share), (NONE, MOST_RATE.as_bps()));
+        assert_eq!((fed.capacity, fed.fair_share), (NONE, MAX_RATE.as_bps()));
         let short = read_option(&write_option(&told(512, NONE)), 8);
         assert_eq!((short.capacity, short.fair_share, short.radio_delay), (512, NONE, NONE));
     }
@@ -336,7 +336,7 @@ mod tests {
         #[test]
         fn the_sender_s_kernel_reads_what_the_receiver_s_wrote(
             flags: [bool; 3], carriers: u8, activations: u8, units in 0u64..=0xFFFE,
-            capacity in 512..=MOST_RATE.as_bps(), fair_share in 512..=MOST_RATE.as_bps(),
+            capacity in 512..=MAX_RATE.as_bps(), fair_share in 512..=MAX_RATE.as_bps(),
         ) {
             let [internet, fresh, clear] = flags.map(u32::from);
             let (carriers, activations) = (carriers.into(), activations.into());
@@ -366,7 +366,7 @@ mod tests {
                 twin.on_feedback(Time::from_nanos(now), &fed);
                 let answer = twin.answer();
                 prop_assert!(answer.cwnd >= Bytes(mss), "{answer:?}");
-                prop_assert!((1..=3 * MOST_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
+                prop_assert!((1..=3 * MAX_RATE.as_bps()).contains(&answer.pacing_rate.as_bps()), "{answer:?}");
             }
         }
     }

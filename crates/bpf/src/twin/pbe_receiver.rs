@@ -1,6 +1,6 @@
 //! PBE-CC's receiver, compiled for the host.
 
-use airpace_cc::pbe::explained::{Explained, LONGEST};
+use airpace_cc::pbe::explained::{Explained, MAX_SUBFRAMES};
 use airpace_cc::pbe::receiver::Measured;
 use airpace_core::{Bytes, Rate, Time};
 
@@ -37,7 +37,7 @@ pub struct Cell {
     /// The words of `struct ap_pbe_told`; the first word, the time of writing, is zero.
     pub told: [u64; 6],
     /// One bit for each of the last subframes.
-    pub full: [u64; LONGEST as usize / 64],
+    pub full: [u64; MAX_SUBFRAMES as usize / 64],
 }
 
 /// Bits of `ap_pbe_told.flags`.
@@ -61,7 +61,7 @@ impl Cell {
     /// A cell of one carrier with a constant rate. No PRBs are idle, so that each queue may be the cell's own.
     pub fn constant(rate: Rate, heard: u64) -> Cell {
         let told = [0, heard, rate.as_bps(), rate.as_bps(), 0, 1 << 32];
-        Cell { told, full: [0; LONGEST as usize / 64] }
+        Cell { told, full: [0; MAX_SUBFRAMES as usize / 64] }
     }
 
     /// A cell with a constant rate and idle PRBs, so that no queue is the cell's own.
@@ -171,7 +171,7 @@ mod tests {
                 let packets = u64::from(count);
                 twin.on_packet(&PbeArrival { now, sent, tick, bytes, packets, rtprop, pacing, starting, has_header }, &cell, flows);
                 let fed = twin.tell(&cell, flows, Time::from_nanos(now));
-                let most = crate::twin::MOST_RATE.as_bps();
+                let most = crate::twin::MAX_RATE.as_bps();
                 prop_assert!([fed.capacity, fed.fair_share].iter().all(|&rate| rate == NONE || rate <= most), "{fed:?}");
                 prop_assert!([fed.internet, fed.clear, fed.fresh].iter().all(|&flag| flag <= 1), "{fed:?}");
                 prop_assert!(fed.radio_delay == NONE || fed.radio_delay <= 27_000_000, "{fed:?}");

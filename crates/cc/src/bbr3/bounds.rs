@@ -20,7 +20,7 @@ const HEADROOM: f64 = 0.15;
 /// Maximum number of doublings of a probe's growth.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_DOUBLINGS: u32 = 30;
 
 /// The bounds; `None` is infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,7 +102,7 @@ impl Growth {
     /// Doubles the growth from now on.
     pub fn raise(&mut self, cwnd: Bytes, mss: Bytes) {
         self.acked_per_packet = Some(Bytes(cwnd.0 >> self.doublings).max(mss));
-        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
     }
 
     /// Processes `newly_acked` bytes. Returns the number of packets by which the bound grows.

@@ -37,7 +37,7 @@ const PACING_MARGIN: f64 = 0.01;
 /// Maximum size of a burst.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.3
-const MOST_QUANTUM: Bytes = Bytes(64 * 1024);
+const MAX_QUANTUM: Bytes = Bytes(64 * 1024);
 
 impl Bbr3 {
     pub(super) fn update_control(&mut self, ack: &Ack<'_>) {
@@ -108,7 +108,7 @@ impl Bbr3 {
     /// Source: draft-ietf-ccwg-bbr-06 §5.6.4.2 (`QuantizationBudget`), §5.6.3
     fn with_quanta(&self, inflight: Bytes) -> Bytes {
         let quantum = self.pacing_rate.bytes_in(Duration::from_millis(1));
-        let quantum = quantum.min(MOST_QUANTUM).max(Bytes(2 * self.mss.0));
+        let quantum = quantum.min(MAX_QUANTUM).max(Bytes(2 * self.mss.0));
         let budget = Bytes(self.profile.offload_quanta * quantum.0);
         let probe = if self.state == State::Up { Bytes(2 * self.mss.0) } else { Bytes::ZERO };
         inflight.max(budget).max(self.window.floor()) + probe

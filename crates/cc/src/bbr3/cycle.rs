@@ -7,11 +7,11 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rng, Time};
 
 /// Minimum time until a probe by the clock (s); up to [`WAIT_SPREAD_S`] is added.
-const LEAST_WAIT_S: f64 = 2.0;
+const MIN_WAIT_S: f64 = 2.0;
 const WAIT_SPREAD_S: f64 = 1.0;
 
 /// Maximum number of rounds until a probe, so that 1 % of random loss in each round does not reduce the flow too much.
-const MOST_ROUNDS: u64 = 63;
+const MAX_ROUNDS: u64 = 63;
 
 /// The relation of the arriving ACKs to the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Cycle {
     /// Starts a cycle. Its wait times are random, so that flows mix better.
     pub fn begin(&mut self, now: Time, rng: &mut Rng) {
         self.rounds_since_up = rng.below(2);
-        self.wait = Duration::from_secs_f64(LEAST_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
+        self.wait = Duration::from_secs_f64(MIN_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
         self.began = now;
         self.ack_phase = AckPhase::ProbeStopping;
     }
@@ -62,7 +62,7 @@ impl Cycle {
     /// Whether to probe: because the wait time has passed, or because a Reno flow with `target` in flight would have
     /// probed.
     pub fn is_time_to_probe(&self, now: Time, target: Bytes, mss: Bytes) -> bool {
-        now > self.began + self.wait || self.rounds_since_up >= MOST_ROUNDS.min(target.0 / mss.0)
+        now > self.began + self.wait || self.rounds_since_up >= MAX_ROUNDS.min(target.0 / mss.0)
     }
 }
 

@@ -14,8 +14,8 @@ use crate::registry::DeviceFlows;
 use super::bandwidth::CellularBandwidth;
 use super::echo::EchoRtt;
 use super::feedback::{Feedback, read_timestamp};
-use super::rounds::LONGEST_DRAIN;
-use super::sender::{DRAIN_GAIN, LEAST_PACKETS, queue_threshold};
+use super::rounds::MAX_DRAIN;
+use super::sender::{DRAIN_GAIN, MIN_PACKETS, queue_threshold};
 use super::{Startup, Tuning};
 
 /// Duration of a drain in round trips: in one, the window falls; in the other, the path is observed without a queue.
@@ -104,10 +104,10 @@ impl Advertising {
         }
         let carried = self.held.scaled(share);
         if tuning.rtt_memory.is_old(self.rtt.seen().unwrap_or(now).max(self.drain), now) {
-            self.drain = now + (standing * DRAIN_ROUNDS).min(LONGEST_DRAIN);
+            self.drain = now + (standing * DRAIN_ROUNDS).min(MAX_DRAIN);
         }
         if now < self.drain {
-            return Some(carried.bytes_in(least).scaled(DRAIN_GAIN).max(Bytes(LEAST_PACKETS * mss.0)));
+            return Some(carried.bytes_in(least).scaled(DRAIN_GAIN).max(Bytes(MIN_PACKETS * mss.0)));
         }
         let packets = Bytes(tuning.packets * mss.0);
         Some((carried.bytes_in(least + tuning.slack) + packets).max(mss))

@@ -84,7 +84,7 @@ const RENEW_PARTS: u32 = 2;
 /// Maximum duration of a drain.
 ///
 /// Chosen: a queue of several round trips has drained by then, if it is this sender's.
-pub const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+pub const MAX_DRAIN: Duration = Duration::from_secs(1);
 
 /// The round-trip time without a queue, and the drains by which it is measured.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ impl LeastRtt {
         if self.drain.is_some() {
             self.go_on_draining(ack, drained);
         } else if may_drain && self.memory.is_old(self.seen(ack.now), ack.now) {
-            self.drain = Some(Drain { until: ack.now + LONGEST_DRAIN, ends_with: None, least: None });
+            self.drain = Some(Drain { until: ack.now + MAX_DRAIN, ends_with: None, least: None });
         }
     }
 

@@ -32,7 +32,7 @@ use super::{Startup, Tuning, Wired};
 /// Minimum window, in packets, so that ACKs keep arriving.
 ///
 /// Chosen: the minimum of BBR.
-pub const LEAST_PACKETS: u64 = 4;
+pub const MIN_PACKETS: u64 = 4;
 
 /// Gains of the pacing rate in slow start and afterwards, relative to one window per smoothed round-trip time.
 ///
@@ -355,7 +355,7 @@ impl Biscay {
     }
 
     fn floor(&self) -> Bytes {
-        Bytes(LEAST_PACKETS * self.mss.0)
+        Bytes(MIN_PACKETS * self.mss.0)
     }
 
     /// Whether there is a queue anywhere on the path.

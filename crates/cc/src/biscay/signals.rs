@@ -21,7 +21,7 @@ const LOSS_THRESHOLD: f64 = 0.02;
 /// Minimum rise of the delay that indicates a queue.
 ///
 /// Source: RFC 9406 §4.3 (`MIN_RTT_THRESH`)
-const LEAST_RISE: Duration = Duration::from_millis(4);
+const MIN_RISE: Duration = Duration::from_millis(4);
 
 /// The signals that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,9 +99,9 @@ impl Signals {
     /// Whether the delay rose and did not fall, for longer than the cell's bandwidth value may be old.
     fn has_only_risen(&mut self, now: Time, rtt: Duration, cellular: Rate) -> bool {
         let last = self.last_rtt.replace(rtt).unwrap_or(rtt);
-        let is_over = |rise: &Rise| rtt <= rise.from + LEAST_RISE || cellular < rise.cellular;
+        let is_over = |rise: &Rise| rtt <= rise.from + MIN_RISE || cellular < rise.cellular;
         self.rise = self.rise.filter(|rise| !is_over(rise));
-        if rtt > last + LEAST_RISE && self.rise.is_none() {
+        if rtt > last + MIN_RISE && self.rise.is_none() {
             self.rise = Some(Rise { since: now, from: last, cellular });
         }
         self.rise.is_some_and(|rise| now - rise.since > self.lag)

@@ -7,7 +7,7 @@ use airpace_core::Time;
 /// Minimum number of packets for a loss rate.
 ///
 /// Source: genericCC estimators (`ReduceOnLoss`)
-const LEAST_PACKETS: u64 = 20;
+const MIN_PACKETS: u64 = 20;
 
 /// Period over which losses are counted, in RTTs.
 ///
@@ -34,7 +34,7 @@ impl HeavyLoss {
     pub fn on_packets(&mut self, now: Time, acked: u64, lost: u64, latest_rtt: Duration) -> bool {
         self.lost += lost;
         self.packets += acked + lost;
-        if now <= self.since + latest_rtt * SPAN_RTTS || self.packets <= LEAST_PACKETS {
+        if now <= self.since + latest_rtt * SPAN_RTTS || self.packets <= MIN_PACKETS {
             return false;
         }
         let share = self.lost as f64 / self.packets as f64;

@@ -13,7 +13,7 @@ const STEADY_ROUNDS: u32 = 3;
 /// Maximum velocity.
 ///
 /// Chosen: it keeps the arithmetic finite if the velocity has no other limit.
-const HIGHEST: f64 = 1_048_576.0;
+const MAX_VELOCITY: f64 = 1_048_576.0;
 
 /// Rule for doubling the velocity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Velocity {
     }
 
     fn double(&mut self) {
-        self.value = (2.0 * self.value).min(HIGHEST);
+        self.value = (2.0 * self.value).min(MAX_VELOCITY);
     }
 }
 

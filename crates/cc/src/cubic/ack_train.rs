@@ -13,12 +13,12 @@ use crate::controller::Ack;
 const SPACING: Duration = Duration::from_millis(2); // Linux tcp_cubic.c
 /// Number of RTT samples of a round from which their minimum counts.
 const SAMPLES: u32 = 8; // Linux tcp_cubic.c
-const LEAST_RISE: Duration = Duration::from_millis(4); // Linux tcp_cubic.c
-const MOST_RISE: Duration = Duration::from_millis(16); // Linux tcp_cubic.c
+const MIN_RISE: Duration = Duration::from_millis(4); // Linux tcp_cubic.c
+const MAX_RISE: Duration = Duration::from_millis(16); // Linux tcp_cubic.c
 /// Minimum window at which a round is evaluated, in packets of its own size.
-const LEAST_WINDOW: u64 = 16; // Linux tcp_cubic.c
+const MIN_WINDOW: u64 = 16; // Linux tcp_cubic.c
 /// Time that offloads may add to a train: that of four of the largest bursts, but at most this.
-const MOST_BURSTS: Duration = Duration::from_millis(1); // Linux tcp_cubic.c
+const MAX_BURSTS: Duration = Duration::from_millis(1); // Linux tcp_cubic.c
 const BURSTS: Bytes = Bytes(4 * 65_536); // Linux tcp_cubic.c
 
 /// Detector for the end of slow start.
@@ -45,7 +45,7 @@ impl AckTrain {
             self.round_min = None;
             self.samples = 0;
         }
-        if cwnd.0 < LEAST_WINDOW * newest.bytes.0 {
+        if cwnd.0 < MIN_WINDOW * newest.bytes.0 {
             return false;
         }
         self.is_train_long(ack, cwnd, paced) || self.is_round_slow(ack, rtt)
@@ -57,7 +57,7 @@ impl AckTrain {
         }
         self.last_ack = ack.now;
         let rate = Rate::from_bytes_per(Bytes(2 * cwnd.0), ack.rtt.smoothed.max(Duration::from_nanos(1)));
-        let whole = ack.rtt.min + rate.time_for(BURSTS).min(MOST_BURSTS);
+        let whole = ack.rtt.min + rate.time_for(BURSTS).min(MAX_BURSTS);
         // The packets of a paced window are already spread over half a round.
         let longest = if paced { whole } else { whole / 2 };
         ack.now - self.round_start > longest
@@ -70,7 +70,7 @@ impl AckTrain {
             self.samples += 1;
             return false;
         }
-        round_min > ack.rtt.min + (ack.rtt.min / 8).clamp(LEAST_RISE, MOST_RISE)
+        round_min > ack.rtt.min + (ack.rtt.min / 8).clamp(MIN_RISE, MAX_RISE)
     }
 }
 

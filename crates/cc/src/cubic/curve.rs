@@ -15,7 +15,7 @@ pub const BETA: f64 = 0.7; // RFC 9438 §4.6
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
 
 /// Minimum growth per round before the first loss has shown the limit.
-const LEAST_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
+const MIN_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
 
 /// Rules for the window's growth along the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Epoch {
             }
             Growth::Rfc => ahead(rtt.smoothed),
             Growth::Linux => {
-                let least = if self.is_first { cwnd * (1.0 + LEAST_BEFORE_LOSS) } else { cwnd };
+                let least = if self.is_first { cwnd * (1.0 + MIN_BEFORE_LOSS) } else { cwnd };
                 ahead(rtt.min).max(self.w_est).max(least)
             }
         };

@@ -12,7 +12,7 @@ use crate::endpoint::reordering::Bounds;
 /// Maximum number of records. When the queue is full, nothing is sent until old packets are settled.
 ///
 /// Chosen: 16 MB of memory, 300 ms at 10 Gbit/s.
-const MOST: usize = 1 << 18;
+const MAX_RECORDS: usize = 1 << 18;
 
 /// Time for which the record of a lost packet is kept, so that a late ACK shows the loss to be spurious.
 ///
@@ -86,7 +86,7 @@ impl SentPackets {
 
     /// Whether no more records can be stored.
     pub fn is_full(&self) -> bool {
-        self.entries.len() >= MOST
+        self.entries.len() >= MAX_RECORDS
     }
 
     /// Stores the record of a packet that leaves.

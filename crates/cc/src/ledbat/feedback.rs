@@ -18,7 +18,7 @@ use crate::controller::{Arrival, Inspect, Receiver};
 const VERSION: u8 = 1;
 
 /// Maximum number of delays on an ACK.
-const MOST: usize = 8;
+const MAX_DELAYS: usize = 8;
 
 /// Number of bytes before the delays.
 const HEAD: usize = 5;
@@ -28,7 +28,7 @@ const HEAD: usize = 5;
 pub struct Feedback {
     /// Departure time of the ACK by the receiver's clock, in microseconds modulo 2³².
     pub clock_us: u32,
-    delays_us: [u32; MOST],
+    delays_us: [u32; MAX_DELAYS],
     count: usize,
 }
 
@@ -40,7 +40,7 @@ impl Feedback {
 
     /// Adds a delay. If there is no space, the oldest delay is removed.
     fn push(&mut self, delay_us: u32) {
-        if self.count == MOST {
+        if self.count == MAX_DELAYS {
             self.delays_us.rotate_left(1);
             self.count -= 1;
         }
@@ -50,7 +50,7 @@ impl Feedback {
 
     /// Encodes the feedback.
     pub fn write(&self) -> Rider {
-        let mut bytes = [0; HEAD + 4 * MOST];
+        let mut bytes = [0; HEAD + 4 * MAX_DELAYS];
         bytes[0] = VERSION;
         bytes[1..HEAD].copy_from_slice(&self.clock_us.to_be_bytes());
         for (slot, delay_us) in bytes[HEAD..].chunks_exact_mut(4).zip(self.delays_us()) {
@@ -66,7 +66,7 @@ impl Feedback {
         }
         let clock_us = word(bytes.get(1..HEAD)?)?;
         let mut feedback = Feedback { clock_us, ..Feedback::default() };
-        for delay_us in bytes[HEAD..].chunks_exact(4).take(MOST).filter_map(word) {
+        for delay_us in bytes[HEAD..].chunks_exact(4).take(MAX_DELAYS).filter_map(word) {
             feedback.push(delay_us);
         }
         Some(feedback)

@@ -19,12 +19,12 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, LossCause};
 use crate::window::Recovery;
 
 use super::delays::QueueingDelay;
-use super::{LEAST_WINDOW, Tuning};
+use super::{MIN_WINDOW, Tuning};
 
 /// Maximum divisor of the gain.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.2
-const LEAST_GAIN_PARTS: f64 = 16.0;
+const MIN_GAIN_PARTS: f64 = 16.0;
 
 /// Fraction of the target delay at which the first slow start ends.
 ///
@@ -78,7 +78,7 @@ impl PlusPlus {
         PlusPlus {
             mss,
             tuning,
-            cwnd: LEAST_WINDOW * mss,
+            cwnd: MIN_WINDOW * mss,
             ssthresh: f64::INFINITY,
             phase: Phase::SlowStart,
             delay: QueueingDelay::new(tuning.base_history_minutes, tuning.current_filter),
@@ -88,7 +88,7 @@ impl PlusPlus {
     }
 
     fn least_window(&self) -> f64 {
-        LEAST_WINDOW * self.mss
+        MIN_WINDOW * self.mss
     }
 
     fn target_us(&self) -> f64 {
@@ -100,7 +100,7 @@ impl PlusPlus {
     /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.2
     fn gain(&self) -> f64 {
         let base_us = self.delay.base_us().unwrap_or(0).max(1) as f64;
-        1.0 / libm::ceil(2.0 * self.target_us() / base_us).clamp(1.0, LEAST_GAIN_PARTS)
+        1.0 / libm::ceil(2.0 * self.target_us() / base_us).clamp(1.0, MIN_GAIN_PARTS)
     }
 
     /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4

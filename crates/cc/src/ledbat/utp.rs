@@ -21,7 +21,7 @@ use super::feedback::{Feedback, micros};
 /// Maximum growth of the window per RTT, in bytes.
 ///
 /// Source: libutp `MAX_CWND_INCREASE_BYTES_PER_RTT`
-const MOST_PER_RTT: f64 = 3000.0;
+const MAX_PER_RTT: f64 = 3000.0;
 
 /// Period within which several losses count as one.
 ///
@@ -41,7 +41,7 @@ const UNFILLED: Duration = Duration::from_secs(1);
 /// Maximum shift of this direction's base delay by a change of the other direction's.
 ///
 /// Source: libutp `utp_process_incoming`
-const MOST_SHIFT_US: i64 = 10_000;
+const MAX_SHIFT_US: i64 = 10_000;
 
 /// The controller. Windows are in whole bytes, and the increment per ACK is rounded down, as in libutp.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl Utp {
         // If the base delay of the other direction falls, a clock drifts. Our base delay is then wrong by the same
         // amount, in the other direction.
         if let (Some(before), Some(after)) = (their_base, self.theirs.base_us())
-            && (1..=MOST_SHIFT_US).contains(&(before - after))
+            && (1..=MAX_SHIFT_US).contains(&(before - after))
         {
             self.ours.shift(before - after);
         }
@@ -107,7 +107,7 @@ impl Utp {
         self.delay_us = Some(delay_us);
         let window_factor = acked.min(self.window) as f64 / acked.max(self.window) as f64;
         let delay_factor = (self.target_us - delay_us) as f64 / self.target_us as f64;
-        let mut gain = MOST_PER_RTT * window_factor * delay_factor;
+        let mut gain = MAX_PER_RTT * window_factor * delay_factor;
         if gain > 0.0 && now - self.filled > UNFILLED {
             gain = 0.0;
         }

@@ -48,12 +48,12 @@ const FIRST_PACKETS: f64 = 10.0;
 /// Minimum number of packets in an interval, and between two samples of the ACKs.
 ///
 /// Chosen: fewer packets do not give a rate.
-const LEAST_PACKETS: f64 = 5.0;
+const MIN_PACKETS: f64 = 5.0;
 
 /// Maximum number of doublings that may start before the report of the first of them arrives.
 ///
 /// Chosen: as in PCC's own start. The report of an interval arrives when the second interval after it ends.
-const MOST_UNKNOWN: u32 = 2;
+const MAX_UNKNOWN: u32 = 2;
 
 /// The round-trip time by which the first packets are paced, before the first ACK.
 ///
@@ -93,13 +93,13 @@ const EMPTIED: f64 = 0.125;
 /// Minimum of that threshold, in milliseconds.
 ///
 /// Chosen: the transmission time of two full packets at 10 Mbit/s.
-const LEAST_EMPTIED_MS: f64 = 2.0;
+const MIN_EMPTIED_MS: f64 = 2.0;
 
 /// Maximum relative change of the rate per application of the rule.
 ///
 /// Chosen: a rise by a half per sample doubles the rate per round trip, as in slow start. A fall by a half drains a
 /// queue in a time equal to its delay.
-const MOST_CHANGE: f64 = 0.5;
+const MAX_CHANGE: f64 = 0.5;
 
 /// Growth factor of the gain per sample with an empty queue.
 ///
@@ -108,8 +108,8 @@ const BOOST: f64 = std::f64::consts::SQRT_2;
 
 /// Maximum of that growth.
 ///
-/// Chosen: from a gain of 1 % to [`MOST_CHANGE`].
-const MOST_BOOST: f64 = 64.0;
+/// Chosen: from a gain of 1 % to [`MAX_CHANGE`].
+const MAX_BOOST: f64 = 64.0;
 
 /// Rate of a drain, relative to the received rate.
 ///
@@ -120,7 +120,7 @@ const DRAIN_RATE: f64 = 0.5;
 /// Maximum duration of a drain, in addition to a round trip.
 ///
 /// Chosen: twice the longest queue of the paper's laboratory (300 ms), plus a reserve.
-const LONGEST_DRAIN_MS: f64 = 1000.0;
+const MAX_DRAIN_MS: f64 = 1000.0;
 
 /// A drain has succeeded if a queue below this fraction of the target was observed.
 ///
@@ -269,7 +269,7 @@ impl Ahead {
     }
 
     fn packets_s(&self, path: &PathView, rate_mbps: f64) -> f64 {
-        LEAST_PACKETS * path.mss.0 as f64 * 8e-6 / rate_mbps.max(1e-3)
+        MIN_PACKETS * path.mss.0 as f64 * 8e-6 / rate_mbps.max(1e-3)
     }
 
     /// Processes a sample of the ACKs. Returns whether the rate changes now.
@@ -308,7 +308,7 @@ impl Ahead {
         if (self.now - self.resumed).as_secs_f64() * 1e3 > ahead_ms && !self.is_limited {
             self.target.look(is_empty);
         }
-        self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MOST_BOOST) } else { 1.0 };
+        self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MAX_BOOST) } else { 1.0 };
         self.best.set_window(Duration::from_secs_f64(self.profile.memory_loops * self.loop_ms(path) * 1e-3));
         // In whole bit/s, so that rounding of doubles does not make a constant rate lower at the next sample.
         let best_mbps = self.best.update(self.now, (look.received_mbps * 1e6).round() * 1e-6);
@@ -320,7 +320,7 @@ impl Ahead {
         };
         let gain = (self.target_ms - look.queue_ms) / ahead_ms * self.boost;
         let rate_mbps =
-            self.base_mbps * self.losses.sent_per_arrived() * (1.0 + gain.clamp(-MOST_CHANGE, MOST_CHANGE));
+            self.base_mbps * self.losses.sent_per_arrived() * (1.0 + gain.clamp(-MAX_CHANGE, MAX_CHANGE));
         // An interval that the window or the application kept below its rate does not show that the rate was too high.
         if self.is_limited && look.queue_ms < self.target_ms {
             rate_mbps.max(self.rate_mbps)
@@ -357,8 +357,7 @@ impl Ahead {
         self.base_mbps = received_mbps.max(0.5 * self.base_mbps);
         self.rate_mbps = DRAIN_RATE * self.base_mbps;
         let rtt_min_ms = self.rtt_min_ms(path);
-        let most_ms =
-            (self.queue_ms / (1.0 - DRAIN_RATE) + 2.0 * rtt_min_ms).min(LONGEST_DRAIN_MS + rtt_min_ms);
+        let most_ms = (self.queue_ms / (1.0 - DRAIN_RATE) + 2.0 * rtt_min_ms).min(MAX_DRAIN_MS + rtt_min_ms);
         self.phase = Phase::Draining {
             until: self.now + Duration::from_secs_f64(most_ms * 1e-3),
             since: self.now,
@@ -417,7 +416,7 @@ impl Ahead {
         match &mut self.phase {
             Phase::Starting(start) => start.learnt(report),
             Phase::Adjusting => {
-                self.rate_mbps = path.bounded(self.rate_mbps * MOST_CHANGE);
+                self.rate_mbps = path.bounded(self.rate_mbps * MAX_CHANGE);
                 return true;
             }
             Phase::Draining { .. } => {}
@@ -433,7 +432,7 @@ impl Ahead {
         let Phase::Starting(start) = &mut self.phase else { return false };
         start.learnt(report);
         let received_mbps = report.received_mbps.unwrap_or(report.acked_mbps);
-        let is_short = received_mbps < SATURATED * report.sent_mbps && queue_ms > LEAST_EMPTIED_MS;
+        let is_short = received_mbps < SATURATED * report.sent_mbps && queue_ms > MIN_EMPTIED_MS;
         start.short = if is_short { start.short + 1 } else { 0 };
         let loses = report.loss > START_LOSS && report.lost >= OVERFLOW_PACKETS;
         if queue_ms <= self.target_ms && start.short < 2 && !loses {
@@ -449,7 +448,7 @@ impl Learner for Ahead {
         let first_mbps = path.mbps_of(FIRST_PACKETS, path.rtt);
         let mut role = Role::Step;
         if let Phase::Starting(start) = &mut self.phase {
-            let is_held = start.sent_mbps.is_some() && start.unknown >= MOST_UNKNOWN;
+            let is_held = start.sent_mbps.is_some() && start.unknown >= MAX_UNKNOWN;
             self.rate_mbps = match start.sent_mbps {
                 _ if !path.is_known => path.mbps_of(FIRST_PACKETS, BLIND_RTT),
                 Some(sent_mbps) if is_held => sent_mbps,
@@ -488,7 +487,7 @@ impl Learner for Ahead {
             look.is_some_and(|look| self.learn_look(look, path))
         };
         self.rival.hear(self.queue_ms);
-        let is_empty = self.queue_ms <= (EMPTIED * self.target_ms).max(LEAST_EMPTIED_MS);
+        let is_empty = self.queue_ms <= (EMPTIED * self.target_ms).max(MIN_EMPTIED_MS);
         match &mut self.phase {
             Phase::Starting(_) => {
                 let received_mbps = ack.rate.rate.map_or(self.received_mbps, Rate::as_mbps);

@@ -10,7 +10,7 @@ use airpace_core::Time;
 /// Minimum time between two samples.
 ///
 /// Chosen: an LTE cell releases packets in bursts of 8 ms (HARQ). A shorter time would only measure these bursts.
-const LEAST_LOOK: Duration = Duration::from_millis(10);
+const MIN_LOOK: Duration = Duration::from_millis(10);
 
 /// Sums since the last sample, and those of the sample before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +49,7 @@ impl Ear {
     /// Records acknowledged bytes. `is_silent`: the application had no more to send when they left.
     pub fn acked(&mut self, now: Time, bytes: f64, is_silent: bool) {
         if self.last.is_none() {
-            (self.last, self.due) = (Some(now), now + LEAST_LOOK);
+            (self.last, self.due) = (Some(now), now + MIN_LOOK);
         }
         self.bytes += bytes;
         self.is_silent |= is_silent;
@@ -78,7 +78,7 @@ impl Ear {
         let is_silent = self.is_silent || self.was_silent;
         *self = Ear {
             last: Some(now),
-            due: now + LEAST_LOOK,
+            due: now + MIN_LOOK,
             was_silent: self.is_silent,
             bytes_before: self.bytes,
             seconds_before: since_s,

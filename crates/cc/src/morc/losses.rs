@@ -11,7 +11,7 @@
 //!
 //! Differs: MORC §3.1 pL counts all losses equally.
 
-use super::target::LEAST_FULL_MS;
+use super::target::MIN_FULL_MS;
 use crate::pcc::interval::Report;
 
 /// The minimum number of lost packets of an interval that overflowed a buffer.
@@ -49,7 +49,7 @@ const MEAN_OF: u32 = 16;
 /// The minimum queueing delay of an overflow, in ns.
 ///
 /// Chosen: the minimum target in a short buffer; below it, a queue cannot be distinguished from jitter.
-const MIN_QUEUE_NS: f64 = LEAST_FULL_MS * 1e6;
+const MIN_QUEUE_NS: f64 = MIN_FULL_MS * 1e6;
 
 /// The random loss rate of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -13,12 +13,12 @@ const REFERENCE_MBPS: f64 = 10.0;
 /// Minimum target (ms).
 ///
 /// Chosen: HARQ, scheduling and ACK aggregation in an empty LTE cell cause 15 ms of delay without a queue.
-const LEAST_MS: f64 = 15.0;
+const MIN_MS: f64 = 15.0;
 
 /// Maximum target of a queue that does not run dry (ms).
 ///
 /// Chosen: two octaves below the reference; the share of a flow with one packet in 100 ms does not matter.
-const MOST_MS: f64 = 80.0;
+const MAX_MS: f64 = 80.0;
 
 /// Relative increase of the target per sample with an empty queue.
 ///
@@ -40,7 +40,7 @@ const FULL_PART: f64 = 0.5;
 /// Minimum target in a short buffer (ms).
 ///
 /// Chosen: a third of the minimum target; below it, a queue cannot be distinguished from jitter.
-pub(super) const LEAST_FULL_MS: f64 = 5.0;
+pub(super) const MIN_FULL_MS: f64 = 5.0;
 
 /// Relative increase per second of the stored overflow delay.
 ///
@@ -84,10 +84,10 @@ impl Target {
     /// smaller one.
     pub fn ms(&self, mbps: f64) -> f64 {
         let octaves = libm::log2((mbps / REFERENCE_MBPS).max(1e-6));
-        let most_ms = MOST_MS.max(self.shape.target_ms);
+        let most_ms = MAX_MS.max(self.shape.target_ms);
         let of_rate = self.shape.target_ms - self.shape.octave_ms * octaves;
-        let of_rate = of_rate.clamp(LEAST_MS.min(self.shape.target_ms), most_ms);
-        (self.dry * of_rate).min((FULL_PART * self.full_ms).max(LEAST_FULL_MS))
+        let of_rate = of_rate.clamp(MIN_MS.min(self.shape.target_ms), most_ms);
+        (self.dry * of_rate).min((FULL_PART * self.full_ms).max(MIN_FULL_MS))
     }
 
     /// Adapts the factor for dry queues to one sample.

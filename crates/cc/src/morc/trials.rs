@@ -28,7 +28,7 @@ const ROUND_TRIPS: f64 = 1.0;
 /// Minimum number of packets in an interval.
 ///
 /// Chosen: fewer packets do not give a rate. The minimum matters below five packets per round trip.
-const LEAST_PACKETS: f64 = 5.0;
+const MIN_PACKETS: f64 = 5.0;
 
 /// Number of packets per round trip in the first interval.
 ///
@@ -130,7 +130,7 @@ impl Learner for Morc {
     fn next(&mut self, path: &PathView) -> Trial {
         let first_mbps = path.mbps_of(FIRST_PACKETS, path.rtt);
         let (rate_mbps, tag) = self.climb.next(first_mbps, path);
-        Trial { rate_mbps, span: path.span(ROUND_TRIPS, LEAST_PACKETS, rate_mbps), tag }
+        Trial { rate_mbps, span: path.span(ROUND_TRIPS, MIN_PACKETS, rate_mbps), tag }
     }
 
     fn learn(&mut self, report: &Report, path: &PathView) -> bool {

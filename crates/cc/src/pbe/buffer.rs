@@ -24,13 +24,13 @@ const GAIN: u64 = 4;
 /// Maximum adaptive target.
 ///
 /// Chosen: below PBE-CC's threshold for a queue outside of the cell (27 ms).
-const MOST: Duration = Duration::from_millis(25);
+const MAX_TARGET: Duration = Duration::from_millis(25);
 
 /// Minimum span over which the capacity is averaged and compared.
 ///
 /// Chosen: a scheduler leaves a fading phone unserved for tens of milliseconds, even if the phone's round trip is
 /// short, and grants more afterwards.
-const LEAST_SPAN: Duration = Duration::from_millis(40);
+const MIN_SPAN: Duration = Duration::from_millis(40);
 
 /// Number of spans over which rises are averaged.
 const SPANS: u64 = 32;
@@ -44,7 +44,7 @@ const MAX_SPAN: Duration = Duration::from_secs(16);
 /// Maximum ratio of the rate to the capacity while the queue is filled.
 ///
 /// Chosen: the gain of BBR's probe.
-const MOST_GAIN: f64 = 1.25;
+const MAX_GAIN: f64 = 1.25;
 
 /// The target of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -111,7 +111,7 @@ impl Buffer {
         }
         self.rounds = self.rounds.saturating_add(1);
         let span = rtprop.saturating_mul(self.rounds);
-        if span >= LEAST_SPAN {
+        if span >= MIN_SPAN {
             self.on_span(span);
         }
     }
@@ -135,7 +135,7 @@ impl Buffer {
             Goal::Fixed(span) => span,
             Goal::Adaptive => {
                 let span = self.span.min(MAX_SPAN).as_nanos() as u64;
-                Duration::from_nanos(span * self.rises / (SPANS * UNIT / GAIN)).min(MOST)
+                Duration::from_nanos(span * self.rises / (SPANS * UNIT / GAIN)).min(MAX_TARGET)
             }
         }
     }
@@ -146,7 +146,7 @@ impl Buffer {
         if missing.is_zero() || self.rtprop.is_zero() {
             return capacity;
         }
-        capacity.scaled((1.0 + missing.as_secs_f64() / self.rtprop.as_secs_f64()).min(MOST_GAIN))
+        capacity.scaled((1.0 + missing.as_secs_f64() / self.rtprop.as_secs_f64()).min(MAX_GAIN))
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(after(goal, [50.0; 9], Duration::from_millis(4)).fill(rate), rate.scaled(1.1));
         assert_eq!(after(goal, [50.0; 9], Duration::from_millis(9)).fill(rate), rate);
         let far = Goal::Fixed(Duration::from_millis(80));
-        assert_eq!(after(far, [50.0; 9], Duration::ZERO).fill(rate), rate.scaled(MOST_GAIN));
+        assert_eq!(after(far, [50.0; 9], Duration::ZERO).fill(rate), rate.scaled(MAX_GAIN));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         // The capacity rises in half of the rounds.
         assert!((small.as_secs_f64() - 0.040 * GAIN as f64 * 0.01).abs() < 2e-4, "{small:?}");
         assert!((large.as_secs_f64() - 0.040 * GAIN as f64 * 0.05).abs() < 1e-3, "{large:?}");
-        assert_eq!(target(0.9), MOST);
+        assert_eq!(target(0.9), MAX_TARGET);
     }
 
     #[test]

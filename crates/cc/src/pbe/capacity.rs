@@ -18,7 +18,7 @@ use super::unread::{MILLI, Shared, heard};
 use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
 
 /// Maximum averaging window, in subframes. It bounds the memory for any value in a header.
-const LONGEST_WINDOW: u64 = 2_000;
+const MAX_WINDOW: u64 = 2_000;
 
 /// Time constant, in subframes, of the long-term share of the carrier.
 ///
@@ -199,7 +199,7 @@ impl Carrier {
     pub fn on_report(&mut self, report: &RadioReport, shared: Shared, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
         self.slots = report.slot.numerology.slots_per_subframe() as f64;
-        self.users.on_subframe(report, own.rnti, users_window.clamp(1, LONGEST_WINDOW), heard(report));
+        self.users.on_subframe(report, own.rnti, users_window.clamp(1, MAX_WINDOW), heard(report));
         let sample = Sample::new(report, shared, own, &mut self.new_data);
         let carrier_prbs = sample.carrier_prbs;
         if carrier_prbs > 0 {
@@ -226,7 +226,7 @@ impl Carrier {
             self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
         }
         self.pending.push_back(sample);
-        if self.pending.len() as u64 > LONGEST_WINDOW * report.slot.numerology.slots_per_subframe() {
+        if self.pending.len() as u64 > MAX_WINDOW * report.slot.numerology.slots_per_subframe() {
             self.pending.pop_front();
         }
     }
@@ -240,7 +240,7 @@ impl Carrier {
             self.window.push_back(sample);
             self.sums.add(&sample);
         }
-        let subframes = subframes.clamp(1, LONGEST_WINDOW);
+        let subframes = subframes.clamp(1, MAX_WINDOW);
         while let Some(&sample) = self.window.front()
             && sample.subframe + subframes <= head
         {

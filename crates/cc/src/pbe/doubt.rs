@@ -36,7 +36,7 @@ const DRAIN_MS: f64 = 50.0;
 /// Minimum factor applied to the reported rate.
 ///
 /// Source: PBE-CC §4.2.3 (what drains a queue sends at half of the rate)
-const LEAST: f64 = 0.5;
+const MIN_FACTOR: f64 = 0.5;
 
 /// Maximum share of recently undecoded messages up to which reports are accepted in full.
 ///
@@ -72,7 +72,7 @@ impl Doubt {
         }
         Belief {
             more: (2.0 - standing_ms / RADIO_MS).max(0.0),
-            all: (1.0 - (standing_ms - RADIO_MS) / DRAIN_MS).max(LEAST),
+            all: (1.0 - (standing_ms - RADIO_MS) / DRAIN_MS).max(MIN_FACTOR),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Number of subframes in memory. Of a longer delay, only the part within these counts.
 ///
 /// Chosen: one second. After an outage of several seconds, the delay of the waiting packets only reflects the outage.
-pub const LONGEST: u64 = 1_024;
+pub const MAX_SUBFRAMES: u64 = 1_024;
 
 /// One subframe, summed over the active carriers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ struct Subframe {
 /// The latest subframes.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// Subframe n is at index n modulo [`LONGEST`].
+    /// Subframe n is at index n modulo [`MAX_SUBFRAMES`].
     subframes: Vec<Subframe>,
     newest: u64,
     /// A subframe is full if at most this fraction of its PRBs is idle.
@@ -34,18 +34,18 @@ pub struct Explained {
 impl Explained {
     /// State without any report.
     pub fn new(idle_share: f64) -> Explained {
-        Explained { subframes: vec![Subframe::default(); LONGEST as usize], newest: 0, idle_share }
+        Explained { subframes: vec![Subframe::default(); MAX_SUBFRAMES as usize], newest: 0, idle_share }
     }
 
     /// Processes a subframe of an active carrier.
     pub fn on_report(&mut self, subframe: u64, idle_prbs: f64, carrier_prbs: u16) {
         if subframe > self.newest {
-            let first = (self.newest + 1).max(subframe.saturating_sub(LONGEST - 1));
+            let first = (self.newest + 1).max(subframe.saturating_sub(MAX_SUBFRAMES - 1));
             for skipped in first..=subframe {
                 *self.entry_mut(skipped) = Subframe::default();
             }
             self.newest = subframe;
-        } else if self.newest - subframe >= LONGEST {
+        } else if self.newest - subframe >= MAX_SUBFRAMES {
             return;
         }
         let entry = self.entry_mut(subframe);
@@ -59,7 +59,7 @@ impl Explained {
     /// capacity, as in a gap of a trace, counts as full.
     pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;
-        let delay = delay.min(Duration::from_millis(LONGEST));
+        let delay = delay.min(Duration::from_millis(MAX_SUBFRAMES));
         let (mut left, mut subframe) = (delay, self.newest);
         for _ in 0..millis(delay) {
             if self.is_full(subframe) {
@@ -75,21 +75,21 @@ impl Explained {
     }
 
     fn entry_mut(&mut self, subframe: u64) -> &mut Subframe {
-        &mut self.subframes[(subframe % LONGEST) as usize]
+        &mut self.subframes[(subframe % MAX_SUBFRAMES) as usize]
     }
 
-    /// Whether `subframe`, which is one of the last [`LONGEST`], was full.
+    /// Whether `subframe`, which is one of the last [`MAX_SUBFRAMES`], was full.
     fn is_full(&self, subframe: u64) -> bool {
-        let entry = self.subframes[(subframe % LONGEST) as usize];
+        let entry = self.subframes[(subframe % MAX_SUBFRAMES) as usize];
         let most_idle = f64::from(entry.carrier_prbs) * self.idle_share;
         entry.is_reported && entry.idle_prbs <= most_idle
     }
 
-    /// The newest subframe, and one bit per subframe of the last [`LONGEST`]: whether it was full. Subframe n is bit n
-    /// modulo [`LONGEST`].
-    pub fn full_subframes(&self) -> (u64, [u64; LONGEST as usize / 64]) {
-        let mut words = [0; LONGEST as usize / 64];
-        for place in (0..LONGEST).filter(|&place| self.is_full(place)) {
+    /// The newest subframe, and one bit per subframe of the last [`MAX_SUBFRAMES`]: whether it was full. Subframe n is bit n
+    /// modulo [`MAX_SUBFRAMES`].
+    pub fn full_subframes(&self) -> (u64, [u64; MAX_SUBFRAMES as usize / 64]) {
+        let mut words = [0; MAX_SUBFRAMES as usize / 64];
+        for place in (0..MAX_SUBFRAMES).filter(|&place| self.is_full(place)) {
             words[(place / 64) as usize] |= 1 << (place % 64);
         }
         (self.newest, words)
@@ -100,7 +100,7 @@ impl Explained {
 mod tests {
     use super::*;
 
-    const MOST: Duration = Duration::from_millis(27);
+    const MAX_DELAY: Duration = Duration::from_millis(27);
 
     fn reported(idle: impl Fn(u64) -> u16) -> Explained {
         let mut explained = Explained::new(0.1);
@@ -113,17 +113,26 @@ mod tests {
     #[test]
     fn full_subframes_explain_a_delay_and_idle_ones_do_not() {
         let delay = Duration::from_millis(300);
-        assert!(!reported(|_| 0).leaves_more_than(MOST, delay));
-        assert!(reported(|_| 50).leaves_more_than(MOST, delay));
-        assert!(!reported(|_| 50).leaves_more_than(MOST, MOST), "as much as the radio adds is no queue");
+        assert!(!reported(|_| 0).leaves_more_than(MAX_DELAY, delay));
+        assert!(reported(|_| 50).leaves_more_than(MAX_DELAY, delay));
+        assert!(
+            !reported(|_| 50).leaves_more_than(MAX_DELAY, MAX_DELAY),
+            "as much as the radio adds is no queue"
+        );
         // The last 280 ms were full: 20 ms are unexplained.
-        assert!(!reported(|subframe| if subframe >= 2_720 { 5 } else { 50 }).leaves_more_than(MOST, delay));
+        assert!(
+            !reported(|subframe| if subframe >= 2_720 { 5 } else { 50 }).leaves_more_than(MAX_DELAY, delay)
+        );
         // The last 200 ms were full: 100 ms are unexplained.
-        assert!(reported(|subframe| if subframe >= 2_800 { 5 } else { 50 }).leaves_more_than(MOST, delay));
+        assert!(
+            reported(|subframe| if subframe >= 2_800 { 5 } else { 50 }).leaves_more_than(MAX_DELAY, delay)
+        );
         let long = Duration::from_secs(9);
-        assert!(!reported(|_| 0).leaves_more_than(MOST, long), "full as far as memory goes");
-        assert!(reported(|_| 50).leaves_more_than(MOST, long));
-        assert!(reported(|subframe| if subframe >= 2_100 { 0 } else { 50 }).leaves_more_than(MOST, long));
+        assert!(!reported(|_| 0).leaves_more_than(MAX_DELAY, long), "full as far as memory goes");
+        assert!(reported(|_| 50).leaves_more_than(MAX_DELAY, long));
+        assert!(
+            reported(|subframe| if subframe >= 2_100 { 0 } else { 50 }).leaves_more_than(MAX_DELAY, long)
+        );
     }
 
     #[test]
@@ -133,7 +142,7 @@ mod tests {
             explained.on_report(subframe, 0.0, 100);
             explained.on_report(subframe, 50.0, 100);
         }
-        assert!(explained.leaves_more_than(MOST, Duration::from_millis(100)));
+        assert!(explained.leaves_more_than(MAX_DELAY, Duration::from_millis(100)));
     }
 
     #[test]
@@ -143,7 +152,7 @@ mod tests {
         explained.on_report(5_000, 0.0, 100);
         explained.on_report(4_999, 0.0, 100);
         explained.on_report(3, 0.0, 100);
-        assert!(explained.leaves_more_than(MOST, Duration::from_millis(30)));
-        assert!(!explained.leaves_more_than(MOST, Duration::from_millis(29)));
+        assert!(explained.leaves_more_than(MAX_DELAY, Duration::from_millis(30)));
+        assert!(!explained.leaves_more_than(MAX_DELAY, Duration::from_millis(29)));
     }
 }

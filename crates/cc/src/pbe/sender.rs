@@ -44,7 +44,7 @@ const INITIAL_PACKETS: u64 = 10;
 /// Minimum window, in packets, so that ACKs keep arriving.
 ///
 /// Chosen: the minimum of BBR.
-const LEAST_PACKETS: u64 = 4;
+const MIN_PACKETS: u64 = 4;
 
 /// Interval between updates of the rate during a start, when no ACK arrives.
 const RAMP_STEP: Duration = Duration::from_millis(2);
@@ -337,7 +337,7 @@ impl Pbe {
     }
 
     fn least_window(&self) -> Bytes {
-        Bytes(LEAST_PACKETS * self.mss.0)
+        Bytes(MIN_PACKETS * self.mss.0)
     }
 
     fn update_control(&mut self) {

@@ -28,7 +28,7 @@ const SLOTS: f64 = 100.0;
 /// it left while almost nothing was decoded.
 ///
 /// Chosen: a user then counts for at most ten windows.
-const LEAST_HEARD: f64 = 0.1;
+const MIN_HEARD: f64 = 0.1;
 
 /// Division of the PRBs of one slot, in thousandths of a PRB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Shared {
 
 /// Share of the cell's messages that can be decoded in a slot: 1 for a complete report.
 pub fn heard(report: &RadioReport) -> f64 {
-    report.missed().map_or(1.0, |missed| missed.recall.clamp(LEAST_HEARD, 1.0))
+    report.missed().map_or(1.0, |missed| missed.recall.clamp(MIN_HEARD, 1.0))
 }
 
 /// Statistics of the device's decoded grants.

@@ -61,7 +61,7 @@ pub enum Weights {
 /// Maximum ratio of the weights of two users' PRBs.
 ///
 /// Chosen: with a larger ratio, a user at the cell edge would take the PRBs that all others need.
-const MOST_WEIGHT: f64 = 8.0;
+const MAX_WEIGHT: f64 = 8.0;
 
 /// While messages are missed, a user counts as present for up to this many times its mean interval between decoded
 /// grants. Time counts in decoded subframes: each subframe is weighted with its share of decoded messages, because in a
@@ -241,7 +241,7 @@ impl Users {
         let others = self.tally.values().filter(|tally| self.filter.passes(tally));
         let weight = |tally: &Tally| {
             let ratio = own_rate * f64::from(tally.rated_prbs) / tally.bits as f64;
-            if ratio.is_finite() && ratio > 0.0 { ratio.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT) } else { 1.0 }
+            if ratio.is_finite() && ratio > 0.0 { ratio.clamp(1.0 / MAX_WEIGHT, MAX_WEIGHT) } else { 1.0 }
         };
         1.0 + others.map(weight).sum::<f64>()
     }

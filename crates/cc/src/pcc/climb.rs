@@ -30,7 +30,7 @@ const PAIRS: usize = 2;
 /// Maximum step, relative to the rate.
 ///
 /// Chosen: the paper's n-th step of n % has no bound, and the hundredth step down would reach zero.
-const LONGEST_STEP: f64 = 0.5;
+const MAX_STEP: f64 = 0.5;
 
 /// Ratio of the rate that fits the path to the present rate below which the former is used at once.
 ///
@@ -226,7 +226,7 @@ impl Climb {
     /// Source: Dong et al., NSDI 2015, §3.2 (rate adjusting)
     fn step(&mut self, walk: Walk, open: Open, path: &PathView) -> bool {
         let steps = walk.steps + 1;
-        let part = (f64::from(steps) * EPSILON).min(LONGEST_STEP);
+        let part = (f64::from(steps) * EPSILON).min(MAX_STEP);
         let rate_mbps = walk.from.rate_mbps * if walk.is_up { 1.0 + part } else { 1.0 - part };
         let rate_mbps = match open.fits_mbps {
             Some(fits_mbps) if !walk.is_up => rate_mbps.min(fits_mbps),

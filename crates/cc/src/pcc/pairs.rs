@@ -6,7 +6,7 @@
 use airpace_core::Rng;
 
 /// Maximum number of pairs in a series.
-pub const MOST_PAIRS: usize = 3;
+pub const MAX_PAIRS: usize = 3;
 
 /// A series of trials and the results available.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +15,10 @@ pub struct Pairs {
     epsilon: f64,
     pairs: usize,
     /// Whether the higher rate of a pair is first.
-    higher_first: [bool; MOST_PAIRS],
+    higher_first: [bool; MAX_PAIRS],
     /// Number of trials started.
     begun: usize,
-    utility: [Option<f64>; 2 * MOST_PAIRS],
+    utility: [Option<f64>; 2 * MAX_PAIRS],
 }
 
 /// The result of a series.
@@ -31,11 +31,11 @@ pub struct Votes {
 }
 
 impl Pairs {
-    /// A new series of 1 to [`MOST_PAIRS`] pairs.
+    /// A new series of 1 to [`MAX_PAIRS`] pairs.
     pub fn new(rng: &mut Rng, pairs: usize, epsilon: f64) -> Pairs {
-        let mut higher_first = [false; MOST_PAIRS];
+        let mut higher_first = [false; MAX_PAIRS];
         higher_first.iter_mut().take(pairs).for_each(|first| *first = rng.chance(0.5));
-        Pairs { epsilon, pairs, higher_first, begun: 0, utility: [None; 2 * MOST_PAIRS] }
+        Pairs { epsilon, pairs, higher_first, begun: 0, utility: [None; 2 * MAX_PAIRS] }
     }
 
     /// The next trial, as its index and the factor of the rate; `None` when all have started.

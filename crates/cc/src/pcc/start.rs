@@ -13,7 +13,7 @@ pub struct Point {
 ///
 /// Chosen: on an empty path, an interval's report arrives when the second interval after it ends, so doubling never
 /// waits. A queue that delays reports stops the doubling.
-const MOST_UNKNOWN: u32 = 2;
+const MAX_UNKNOWN: u32 = 2;
 
 /// The doubling phase.
 ///
@@ -35,7 +35,7 @@ impl Start {
     /// has `first_mbps`.
     pub fn next(&mut self, first_mbps: f64) -> (f64, bool) {
         let next = match self.sent_mbps {
-            Some(sent) if self.unknown >= MOST_UNKNOWN => {
+            Some(sent) if self.unknown >= MAX_UNKNOWN => {
                 self.is_held = true;
                 return (sent, false);
             }

@@ -193,7 +193,7 @@ fn intervals_on_their_way_are_bounded_in_number() {
     for number in 0..100_000 {
         bench.send(number, number, false);
     }
-    assert_eq!(bench.pcc.intervals.len(), MOST_INTERVALS);
+    assert_eq!(bench.pcc.intervals.len(), MAX_INTERVALS);
     for number in 0..100_000 {
         bench.lose(number, number, 200_000);
     }

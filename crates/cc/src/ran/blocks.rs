@@ -22,7 +22,7 @@ use airpace_radio::{BitLayer, Dci, RadioReport};
 ///
 /// Chosen: five carriers with two codewords for a tenth of a second. A repaired block needs four transmissions of
 /// eight subframes.
-const MOST_BLOCKS: usize = 1_000;
+const MAX_BLOCKS: usize = 1_000;
 
 /// A subframe.
 const SUBFRAME: Duration = Duration::from_millis(1);
@@ -187,7 +187,7 @@ impl Blocks {
                 None => Time::NEVER,
             };
             let is_past = release != Time::NEVER && is_old(release, SUBFRAME * (LAGS + JUDGED_AFTER) as u32);
-            if !is_past && self.blocks.len() <= MOST_BLOCKS {
+            if !is_past && self.blocks.len() <= MAX_BLOCKS {
                 break;
             }
             self.blocks.pop_front();

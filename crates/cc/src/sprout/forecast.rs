@@ -13,7 +13,7 @@ pub type Forecast = [u16; HORIZONS];
 /// Maximum packet count per tick. Larger counts have the same effect.
 ///
 /// Source: keithw/sprout src/sprout/receiver.hh
-const MOST_PER_TICK: usize = 30;
+const MAX_PER_TICK: usize = 30;
 
 /// The tables of the cautious forecast: for each rate and horizon, the probability that at most a given number of
 /// packets is delivered.
@@ -120,13 +120,13 @@ impl Ewma {
 /// For each tick ahead and for each present bin of the rate, the probabilities of 0 … 30 packets in that tick.
 fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let kernel = Kernel::new(motion);
-    let width = MOST_PER_TICK + 1;
+    let width = MAX_PER_TICK + 1;
     let mut counts = Vec::with_capacity(BINS * width);
     for bin in 0..BINS {
         let mean = motion.mean_count(bin);
         let mut probability = libm::exp(-mean);
         let mut rest = 1.0;
-        for count in 0..MOST_PER_TICK {
+        for count in 0..MAX_PER_TICK {
             counts.push(probability);
             rest -= probability;
             probability *= mean / (count + 1) as f64;
@@ -148,12 +148,12 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
 
 /// For each horizon, the probabilities of 0, 1, … packets in all ticks up to it, at most `most`.
 fn cumulative(ticks: &[Vec<f64>], bin: usize, most: usize) -> Vec<Vec<f64>> {
-    let width = MOST_PER_TICK + 1;
+    let width = MAX_PER_TICK + 1;
     let mut sums = vec![];
     let mut sum = vec![1.0];
     for tick in ticks {
         let counts = &tick[bin * width..(bin + 1) * width];
-        let mut next = vec![0.0; (sum.len() + MOST_PER_TICK).min(most.saturating_add(1))];
+        let mut next = vec![0.0; (sum.len() + MAX_PER_TICK).min(most.saturating_add(1))];
         for (before, probability) in sum.iter().enumerate() {
             for (slot, count) in next[before.min(most)..].iter_mut().zip(counts) {
                 *slot += probability * count;
@@ -228,7 +228,7 @@ mod tests {
             let cautious = Cautious::new(motion, 0.05);
             for count in [0, 2, 7, 15, 25] {
                 let model = learned(count, motion);
-                let mut mixed = vec![vec![0.0; HORIZONS * MOST_PER_TICK + 1]; HORIZONS];
+                let mut mixed = vec![vec![0.0; HORIZONS * MAX_PER_TICK + 1]; HORIZONS];
                 for (bin, weight) in model.probabilities().iter().enumerate() {
                     for (sum, counts) in mixed.iter_mut().zip(cumulative(&ticks, bin, usize::MAX)) {
                         for (slot, probability) in sum.iter_mut().zip(counts) {

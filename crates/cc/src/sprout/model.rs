@@ -31,7 +31,7 @@ const WIDTH: f64 = MAX_RATE / BINS as f64;
 const OUTAGE_ESCAPE: f64 = 1.0;
 
 /// Maximum counted packets per tick: twice the delivery of the highest rate. Larger counts have the same effect.
-const MOST_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
+const MAX_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
 
 /// Maximum number of standard deviations by which the rate moves in one tick. Larger moves count as this one.
 ///
@@ -228,7 +228,7 @@ impl Model {
             let mean = self.means[bin];
             let mut of_fewer = libm::exp(-mean);
             let mut at_least = 1.0;
-            for fewer in 0..count.min(MOST_COUNTED) {
+            for fewer in 0..count.min(MAX_COUNTED) {
                 at_least -= of_fewer;
                 of_fewer *= mean / f64::from(fewer + 1);
             }

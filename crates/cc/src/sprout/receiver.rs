@@ -21,10 +21,10 @@ use super::{Tuning, Units};
 /// ticks that are processed at once.
 ///
 /// Chosen: after five seconds without packets, the estimate is an outage or no longer depends on the rates before.
-const MOST_EMPTY_TICKS: u32 = 250;
+const MAX_EMPTY_TICKS: u32 = 250;
 
 /// Maximum number of packets within the throwaway window that are stored. Older packets count as gone.
-const MOST_RECENT: usize = 1024;
+const MAX_RECENT: usize = 1024;
 
 /// The time between two reports by the timer.
 ///
@@ -172,7 +172,7 @@ impl SproutReceiver {
         let mut start = self.end_tick(start);
         let empty = (now - start).as_nanos() / TICK.as_nanos();
         let empty = u32::try_from(empty).unwrap_or(u32::MAX);
-        let skipped = empty.saturating_sub(MOST_EMPTY_TICKS);
+        let skipped = empty.saturating_sub(MAX_EMPTY_TICKS);
         start += TICK.saturating_mul(skipped);
         self.tick = self.tick.wrapping_add(skipped);
         for _ in skipped..empty {
@@ -244,7 +244,7 @@ impl Receiver for SproutReceiver {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let is_heard = self.empty_ticks <= MOST_EMPTY_TICKS;
+        let is_heard = self.empty_ticks <= MAX_EMPTY_TICKS;
         let ends = self.tick_start.filter(|_| is_heard)? + TICK;
         if !self.timed { Some(ends) } else { self.report.map(|(_, due)| due) }
     }
@@ -298,7 +298,7 @@ impl OffPath {
         self.recent_bytes += bytes;
         self.before = self.before.max(header.sequence.saturating_sub(u64::from(header.throwaway)));
         while let Some(&(sequence, bytes)) = self.recent.front() {
-            if self.recent.len() > MOST_RECENT {
+            if self.recent.len() > MAX_RECENT {
                 self.before = self.before.max(sequence.saturating_add(1));
             }
             if sequence >= self.before {
@@ -390,7 +390,7 @@ mod tests {
             let feedback = half.feedback(timer);
             ticks.push(Feedback::read(feedback.as_bytes()).expect("a forecast").tick);
         }
-        assert_eq!(ticks, (1..=MOST_EMPTY_TICKS + 1).collect::<Vec<_>>());
+        assert_eq!(ticks, (1..=MAX_EMPTY_TICKS + 1).collect::<Vec<_>>());
         arrive(&mut half, Time::from_secs(60), 1, Next::Now);
         assert!(half.next_timer().is_some_and(|timer| timer <= Time::from_secs(60) + TICK));
     }
@@ -432,7 +432,7 @@ mod tests {
         for number in 0..5_000 {
             off_path.on_packet(&header(number * 1500, u32::MAX), 1500.0);
         }
-        assert_eq!(off_path.recent.len(), MOST_RECENT);
+        assert_eq!(off_path.recent.len(), MAX_RECENT);
         assert!(off_path.bytes() <= 5_000 * 1500 && off_path.bytes() > 4_999 * 1500 - 3_000);
     }
 }

@@ -7,7 +7,7 @@ use super::spline;
 /// Maximum window.
 ///
 /// Source: verus src/verus.hpp (`MAX_W_DELAY_CURVE`)
-const MOST_PACKETS: usize = 40_000;
+const MAX_PACKETS: usize = 40_000;
 
 /// Weight of the old value in a window's delay when a packet of that window is acknowledged.
 ///
@@ -17,7 +17,7 @@ const KEPT: f64 = 0.875;
 /// Minimum window that the profile must reach for a curve to be fitted.
 ///
 /// Source: verus src/verus_server.cpp
-const LEAST_PACKETS: usize = 5;
+const MIN_PACKETS: usize = 5;
 
 /// The method of fitting the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl DelayProfile {
 
     /// Records the delay `delay_ms` of a packet that left with `window`.
     pub fn record(&mut self, window: f64, delay_ms: f64) {
-        let window = (window as usize).clamp(1, MOST_PACKETS - 1);
+        let window = (window as usize).clamp(1, MAX_PACKETS - 1);
         if window >= self.points_ms.len() {
             self.points_ms.resize(window + 1, f64::NAN);
         }
@@ -113,7 +113,7 @@ impl DelayProfile {
             .map(|(window, delay_ms)| (window as f64, *delay_ms))
             .collect();
         let largest = self.largest();
-        if largest < LEAST_PACKETS || points.len() < 2 {
+        if largest < MIN_PACKETS || points.len() < 2 {
             return false;
         }
         let (delays_ms, slope_ms) = match self.fit {
@@ -156,7 +156,7 @@ impl DelayProfile {
         let last = curve.delays_ms.len() - 1;
         let beyond = (delay_ms - curve.delays_ms[last]) / curve.slope_ms;
         let rises = curve.slope_ms > 0.0 && beyond.is_finite();
-        let most = (2 * last).min(MOST_PACKETS - 1) as f64;
+        let most = (2 * last).min(MAX_PACKETS - 1) as f64;
         rises.then(|| libm::floor(last as f64 + beyond).clamp(1.0, most))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Maximum number of stored window changes: those of about twenty seconds.
-const MOST: usize = 4096;
+const MAX_CHANGES: usize = 4096;
 
 /// Windows by packet number, one entry per change.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl SentWindows {
         if self.changes.back().is_some_and(|(_, last)| *last == window) {
             return;
         }
-        if self.changes.len() == MOST {
+        if self.changes.len() == MAX_CHANGES {
             self.changes.pop_front();
         }
         self.changes.push_back((number, window));

@@ -32,14 +32,14 @@ const FIRST_MBPS: f64 = 0.8;
 /// Minimum rate after the start.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
-const LEAST_MBPS: f64 = 1.3;
+const MIN_MBPS: f64 = 1.3;
 
 /// Maximum rate.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
-const GREATEST_MBPS: f64 = 1024.0;
+const MAX_MBPS: f64 = 1024.0;
 
-/// Distance of trials, relative to the rate; at least [`LEAST_STEP_MBPS`].
+/// Distance of trials, relative to the rate; at least [`MIN_STEP_MBPS`].
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const EPSILON: f64 = 0.05;
@@ -47,7 +47,7 @@ const EPSILON: f64 = 0.05;
 /// Minimum distance of a trial, and minimum change.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
-const LEAST_STEP_MBPS: f64 = 0.5;
+const MIN_STEP_MBPS: f64 = 0.5;
 
 /// Boundary of the first change, and its growth with each change that reaches it, relative to the rate.
 ///
@@ -87,12 +87,12 @@ const DOUBT: (f64, f64) = (0.05, 2.0);
 /// Minimum number of packets in an interval.
 ///
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
-const LEAST_PACKETS: f64 = 10.0;
+const MIN_PACKETS: f64 = 10.0;
 
 /// Length of an interval above which its length is limited, and the limited length (s).
 ///
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
-const LONGEST_S: (f64, f64) = (1.0, 0.3);
+const MAX_S: (f64, f64) = (1.0, 0.3);
 
 /// The utility's unit of rate, in Mbit/s: two to the power of twenty bits per second.
 ///
@@ -113,7 +113,7 @@ pub struct Program {
     stopped: u32,
     /// Whether a decision that losses contradict is postponed.
     may_doubt: bool,
-    /// Minimum rate: [`LEAST_MBPS`], or that of the path if it is higher.
+    /// Minimum rate: [`MIN_MBPS`], or that of the path if it is higher.
     least_mbps: f64,
     /// The mean round-trip time of the last report.
     rtt_s: Option<f64>,
@@ -206,7 +206,7 @@ impl Change {
             self.hits = 0;
         }
         if change != 0.0 {
-            change = change.abs().max(LEAST_STEP_MBPS) * change.signum();
+            change = change.abs().max(MIN_STEP_MBPS) * change.signum();
         }
         self.last_mbps = change;
         change
@@ -231,7 +231,7 @@ impl Program {
             decision: 0,
             stopped: 0,
             may_doubt: true,
-            least_mbps: LEAST_MBPS,
+            least_mbps: MIN_MBPS,
             rtt_s: None,
             seen: [Seen::default(); 4],
         }
@@ -243,9 +243,9 @@ impl Program {
 
     /// Starts trials around `rate_mbps`: two pairs, or one while the gradient keeps its sign.
     fn probe(&mut self, rate_mbps: f64) {
-        self.rate_mbps = rate_mbps.clamp(self.least_mbps, GREATEST_MBPS);
+        self.rate_mbps = rate_mbps.clamp(self.least_mbps, MAX_MBPS);
         self.decision = self.decision.wrapping_add(1);
-        let distance_mbps = (EPSILON * self.rate_mbps).max(LEAST_STEP_MBPS);
+        let distance_mbps = (EPSILON * self.rate_mbps).max(MIN_STEP_MBPS);
         let pairs = if self.change.trend >= 1 { 1 } else { 2 };
         let pairs = Pairs::new(&mut self.rng, pairs, distance_mbps / self.rate_mbps);
         self.phase = Phase::Probing { pairs, distance_mbps, reference: None };
@@ -255,7 +255,7 @@ impl Program {
     fn step(&mut self, rate_mbps: f64, change_mbps: f64, reference: Option<Seen>) {
         let after = self.decision;
         self.decision = self.decision.wrapping_add(1);
-        self.rate_mbps = rate_mbps.min(GREATEST_MBPS);
+        self.rate_mbps = rate_mbps.min(MAX_MBPS);
         self.phase = Phase::Moving { change_mbps, is_begun: false, reference, after };
     }
 
@@ -316,14 +316,14 @@ impl Program {
 
 impl Learner for Program {
     fn next(&mut self, path: &PathView) -> Trial {
-        self.least_mbps = path.least_mbps().clamp(LEAST_MBPS, GREATEST_MBPS);
+        self.least_mbps = path.least_mbps().clamp(MIN_MBPS, MAX_MBPS);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting { is_begun: false, .. } if !path.is_known => {
                 (2.0 * self.rate_mbps, Role::Waiting)
             }
             Phase::Starting { is_begun, .. } if !*is_begun => {
                 *is_begun = true;
-                self.rate_mbps = (2.0 * self.rate_mbps).min(GREATEST_MBPS);
+                self.rate_mbps = (2.0 * self.rate_mbps).min(MAX_MBPS);
                 (self.rate_mbps, Role::Step)
             }
             Phase::Probing { pairs, .. } => match pairs.begin() {
@@ -337,8 +337,8 @@ impl Learner for Program {
             Phase::Starting { .. } | Phase::Moving { .. } => (self.rate_mbps, Role::Waiting),
         };
         let rtt_s = self.rtt_s.unwrap_or(path.rtt.as_secs_f64());
-        let rtt_s = if rtt_s > LONGEST_S.0 { LONGEST_S.1 } else { rtt_s };
-        let span = path.span(rtt_s / path.rtt.as_secs_f64().max(1e-4), LEAST_PACKETS, rate_mbps);
+        let rtt_s = if rtt_s > MAX_S.0 { MAX_S.1 } else { rtt_s };
+        let span = path.span(rtt_s / path.rtt.as_secs_f64().max(1e-4), MIN_PACKETS, rate_mbps);
         Trial { rate_mbps, span, tag: Tag { decision: self.decision, role } }
     }
 
@@ -451,6 +451,6 @@ mod tests {
             assert!((distance_mbps - least).abs() < 1e-9, "{distance_mbps} at {rate_mbps}");
         }
         learner.probe(0.1);
-        assert_eq!(learner.rate_mbps, LEAST_MBPS);
+        assert_eq!(learner.rate_mbps, MIN_MBPS);
     }
 }

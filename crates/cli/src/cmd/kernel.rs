@@ -114,11 +114,11 @@ struct Source {
 }
 
 /// Maximum rate that the kernel programs can represent: 2³⁴ bit/s, in Mbit/s.
-const MOST_MBPS: f64 = 17_179.0;
+const MAX_MBPS: f64 = 17_179.0;
 
 fn bandwidth(text: &str) -> Result<f64, String> {
     let mbps = super::positive(text)?;
-    if mbps <= MOST_MBPS { Ok(mbps) } else { Err(format!("give a number up to {MOST_MBPS}")) }
+    if mbps <= MAX_MBPS { Ok(mbps) } else { Err(format!("give a number up to {MAX_MBPS}")) }
 }
 
 fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {

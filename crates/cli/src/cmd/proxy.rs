@@ -20,7 +20,7 @@ use super::{Verdict, on_interrupt, thread};
 use crate::terminal;
 
 /// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
-const MOST_NEWS: usize = 1_024;
+const MAX_NEWS: usize = 1_024;
 
 /// Default port.
 ///
@@ -145,7 +145,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         });
     }
     let totals = Arc::<Totals>::default();
-    let (tell, news) = sync_channel(MOST_NEWS);
+    let (tell, news) = sync_channel(MAX_NEWS);
     let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
     let running = thread("proxy", move || proxy.run(&hears, counts, move |told| _ = tell.try_send(told)))?;
     let bar = terminal::activity(is_silent);

@@ -24,7 +24,7 @@ use super::{Verdict, complete, on_interrupt, outputs, thread, wire};
 use crate::terminal;
 
 /// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
-const MOST_NEWS: usize = 1024;
+const MAX_NEWS: usize = 1024;
 
 /// Serves the files of a folder to any client, over hq-interop: HTTP/0.9 over QUIC.
 ///
@@ -99,7 +99,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let listen = socket.local();
     let notices = socket.notices();
     let stop = on_interrupt()?;
-    let (tell, news) = sync_channel(MOST_NEWS);
+    let (tell, news) = sync_channel(MAX_NEWS);
     let told = move |news| _ = tell.try_send(news);
     let app =
         Server::new(inside, args.scheme.clone(), stop.clone(), Box::new(told)).map_err(anyhow::Error::msg)?;

@@ -284,7 +284,7 @@ fn stopped(sweep: &Sweep, args: &Args) -> String {
 /// Maximum duration of an estimate; after it, no further run is started.
 ///
 /// Chosen: the time for which users wait for an answer.
-const MOST_SECONDS: Duration = Duration::from_secs(10);
+const MAX_SECONDS: Duration = Duration::from_secs(10);
 
 /// Maximum number of runs for an estimate.
 const SAMPLES: usize = 16;
@@ -315,7 +315,7 @@ fn estimate(
         lengths.push(began.elapsed().as_secs_f64());
         bytes += record.line().len() as u64;
         flows += record.result.map_or(0, |flows| flows.len()) as u64;
-        if started.elapsed() > MOST_SECONDS {
+        if started.elapsed() > MAX_SECONDS {
             break;
         }
     }

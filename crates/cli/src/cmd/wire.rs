@@ -238,7 +238,7 @@ pub struct States {
 /// Maximum number of stored changes of state.
 ///
 /// Chosen: enough for minutes of a scheme whose state changes at every sample.
-const MOST_STATES: usize = 1_000;
+const MAX_STATES: usize = 1_000;
 
 impl States {
     /// Samples the state of the transfer.
@@ -246,7 +246,7 @@ impl States {
         self.looked = clock::now();
         let state = progress.inspect.state;
         let is_new = !state.is_empty() && self.seen.last().is_none_or(|(_, before)| *before != state);
-        if is_new && self.seen.len() < MOST_STATES {
+        if is_new && self.seen.len() < MAX_STATES {
             self.seen.push((progress.elapsed, state));
         }
     }

@@ -10,7 +10,7 @@ use super::clock::FrameClock;
 use super::dci::{self, CHECKSUM_BITS};
 use super::origin::{Column, ORIGINS, OWN, Origin, Shape};
 use super::{Block, Checksum, Grant, GrantReport, Oracle, Rat, Source, Sum};
-use crate::layout::{Cell, MOST, Pick, Version};
+use crate::layout::{Cell, MAX_FIELDS, Pick, Version};
 use crate::log;
 use crate::packet::{LogCode, LogPacket, Radio};
 
@@ -88,7 +88,7 @@ struct Plan {
 
 /// A row of a packet: one number per column.
 #[derive(Clone, Copy, Debug)]
-struct Row([Option<u64>; MOST]);
+struct Row([Option<u64>; MAX_FIELDS]);
 
 impl Plan {
     /// Uses those fields of the origin that exist in the version's layout.
@@ -481,7 +481,7 @@ impl Grants {
 
 impl Row {
     fn of(plan: &Plan, cells: &[Cell<'_>]) -> Row {
-        let mut row = [None; MOST];
+        let mut row = [None; MAX_FIELDS];
         for ((number, cell), column) in row.iter_mut().zip(cells).zip(&plan.columns) {
             *number = match (cell, column) {
                 (Cell::Unsigned(number), _) => Some(*number),

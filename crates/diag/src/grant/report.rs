@@ -23,7 +23,7 @@ pub const OWN_RNTI: Rnti = Rnti(61);
 /// Maximum number of reports that wait until the bandwidth of their carrier is known.
 ///
 /// Chosen: a minute of one carrier, about twenty megabytes.
-const MOST_HELD: usize = 60_000;
+const MAX_HELD: usize = 60_000;
 
 /// Maximum time by which a faster packet may set back the frame clock (ns). Report times do not advance meanwhile.
 ///
@@ -132,7 +132,7 @@ impl Reports {
     }
 
     /// Returns the reports of all subframes before this one, in order. They wait until the bandwidth of their carriers is
-    /// known, but at most `MOST_HELD` reports wait, and none if `before` is `u64::MAX`.
+    /// known, but at most `MAX_HELD` reports wait, and none if `before` is `u64::MAX`.
     pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
         let mut reports = vec![];
         for grant in self.merge.take(before) {
@@ -143,7 +143,7 @@ impl Reports {
         let mut given = vec![];
         while let Some(mut report) = self.held.pop_front() {
             let prbs = self.carrier_prbs(report.carrier);
-            if self.waits && prbs.is_none() && before < u64::MAX && self.held.len() < MOST_HELD {
+            if self.waits && prbs.is_none() && before < u64::MAX && self.held.len() < MAX_HELD {
                 self.held.push_front(report);
                 break;
             }

@@ -1,7 +1,7 @@
 //! Grammar of origins: the packet and the fields that contain a KPI.
 
 use crate::layout::Version;
-use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, LEAST_HEADROOM_DB, TIMING_STAYS};
+use crate::mac::{self, BUFFER_SIZES, Broken, Direction, Element, MIN_HEADROOM_DB, TIMING_STAYS};
 use crate::packet::LogCode;
 
 /// One source of a KPI.
@@ -126,7 +126,7 @@ impl Control {
                 groups.get(usize::from(wanted)).into_iter().for_each(|index| each(waits(*index)));
             }
             (Control::PowerHeadroom, Element::PowerHeadroom(index)) => {
-                each(f64::from(i32::from(index) + LEAST_HEADROOM_DB));
+                each(f64::from(i32::from(index) + MIN_HEADROOM_DB));
             }
             (Control::TimingAdvance, Element::TimingAdvance { command, .. }) => {
                 each(f64::from(i32::from(command) - i32::from(TIMING_STAYS)));

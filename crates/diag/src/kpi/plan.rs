@@ -7,7 +7,7 @@ use super::memory::Sent;
 use super::origin::{Control, Formula, Is, Origin, Place, When, largest};
 use super::qualcomm::{ORIGINS, PLACES};
 use super::{Kpi, Source, Subscription, What};
-use crate::layout::{Cell, Code, Layout, Leaf, MOST, Names, Part, Pick, Shown};
+use crate::layout::{Cell, Code, Layout, Leaf, MAX_FIELDS, Names, Part, Pick, Shown};
 use crate::log;
 use crate::mac::Direction;
 use crate::packet::LogCode;
@@ -188,7 +188,7 @@ impl LayoutPlan {
 
 fn pick(layout: &'static Layout, paths: &[String]) -> Option<Pick> {
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    (paths.len() <= MOST).then(|| Pick::new(layout, &paths).ok())?
+    (paths.len() <= MAX_FIELDS).then(|| Pick::new(layout, &paths).ok())?
 }
 
 /// Fields that an origin uses from a layout, by path.

@@ -36,7 +36,7 @@ const NO_BANDWIDTH: f64 = 0.0;
 /// between them are below everything that a phone may report.
 ///
 /// Source: TS 36.133 §9.1.4
-const LEAST_RSRP: f64 = -140.0;
+const MIN_RSRP: f64 = -140.0;
 
 /// A block for this phone in 0xB173.
 const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
@@ -75,9 +75,9 @@ const AGGREGATION: &[(&str, f64)] =
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
     // 0xB193 comes about every 10 ms; 0xB179 every 40 ms while connected; 0xB17F while idle.
-    cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]).above(LEAST_RSRP),
-    Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]).above(LEAST_RSRP),
-    Origin::new("lte.rsrp", 0xB17F, &["rsrp"]).above(LEAST_RSRP),
+    cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]).above(MIN_RSRP),
+    Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]).above(MIN_RSRP),
+    Origin::new("lte.rsrp", 0xB17F, &["rsrp"]).above(MIN_RSRP),
     cell("lte.rsrp.rx0", &["subpackets.cells.rsrp_rx_0", "subpackets.rsrp_rx_0"]).above(NO_POWER),
     cell("lte.rsrp.rx1", &["subpackets.cells.rsrp_rx_1", "subpackets.rsrp_rx_1"]).above(NO_POWER),
     cell("lte.rsrp.filtered", &["subpackets.cells.filtered_rsrp"]).above(NO_POWER),

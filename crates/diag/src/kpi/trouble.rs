@@ -8,7 +8,7 @@ use crate::packet::LogCode;
 /// Maximum number of kinds of trouble that are counted separately; further kinds are counted together.
 ///
 /// Chosen: no modem uses this many versions at once, but bytes that are not a log could.
-pub const MOST_TROUBLES: usize = 256;
+pub const MAX_TROUBLES: usize = 256;
 
 /// Packets that could not be read, or only in part, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +74,13 @@ impl fmt::Display for Trouble {
 pub(super) struct Troubles {
     /// In the order of their first occurrence. All memory is allocated at the start.
     kinds: Vec<Trouble>,
-    /// Troubles of kinds beyond the first [`MOST_TROUBLES`].
+    /// Troubles of kinds beyond the first [`MAX_TROUBLES`].
     beyond: u64,
 }
 
 impl Troubles {
     pub fn new() -> Troubles {
-        Troubles { kinds: Vec::with_capacity(MOST_TROUBLES), beyond: 0 }
+        Troubles { kinds: Vec::with_capacity(MAX_TROUBLES), beyond: 0 }
     }
 
     /// Counts a trouble; returns it if it is the first of its kind.
@@ -93,7 +93,7 @@ impl Troubles {
             known.count += 1;
             return None;
         }
-        if self.kinds.len() == MOST_TROUBLES {
+        if self.kinds.len() == MAX_TROUBLES {
             self.beyond += 1;
             return None;
         }

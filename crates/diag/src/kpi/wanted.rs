@@ -12,7 +12,7 @@ use crate::packet::{LogCode, Radio};
 /// Maximum number of a radio that a user can select.
 ///
 /// Chosen: twice as many as any phone has SIMs. Each further radio would allow a program to select every KPI once more.
-const MOST_RADIOS: u8 = 4;
+const MAX_RADIOS: u8 = 4;
 
 /// Selection of carriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const ALL: &str = "all";
 /// Number of carriers that a user can select.
 ///
 /// Source: TS 36.331 §6.4 (maxServCell-r13)
-const MOST_CARRIERS: u8 = 32;
+const MAX_CARRIERS: u8 = 32;
 
 /// One selected value of one radio. The syntax is `NAME` or `NAME@RADIO`, optionally followed by `#CARRIER` or `#all`.
 /// The default is the first radio.
@@ -131,14 +131,14 @@ impl FromStr for Wanted {
             None => (text, Carriers::Unsaid),
             Some((text, ALL)) => (text, Carriers::All),
             Some((text, carrier)) => match carrier.parse() {
-                Ok(number) if number < MOST_CARRIERS => (text, Carriers::Only(number)),
+                Ok(number) if number < MAX_CARRIERS => (text, Carriers::Only(number)),
                 _ => return Err(KpiError::Carrier(carrier.to_owned())),
             },
         };
         let (name, radio) = match text.split_once('@') {
             None => (text, Radio::FIRST),
             Some((name, radio)) => match radio.parse() {
-                Ok(number) if (1..=MOST_RADIOS).contains(&number) => (name, Radio(number)),
+                Ok(number) if (1..=MAX_RADIOS).contains(&number) => (name, Radio(number)),
                 _ => return Err(KpiError::Radio(radio.to_owned())),
             },
         };

@@ -2,7 +2,7 @@
 
 use super::field::Names;
 use super::read::{Record, Value};
-use crate::mac::{self, Answer, BUFFER_SIZES, Direction, Element, LEAST_HEADROOM_DB};
+use crate::mac::{self, Answer, BUFFER_SIZES, Direction, Element, MIN_HEADROOM_DB};
 use crate::rlc::{self, Item, Pdu};
 use crate::rrc;
 
@@ -158,7 +158,7 @@ fn element<'a>(element: Element<'a>, fields: &mut Vec<(&'static str, Value<'a>)>
         }
         Element::PowerHeadroom(index) => fields.extend([
             ("phr", number(index)),
-            ("phr_db", Value::Signed(i64::from(i32::from(index) + LEAST_HEADROOM_DB))),
+            ("phr_db", Value::Signed(i64::from(i32::from(index) + MIN_HEADROOM_DB))),
         ]),
         Element::Crnti(crnti) => fields.push(("c_rnti", Value::Unsigned(u64::from(crnti)))),
         Element::TimingAdvance { tag, command } => {

@@ -7,7 +7,7 @@ use super::walk::{self, Misfit, MisfitFault, Scope, Span};
 use super::{Inner, Layout, Part, Verified};
 
 /// Maximum number of fields of a pick.
-pub const MOST: usize = 16;
+pub const MAX_FIELDS: usize = 16;
 
 /// Fields of a layout, located once and then read from many packets. Only their bits and those of the counts before them
 /// are read, and nothing is allocated.
@@ -37,7 +37,7 @@ pub enum PathError {
     Missing,
     /// The fields are not along a single path: two inner parts of this part contain some of them.
     Forked(&'static str),
-    /// There are more fields than [`MOST`].
+    /// There are more fields than [`MAX_FIELDS`].
     Many,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for PathError {
         match self {
             PathError::Missing => write!(f, "the layout has none of the fields"),
             PathError::Forked(part) => write!(f, "two parts of `{part}` have fields of the pick"),
-            PathError::Many => write!(f, "a pick has at most {MOST} fields"),
+            PathError::Many => write!(f, "a pick has at most {MAX_FIELDS} fields"),
         }
     }
 }
@@ -82,7 +82,7 @@ impl Pick {
     /// # Errors
     /// If the layout has none of them, or if they are not along a single path.
     pub fn new(layout: &'static Layout, paths: &[&str]) -> Result<Pick, PathError> {
-        if paths.len() > MOST {
+        if paths.len() > MAX_FIELDS {
             return Err(PathError::Many);
         }
         let wanted: Vec<(usize, &str)> = paths.iter().copied().enumerate().collect();
@@ -128,7 +128,7 @@ impl Pick {
         is_careful: bool,
         each: impl FnMut(Visited<'_, 'a>),
     ) -> Result<usize, Misfit> {
-        let mut visit = Visit { row: [Cell::Absent; MOST], columns: self.columns, is_careful, each };
+        let mut visit = Visit { row: [Cell::Absent; MAX_FIELDS], columns: self.columns, is_careful, each };
         let span = Span { payload, at: 0, end: payload.len() };
         self.root.run(None, span, self.verified, &mut visit)
     }
@@ -136,7 +136,7 @@ impl Pick {
 
 /// The state of a visit to a packet.
 struct Visit<'a, F> {
-    row: [Cell<'a>; MOST],
+    row: [Cell<'a>; MAX_FIELDS],
     columns: usize,
     /// Whether remaining bytes of a verified subpacket are an error.
     is_careful: bool,

@@ -22,12 +22,12 @@ const DAY_NANOS: u64 = 86_400_000_000_000;
 /// Maximum pause between two packets of a log (ns).
 ///
 /// Chosen: a recorded log that was switched on from time to time has pauses of up to 64 days.
-const LONGEST_PAUSE_NANOS: u64 = 365 * DAY_NANOS;
+const MAX_PAUSE_NANOS: u64 = 365 * DAY_NANOS;
 /// Maximum pause between packets of a modem whose clock is not set (ns).
 ///
 /// Chosen: in the recorded logs, such a modem sends a packet every few seconds; in payloads, bytes that resemble the
 /// stamps of three such packets are hours apart.
-const LONGEST_COUNT_NANOS: u64 = 60_000_000_000;
+const MAX_COUNT_NANOS: u64 = 60_000_000_000;
 /// Days from 1980 to 2100.
 const DAYS: u64 = 120 * 365 + 30;
 
@@ -97,14 +97,14 @@ impl Header {
     /// Whether the packet may be later than a packet with this time, in a log with pauses.
     fn is_later(self, last: Stamp) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.nanos());
-        last.is_set() && pause.is_some_and(|nanos| nanos < LONGEST_PAUSE_NANOS)
+        last.is_set() && pause.is_some_and(|nanos| nanos < MAX_PAUSE_NANOS)
     }
 
     /// Whether this packet and the previous packet `last` together indicate packets: a modem whose clock is not set still
     /// increments its time between packets.
     fn counts_on(self, last: Header) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.stamp.nanos());
-        self.stamp.nanos() < DAY_NANOS && pause.is_some_and(|nanos| nanos < LONGEST_COUNT_NANOS)
+        self.stamp.nanos() < DAY_NANOS && pause.is_some_and(|nanos| nanos < MAX_COUNT_NANOS)
     }
 
     /// Whether the packet may directly follow a packet with this time. The modem's clock may have been set in between.

@@ -24,7 +24,7 @@ pub struct Planned {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     packets: Vec<Planned>,
-    /// Number of packets that were requested with fewer than [`Schedule::LEAST_BYTES`] and were padded to that size.
+    /// Number of packets that were requested with fewer than [`Schedule::MIN_BYTES`] and were padded to that size.
     pub padded: u64,
 }
 
@@ -96,11 +96,11 @@ pub enum Kind {
 
 impl Schedule {
     /// Minimum packet size of a schedule, in bytes: IP and UDP headers, and 8 bytes for the packet's number.
-    pub const LEAST_BYTES: u64 = 20 + 8 + 8;
+    pub const MIN_BYTES: u64 = 20 + 8 + 8;
 
     /// Maximum number of packets of a schedule: packet numbers have four bytes, and notes on all packets are kept in
     /// memory.
-    pub const MOST_PACKETS: usize = 20_000_000;
+    pub const MAX_PACKETS: usize = 20_000_000;
 
     /// Draws a schedule of this kind for the given directions of devices.
     pub fn draw(kind: Kind, loads: &[Loaded], length: Duration, streams: &Streams) -> Schedule {
@@ -165,7 +165,7 @@ impl Schedule {
             let Some(size) = size else {
                 return Err(wrong(number, "`bytes` is no size of a packet: give up to 1500"));
             };
-            padded += u64::from(size < Schedule::LEAST_BYTES);
+            padded += u64::from(size < Schedule::MIN_BYTES);
             let direction = match cell(direction) {
                 "down" => Direction::Downlink,
                 "up" => Direction::Uplink,
@@ -178,14 +178,14 @@ impl Schedule {
             let Some(index) = index else {
                 return Err(wrong(number, "`device` is no number of a device: they are counted from 1"));
             };
-            if packets.len() == Schedule::MOST_PACKETS {
+            if packets.len() == Schedule::MAX_PACKETS {
                 return Err(wrong(number, "the schedule is too long: give a part of it"));
             }
             packets.push(Planned {
                 at: Time::from_nanos((at_ms * 1e6).round() as u64),
                 device: DeviceId(index),
                 direction,
-                bytes: Bytes(size.max(Schedule::LEAST_BYTES)),
+                bytes: Bytes(size.max(Schedule::MIN_BYTES)),
             });
         }
         match packets.is_empty() {
@@ -211,11 +211,11 @@ fn draw_mixed(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Ve
     let bytes_per_ms = load.rate.bytes_in(Duration::from_millis(1)).0 as f64;
     let longest_burst = (load.rate.bytes_in(BURST_LASTS).0 / 1500).clamp(2, BURST_PACKETS);
     let mut send = |draws: &mut Rng, ms: u64| {
-        let least = Schedule::LEAST_BYTES;
+        let least = Schedule::MIN_BYTES;
         let bytes =
             if draws.chance(FULL) { u64::from(MTU) } else { least + draws.below(u64::from(MTU) - least) };
         let at = Time::from_millis(ms) + PLACE_IN_MS;
-        if packets.len() < Schedule::MOST_PACKETS {
+        if packets.len() < Schedule::MAX_PACKETS {
             packets.push(Planned { at, device: load.device, direction: load.direction, bytes: Bytes(bytes) });
         }
         bytes as f64
@@ -252,7 +252,7 @@ fn draw_even(load: &Loaded, length: Duration, draws: &mut Rng, packets: &mut Vec
     let bytes = Bytes(MTU.into());
     let gap = load.rate.scaled(EVEN_SHARE).time_for(bytes).max(Duration::from_nanos(1));
     let mut at = Time::ZERO + gap.mul_f64(draws.uniform());
-    while at < Time::ZERO + length && packets.len() < Schedule::MOST_PACKETS {
+    while at < Time::ZERO + length && packets.len() < Schedule::MAX_PACKETS {
         packets.push(Planned { at, device: load.device, direction: load.direction, bytes });
         at += gap;
     }

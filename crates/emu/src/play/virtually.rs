@@ -24,7 +24,7 @@ pub struct Outcome {
 /// Maximum time for which the network runs on after the last packet was sent, while packets are still under way.
 ///
 /// Chosen: longer than any queue of a scenario takes to drain.
-const LONGEST: Duration = Duration::from_secs(120);
+const MAX_DRAIN: Duration = Duration::from_secs(120);
 
 /// Step by which the network runs on.
 const STEP: Duration = Duration::from_millis(500);
@@ -42,7 +42,7 @@ pub fn cross(world: &World, packets: &[(Time, Arrival)]) -> Vec<Outcome> {
         crossing.push(at, arrival, place, &mut outcomes);
     }
     let mut now = last;
-    while outcomes.ended < packets.len() && now - last < LONGEST {
+    while outcomes.ended < packets.len() && now - last < MAX_DRAIN {
         now += STEP;
         crossing.turn(now, &mut outcomes);
     }
@@ -88,7 +88,7 @@ const OF_WIRES: Rate = Rate::from_bps(20_000_000);
 /// Maximum total rate of a schedule, over all devices and both directions.
 ///
 /// Chosen: 100 Mbit/s, a rate at which one thread can send packets on time.
-const MOST: Rate = Rate::from_bps(100_000_000);
+const MAX_TOTAL_RATE: Rate = Rate::from_bps(100_000_000);
 
 /// Returns the rate that the idle network could carry in each direction of each device, averaged over `over` from the
 /// start. The devices share the network's rate equally. If `only` is given, that device gets the full rate, and only its
@@ -111,8 +111,8 @@ pub fn capacities(world: &World, over: Duration, only: Option<DeviceId>) -> Vec<
         })
         .collect();
     let total: f64 = loads.iter().map(|load| load.rate.as_mbps()).sum();
-    if total > MOST.as_mbps() {
-        loads.iter_mut().for_each(|load| load.rate = load.rate.scaled(MOST.as_mbps() / total));
+    if total > MAX_TOTAL_RATE.as_mbps() {
+        loads.iter_mut().for_each(|load| load.rate = load.rate.scaled(MAX_TOTAL_RATE.as_mbps() / total));
     }
     loads
 }

@@ -20,10 +20,10 @@ pub(super) struct Channel {
 /// Maximum size of a message, in bytes.
 ///
 /// Chosen: less than the kernel's usual socket buffer, more than any command line that is typed.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 128 << 10;
 
 /// Maximum number of open files in one message: an interface per device, and a few more.
-const MOST_FILES: usize = 40;
+const MAX_FILES: usize = 40;
 
 impl Channel {
     /// Creates both endpoints. The caller may let a child process inherit the second one.
@@ -40,11 +40,11 @@ impl Channel {
     /// Sends a message with open files.
     pub(super) fn send(&self, message: &impl Serialize, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let text = serde_json::to_vec(message)?;
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             let what = format!("a command of {} bytes is too long; put it into a script", text.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut ancillary = SendAncillaryBuffer::new(&mut room);
         if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one message"));
@@ -55,8 +55,8 @@ impl Channel {
 
     /// Waits for a message; `None` if the other endpoint is closed.
     pub(super) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-        let mut text = vec![0; MOST_BYTES];
-        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut text = vec![0; MAX_BYTES];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             let flags = RecvFlags::CMSG_CLOEXEC;
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(text, "inside");
         let ((word, _), files): ((String, u8), _) = theirs.receive().unwrap().unwrap();
         assert_eq!((word.as_str(), files.len()), ("second", 0));
-        let long = "x".repeat(MOST_BYTES);
+        let long = "x".repeat(MAX_BYTES);
         assert!(ours.send(&long, &[]).unwrap_err().to_string().contains("put it into a script"));
         drop(ours);
         assert!(theirs.receive::<(String, u8)>().unwrap().is_none());

@@ -121,7 +121,7 @@ fn restore(interface: u32, note: &str) {
 /// Returns a note at the interface of another emulator.
 fn note_of_another(interface: u32) -> Option<String> {
     let mut routes = Routes::open().ok()?;
-    (0..Space::MOST_DEVICES).find_map(|number| {
+    (0..Space::MAX_DEVICES).find_map(|number| {
         let other = routes.index(&format!("{NAME}-{number}")).ok()?;
         (other != interface).then(|| note(&mut routes, other))?
     })

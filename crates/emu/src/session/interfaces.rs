@@ -84,7 +84,7 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
     let (interface, name, number, index) = free_interface(&mut routes)?;
     let mut slots = vec![];
     let mut taken = None;
-    for slot in 1..=Space::MOST_DEVICES {
+    for slot in 1..=Space::MAX_DEVICES {
         if slots.len() == usize::from(devices) {
             break;
         }
@@ -118,7 +118,7 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
         return Err(EmuError::Refused(format!(
             "{} of the {} numbers for devices are free here, and {devices} are wanted; end another emulator first",
             slots.len(),
-            Space::MOST_DEVICES
+            Space::MAX_DEVICES
         )));
     }
     Ok(Beside { interface, name, number, index, slots })
@@ -126,7 +126,7 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
 
 /// Creates an interface with the first free name.
 fn free_interface(routes: &mut Routes) -> Result<(File, String, u8, u32), EmuError> {
-    for number in 0..Space::MOST_DEVICES {
+    for number in 0..Space::MAX_DEVICES {
         let name = format!("{NAME}-{number}");
         if routes.index(&name).is_ok() {
             continue;

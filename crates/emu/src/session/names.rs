@@ -24,10 +24,10 @@ const PORT: u16 = 53;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Maximum number of concurrent queries; further ones are ignored. All clients are the session's own programs.
-const MOST_QUESTIONS: usize = 64;
+const MAX_QUESTIONS: usize = 64;
 
 /// Maximum size of a query or response in one packet, in bytes.
-const MOST_BYTES: usize = 65_535;
+const MAX_BYTES: usize = 65_535;
 
 /// Returns the forwarder's address for the emulator with this number among those that share a far side.
 pub(super) fn address(number: u8) -> Ipv4Addr {
@@ -122,7 +122,7 @@ impl Forwarder {
 type Resolvers = Arc<[IpAddr]>;
 
 fn answer_datagrams(socket: &Arc<UdpSocket>, resolvers: &Resolvers) {
-    let mut room = vec![0; MOST_BYTES];
+    let mut room = vec![0; MAX_BYTES];
     loop {
         let Ok((length, asker)) = socket.recv_from(&mut room) else { continue };
         let (question, socket) = (room[..length].to_vec(), Arc::clone(socket));
@@ -150,10 +150,10 @@ fn answer_streams(socket: &TcpListener, resolvers: &Resolvers) {
     }
 }
 
-/// Runs `act` in a new thread, if fewer than [`MOST_QUESTIONS`] threads run.
+/// Runs `act` in a new thread, if fewer than [`MAX_QUESTIONS`] threads run.
 fn beside(resolvers: &Resolvers, act: impl FnOnce(&[IpAddr]) + Send + 'static) {
     // Each of these threads holds one reference, and so do the two threads that listen.
-    if Arc::strong_count(resolvers) < MOST_QUESTIONS + 2 {
+    if Arc::strong_count(resolvers) < MAX_QUESTIONS + 2 {
         let resolvers = Arc::clone(resolvers);
         // If no thread can be started, the program repeats its query.
         let _ = std::thread::Builder::new().spawn(move || act(&resolvers));
@@ -170,7 +170,7 @@ fn ask(resolver: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     socket.connect(resolver)?;
     socket.set_read_timeout(Some(ANSWERS_WITHIN))?;
     socket.send(question)?;
-    let mut room = vec![0; MOST_BYTES];
+    let mut room = vec![0; MAX_BYTES];
     let length = socket.recv(&mut room)?;
     room.truncate(length);
     Ok(room)
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn each_of_the_emulators_at_one_far_side_has_a_forwarder_of_its_own() {
         assert_eq!(address(0), Ipv4Addr::new(100, 64, 0, 53));
-        assert!((0..Space::MOST_DEVICES).all(|it| Space::ROOT.slot_of(address(it).into()).is_none()));
+        assert!((0..Space::MAX_DEVICES).all(|it| Space::ROOT.slot_of(address(it).into()).is_none()));
     }
 
     #[test]

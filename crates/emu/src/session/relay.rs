@@ -17,7 +17,7 @@ use crate::address::Space;
 /// Maximum number of concurrent connections; further ones are closed.
 ///
 /// Chosen: a browser with many pages has a few hundred connections.
-const MOST_CONNECTIONS: usize = 1_000;
+const MAX_CONNECTIONS: usize = 1_000;
 
 /// Maximum time for a connection to the destination.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
@@ -54,7 +54,7 @@ impl Relay {
             let take = move || {
                 for stream in listener.incoming().flatten() {
                     // Each connection holds one reference, and so does each listener.
-                    if Arc::strong_count(&count) <= MOST_CONNECTIONS {
+                    if Arc::strong_count(&count) <= MAX_CONNECTIONS {
                         let held = Arc::clone(&count);
                         // If no thread can be started, the connection is closed.
                         let _ = std::thread::Builder::new().stack_size(STACK).spawn(move || {

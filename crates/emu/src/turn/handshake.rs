@@ -20,7 +20,7 @@ use airpace_rt::clock::Clock;
 /// Maximum size of a handshake packet, in bytes: IPv6 header, and TCP header with the maximum length of options.
 ///
 /// Source: RFC 8200 §3, RFC 9293 §3.1
-const LONGEST: usize = 40 + 60;
+const MAX_HANDSHAKE_BYTES: usize = 40 + 60;
 
 /// The first packet end of a network that carries a single packet.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(super) fn until_data(
             if ip::parse(&room[..length]).is_err() {
                 continue;
             }
-            if direction == Direction::Downlink && length > LONGEST {
+            if direction == Direction::Downlink && length > MAX_HANDSHAKE_BYTES {
                 return Some(length);
             }
             let came = Clock::start();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use airpace_core::{DeviceId, Direction};
 
-use super::{Connection, Departure, MOST_FLOWS};
+use super::{Connection, Departure, MAX_FLOWS};
 use crate::direction;
 use crate::tables::Spelled;
 
 /// Maximum number of connections in the registry.
 ///
 /// Chosen: some 20 MB of memory. A host has at most 65,536 ports for connections to one server.
-const MOST_KNOWN: usize = 1 << 16;
+const MAX_KNOWN: usize = 1 << 16;
 
 /// A device and a direction.
 pub(crate) type Side = (DeviceId, Direction);
@@ -39,7 +39,7 @@ impl Registry {
         let side = (departure.device, departure.direction);
         let key = (departure.connection, side);
         if !self.known.contains_key(&key) {
-            if self.known.len() == MOST_KNOWN {
+            if self.known.len() == MAX_KNOWN {
                 self.forget_half();
             }
             *self.seen.entry(side).or_default() += 1;
@@ -60,7 +60,7 @@ impl Registry {
     pub(super) fn flows(&self) -> Flows {
         let mut largest: Vec<(&Key, &Known)> = self.known.iter().collect();
         largest.sort_by_key(|(key, known)| (std::cmp::Reverse(known.bytes), **key));
-        largest.truncate(MOST_FLOWS);
+        largest.truncate(MAX_FLOWS);
         let named = largest.iter().map(|((_, side), known)| (known.spelled.connection.to_string(), *side));
         let named: Vec<(String, Side)> = named.collect();
         let has_others =
@@ -167,18 +167,18 @@ mod tests {
         registry.count(&departure(1, 1_000, 1));
         let flows = registry.flows();
         let names: Vec<&str> = flows.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names.len(), MOST_FLOWS + 2);
+        assert_eq!(names.len(), MAX_FLOWS + 2);
         assert_eq!(names[0], "tcp 100.68.0.0:59 → 100.64.0.1:80", "the one with most bytes");
-        assert_eq!(names[MOST_FLOWS - 1], "tcp 100.68.0.0:10 → 100.64.0.1:80");
-        assert_eq!(names[MOST_FLOWS..], ["others (device 1, up)", "others (device 2, up)"]);
+        assert_eq!(names[MAX_FLOWS - 1], "tcp 100.68.0.0:10 → 100.64.0.1:80");
+        assert_eq!(names[MAX_FLOWS..], ["others (device 1, up)", "others (device 2, up)"]);
         let place = |device, client| {
             let departure = departure(device, client, 1);
             let side = (departure.device, departure.direction);
             flows.index(&flows.named(&departure.connection.to_string()), side)
         };
         assert_eq!(place(0, 59), Some(0));
-        assert_eq!(place(0, 9), Some(MOST_FLOWS), "a small one counts among the others of its device");
-        assert_eq!(place(1, 59), Some(MOST_FLOWS + 1), "a name on another side is another connection");
+        assert_eq!(place(0, 9), Some(MAX_FLOWS), "a small one counts among the others of its device");
+        assert_eq!(place(1, 59), Some(MAX_FLOWS + 1), "a name on another side is another connection");
         assert_eq!(place(2, 59), None, "nothing was seen of this device");
         assert_eq!(registry.seen((DeviceId(0), Direction::Uplink)), 60);
     }
@@ -194,16 +194,16 @@ mod tests {
     #[test]
     fn a_large_connection_is_found_among_any_number_of_small_ones() {
         let mut registry = Registry::default();
-        for client in 1..3 * MOST_KNOWN as u32 {
+        for client in 1..3 * MAX_KNOWN as u32 {
             registry.count(&departure(0, client, 60));
             if client % 10 == 0 {
                 registry.count(&departure(0, 0, 1_500));
             }
-            assert!(registry.known.len() <= MOST_KNOWN);
+            assert!(registry.known.len() <= MAX_KNOWN);
         }
         let flows = registry.flows();
         assert_eq!(flows.iter().next().unwrap().0, "tcp 100.68.0.0:0 → 100.64.0.1:80");
-        assert_eq!(registry.seen((DeviceId(0), Direction::Uplink)), 3 * MOST_KNOWN as u64);
-        assert!(registry.known.len() > MOST_KNOWN / 2 - 2, "no more are forgotten than must be");
+        assert_eq!(registry.seen((DeviceId(0), Direction::Uplink)), 3 * MAX_KNOWN as u64);
+        assert!(registry.known.len() > MAX_KNOWN / 2 - 2, "no more are forgotten than must be");
     }
 }

@@ -235,7 +235,7 @@ fn small_connections_are_added_up_and_no_packet_is_left_out() {
     let mut departures: Vec<Departure> = (1..=70).map(page).collect();
     departures.extend((100..110).map(|at| departure(download(), Time::from_millis(at), Duration::ZERO)));
     let run = run(folder.path(), &departures).summary.runs.remove(0);
-    assert_eq!(run.flows.len(), MOST_FLOWS + 1);
+    assert_eq!(run.flows.len(), MAX_FLOWS + 1);
     assert_eq!(run.flows[0].flow, download().to_string(), "the one with most bytes comes first");
     let others = run.flows.last().unwrap();
     assert_eq!(others.flow, "others (device 1, down)");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::rounded;
 
 /// Maximum recorded delay (µs): one hour. Longer delays are recorded with this value.
-const LONGEST_US: u64 = 3_600_000_000;
+const MAX_US: u64 = 3_600_000_000;
 
 /// Mean and percentiles of a delay over delivered packets, in ms; `None` if no packet was delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) struct DelayMeter {
 impl DelayMeter {
     pub(super) fn new() -> DelayMeter {
         let histogram =
-            Histogram::new_with_bounds(1, LONGEST_US, 3).expect("constants within the histogram's range");
+            Histogram::new_with_bounds(1, MAX_US, 3).expect("constants within the histogram's range");
         DelayMeter { histogram, total_ns: 0 }
     }
 

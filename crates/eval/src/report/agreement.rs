@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::agreement::{Agreement, Comparison, Course, MOST_MS, Percentiles};
+use crate::agreement::{Agreement, Comparison, Course, MAX_MS, Percentiles};
 use crate::direction;
 use crate::numbers;
 
@@ -72,7 +72,7 @@ impl AgreementData {
             agrees: agreement.agrees(),
             unfit_because: agreement.unfit_because.clone(),
             objections: agreement.objections(),
-            most_ms: MOST_MS,
+            most_ms: MAX_MS,
             differences: vec![
                 row("departures, packets as sent", &as_sent.departures_ms),
                 row("departures, packets as scheduled", &as_scheduled.departures_ms),

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Minimum contrast of lines, markers and areas against their background.
 ///
 /// Source: WCAG 2.1 SC 1.4.11
-const LEAST_CONTRAST: f64 = 3.0;
+const MIN_CONTRAST: f64 = 3.0;
 
 /// One of the page's themes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,13 @@ impl Shade {
 fn readable(colour: &str, theme: Theme) -> String {
     let mut rgb = Rgb::parse(colour);
     let mut lab = rgb.lab();
-    if theme == Theme::Dark && theme.contrast(rgb) < LEAST_CONTRAST {
+    if theme == Theme::Dark && theme.contrast(rgb) < MIN_CONTRAST {
         lab.0 = lab.0.max(1.0 - lab.0);
         rgb = Rgb::of_lab(lab);
     }
     let step = if theme == Theme::Dark { 0.005 } else { -0.005 };
     // The contrast is computed from the colour after rounding to eight bits, because rounding could reduce it.
-    while theme.contrast(rgb) < LEAST_CONTRAST {
+    while theme.contrast(rgb) < MIN_CONTRAST {
         lab.0 += step;
         rgb = Rgb::of_lab(lab);
     }
@@ -233,7 +233,7 @@ mod tests {
             let shade = Shade::of(colour);
             for (theme, shown) in [(Theme::Light, &shade.light), (Theme::Dark, &shade.dark)] {
                 let contrast = theme.contrast(Rgb::parse(shown));
-                assert!(contrast >= LEAST_CONTRAST, "{colour} as {shown} in {theme:?}: {contrast:.2}");
+                assert!(contrast >= MIN_CONTRAST, "{colour} as {shown} in {theme:?}: {contrast:.2}");
             }
         }
         assert_eq!(Shade::of("#0072B2").light, "#0072b2", "a colour with enough contrast stays as it is");

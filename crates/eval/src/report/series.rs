@@ -163,23 +163,23 @@ fn words_of(column: &str) -> String {
 }
 
 /// Maximum number of estimates that are shown for one flow.
-const MOST_ESTIMATES: usize = 4;
+const MAX_ESTIMATES: usize = 4;
 /// Maximum number of estimates in a table (columns times flows).
 ///
 /// Chosen: a hundred flows with all of [`ESTIMATES`] have 1,200. The maximum takes 130 MB.
-const MOST_BELIEFS: usize = 20_000;
+const MAX_BELIEFS: usize = 20_000;
 /// Maximum number of states of a flow's scheme.
 ///
 /// Chosen: more than the distinguishable entries of a legend.
-const MOST_STATES: usize = 200;
+const MAX_STATES: usize = 200;
 /// Maximum number of devices times directions in a table of capacities. A scenario has at most a thousand devices.
-const MOST_SIDES: usize = 2_000;
+const MAX_SIDES: usize = 2_000;
 /// Maximum number of changes of a flow's state in a table.
 ///
 /// Chosen: a change every 10 ms in ten hours. The maximum takes 60 MB.
 const MAX_CHANGES: usize = 4_000_000;
 /// Maximum number of state periods that are shown for one flow. Above it, periods are merged.
-const MOST_STAYS: usize = 600;
+const MAX_STAYS: usize = 600;
 
 /// Reads the courses of all flows of a run.
 pub(super) fn flows(
@@ -229,8 +229,8 @@ pub(super) fn capacities(
         for row in 0..batch.num_rows() {
             let side = (device.value(row), direction::of_word(ways.word(row)));
             let known = sides.iter().position(|(known, _)| *known == side);
-            if known.is_none() && sides.len() == MOST_SIDES {
-                return Err(format!("it names more than {MOST_SIDES} devices and directions"));
+            if known.is_none() && sides.len() == MAX_SIDES {
+                return Err(format!("it names more than {MAX_SIDES} devices and directions"));
             }
             let place = known.unwrap_or_else(|| {
                 sides.push((side, vec![0; intervals.count()]));
@@ -273,7 +273,7 @@ fn controllers(
         .into_iter()
         .filter(|name| name.ends_with("_mbps") && name != "pacing_rate_mbps")
         .collect();
-    if names.len() * run.flows.len() > MOST_BELIEFS {
+    if names.len() * run.flows.len() > MAX_BELIEFS {
         let (columns, flows) = (names.len(), run.flows.len());
         let reason = format!("it has {columns} rates for each of {flows} flows, more than any schemes tell");
         return Err(part.malformed(reason));
@@ -316,8 +316,8 @@ impl ControllerCourse {
         let known = self.states.iter().position(|known| known == state);
         let place = match known {
             Some(place) => place,
-            None if self.states.len() == MOST_STATES => {
-                return Err(format!("it names more than {MOST_STATES} states of one flow"));
+            None if self.states.len() == MAX_STATES => {
+                return Err(format!("it names more than {MAX_STATES} states of one flow"));
             }
             None => {
                 self.states.push(state.to_owned());
@@ -337,7 +337,7 @@ impl ControllerCourse {
         let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
         let stays: Vec<_> =
             self.entries.iter().zip(ends).map(|((start, state), end)| (*start, end, *state)).collect();
-        let stays = if stays.len() <= MOST_STAYS { stays } else { self.merged(&stays, duration_s) };
+        let stays = if stays.len() <= MAX_STAYS { stays } else { self.merged(&stays, duration_s) };
         stays
             .into_iter()
             .map(|(start, end, state)| (to_millisecond(start), to_millisecond(end), state))
@@ -345,10 +345,10 @@ impl ControllerCourse {
     }
 
     fn merged(&self, stays: &[(f64, f64, usize)], duration_s: f64) -> Vec<(f64, f64, usize)> {
-        let moment = duration_s / MOST_STAYS as f64;
+        let moment = duration_s / MAX_STAYS as f64;
         let mut merged: Vec<(f64, f64, usize)> = Vec::new();
         let mut first = 0;
-        for index in 0..MOST_STAYS {
+        for index in 0..MAX_STAYS {
             let (start, end) = (index as f64 * moment, (index + 1) as f64 * moment);
             while stays.get(first).is_some_and(|stay| stay.1 <= start) {
                 first += 1;
@@ -370,7 +370,7 @@ impl ControllerCourse {
     fn estimates(&self, device: u16, truth: Option<&CapacityCourse>) -> Vec<Estimate> {
         debug_assert!(truth.is_none_or(|truth| truth.device == device));
         let known = self.beliefs.iter().filter(|(_, belief)| belief.iter().any(|(_, count)| *count > 0));
-        known.take(MOST_ESTIMATES).map(|(name, belief)| Estimate::new(name, belief, truth)).collect()
+        known.take(MAX_ESTIMATES).map(|(name, belief)| Estimate::new(name, belief, truth)).collect()
     }
 }
 
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn states_without_end_are_refused() {
         let mut course = ControllerCourse::default();
-        for state in 0..MOST_STATES {
+        for state in 0..MAX_STATES {
             course.enter(state as f64, &format!("state {state}")).unwrap();
         }
         course.enter(1e3, "state 0").expect("it is known");

@@ -1,7 +1,7 @@
 //! Report page of a sweep: heat maps over any two keys, one for each scheme.
 //!
 //! The page holds means over seeds, computed here, for every point, scheme and flow. If there are more than
-//! [`MOST_ENTRIES`] combinations, the page holds only the first value of each key, except for the two keys that it shows
+//! [`MAX_ENTRIES`] combinations, the page holds only the first value of each key, except for the two keys that it shows
 //! initially.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,10 @@ const SCRIPT: &str = concat!(
 /// Maximum number of points × schemes × flows on a page.
 ///
 /// Chosen: some megabytes, which a browser opens immediately.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// Maximum number of failures that a page lists.
-const MOST_FAILURES: usize = 100;
+const MAX_FAILURES: usize = 100;
 
 /// Number of the report's leading columns that the page offers.
 const METRICS: usize = 8;
@@ -130,7 +130,7 @@ impl SweepPage {
         let place = |column: &Column| metric_names().iter().position(|name| name == column.path);
         let places = columns.iter().map(|column| place(column).expect("a metric")).collect();
         let all: Vec<Vec<usize>> = about.axes.iter().map(|(_, values)| (0..values.len()).collect()).collect();
-        let room = MOST_ENTRIES / about.schemes.len().max(1);
+        let room = MAX_ENTRIES / about.schemes.len().max(1);
         let count = |shown: &[Vec<usize>]| shown.iter().map(Vec::len).product::<usize>();
         let mut shown = all.clone();
         if count(&shown) > room {
@@ -253,7 +253,7 @@ impl SweepPage {
             means,
             texts,
             failed_seeds,
-            failures: &failures[..failures.len().min(MOST_FAILURES)],
+            failures: &failures[..failures.len().min(MAX_FAILURES)],
         };
         let json = embedded(&serde_json::to_string(&data).expect("plain data with text keys"));
         fill(

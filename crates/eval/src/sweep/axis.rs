@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 /// Maximum number of values of a key. More values are probably a typing error.
-pub(super) const MOST_VALUES: usize = 1_000_000;
+pub(super) const MAX_VALUES: usize = 1_000_000;
 
 /// A key of the scenario with its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Axis {
         }
         match values.len() {
             0 => Err(refuse(key, "no value: give at least one".to_owned())),
-            many if many > MOST_VALUES => Err(refuse(key, format!("more than {MOST_VALUES} values"))),
+            many if many > MAX_VALUES => Err(refuse(key, format!("more than {MAX_VALUES} values"))),
             _ => Ok(Axis { key: key.to_owned(), values }),
         }
     }
@@ -204,18 +204,18 @@ fn range(part: &str) -> Result<Vec<String>, String> {
             return Err(format!("`{part}` does not say how many values: give `{part}/5`, or `{part}/5log`"));
         };
         return match to.checked_sub(from) {
-            Some(span) if (span as usize) < MOST_VALUES => {
+            Some(span) if (span as usize) < MAX_VALUES => {
                 Ok((from..=to).map(|value| value.to_string()).collect())
             }
-            _ => Err(format!("`{part}` has more than {MOST_VALUES} values")),
+            _ => Err(format!("`{part}` has more than {MAX_VALUES} values")),
         };
     };
     let (count, is_log) = steps.strip_suffix("log").map_or((steps, false), |count| (count, true));
     let count = match count.trim().parse::<usize>() {
-        Ok(count) if (2..=MOST_VALUES).contains(&count) => count,
+        Ok(count) if (2..=MAX_VALUES).contains(&count) => count,
         _ => {
             return Err(format!(
-                "`{part}`: behind the slash stands how many values there are, from 2 to {MOST_VALUES}, and `log` for \
+                "`{part}`: behind the slash stands how many values there are, from 2 to {MAX_VALUES}, and `log` for \
                  equal factors"
             ));
         }

@@ -223,7 +223,7 @@ fn point_digest(hash: ring::digest::Digest) -> PointDigest {
 }
 
 /// Maximum size of a hashed file (bytes), which is also the maximum of a trace.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
     let refused = |error: std::io::Error| format!("cannot read {}: {error}; check the path", file.display());
@@ -232,9 +232,9 @@ fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
         return Err(format!("{} is no plain file, which a sweep would read again and again", file.display()));
     }
     let mut bytes = vec![];
-    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("{} is longer than {} MiB", file.display(), MOST_BYTES >> 20));
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("{} is longer than {} MiB", file.display(), MAX_BYTES >> 20));
     }
     Ok(point_digest(digest(&SHA256, &bytes)))
 }

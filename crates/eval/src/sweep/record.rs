@@ -66,7 +66,7 @@ fn sum(key: Key, json: &str) -> String {
 }
 
 /// Maximum number of flows of a run that are read.
-const MOST_FLOWS: usize = 1_000;
+const MAX_FLOWS: usize = 1_000;
 
 impl Record {
     /// The record as a line, including the line end.
@@ -106,8 +106,8 @@ impl Record {
         let (key, json) = Record::parts(line)?;
         let written = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let result = match written {
-            Written::Flows(flows) if flows.len() > MOST_FLOWS => {
-                return Err(format!("it has {} flows; {MOST_FLOWS} are the most", flows.len()));
+            Written::Flows(flows) if flows.len() > MAX_FLOWS => {
+                return Err(format!("it has {} flows; {MAX_FLOWS} are the most", flows.len()));
             }
             Written::Flows(flows) => Ok(flows),
             Written::Failed(reason) => Err(reason),

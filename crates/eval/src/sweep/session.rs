@@ -60,7 +60,7 @@ pub struct SweepManifest {
 /// Maximum size of a manifest (bytes).
 ///
 /// Chosen: several times the size for ten million seeds or values.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Reads the manifest of a sweep's folder; `None` if the folder holds no sweep.
 ///
@@ -68,7 +68,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The manifest cannot be read.
 pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, EvalError> {
     let path = root.join("manifest.json");
-    let text = match airpace_files::read_to_string(&path, MOST_BYTES) {
+    let text = match airpace_files::read_to_string(&path, MAX_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.map_err(EvalError::read(&path))?,
     };

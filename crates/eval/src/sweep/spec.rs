@@ -26,7 +26,7 @@ use crate::tables::flows;
 /// Maximum number of runs of a sweep.
 ///
 /// Chosen: ten thousand hours of a processor at a few seconds per run, and 300 MB of memory for the index of the runs.
-pub const MOST_CELLS: u64 = 10_000_000;
+pub const MAX_CELLS: u64 = 10_000_000;
 
 /// Specification of a sweep. It is self-contained except for trace files that the scenario names, so that a remote worker
 /// can execute it.
@@ -59,7 +59,7 @@ impl Spec {
     /// replace those of the file. Schemes and seeds, if given, replace those of the file.
     ///
     /// # Errors
-    /// A scenario, scheme, key or value is invalid, or the sweep has more than [`MOST_CELLS`] runs.
+    /// A scenario, scheme, key or value is invalid, or the sweep has more than [`MAX_CELLS`] runs.
     pub fn read(
         argument: &str,
         set: Vec<Axis>,
@@ -118,12 +118,12 @@ impl Spec {
         let counts = counts.chain([self.schemes.len(), self.seeds.len()]).map(|count| count as u64);
         let cells = counts.clone().try_fold(1_u64, u64::checked_mul);
         match cells {
-            Some(1..=MOST_CELLS) => Ok(()),
+            Some(1..=MAX_CELLS) => Ok(()),
             _ => {
                 let product: Vec<String> = counts.map(|count| count.to_string()).collect();
                 let is = cells.map_or_else(|| "too many".to_owned(), |cells| cells.to_string());
                 refuse(format!(
-                    "{} runs are {is}; the most are {MOST_CELLS}: give fewer values or seeds, or several sweeps",
+                    "{} runs are {is}; the most are {MAX_CELLS}: give fewer values or seeds, or several sweeps",
                     product.join(" × ")
                 ))
             }

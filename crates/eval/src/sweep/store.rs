@@ -22,7 +22,7 @@ const ENDING: &str = ".log";
 /// Maximum length of a line (bytes).
 ///
 /// Chosen: several times the length for a thousand flows with their metrics.
-const MOST_LINE: u64 = 1 << 22;
+const MAX_LINE: u64 = 1 << 22;
 
 /// Position of a record.
 #[derive(Clone, Copy)]
@@ -59,11 +59,11 @@ impl Index {
         let (mut line, mut offset) = (vec![], 0_u64);
         for count in 1_u64.. {
             line.clear();
-            let read = reader.by_ref().take(MOST_LINE).read_until(b'\n', &mut line);
+            let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
             let bytes = read.map_err(EvalError::read(&path))?;
             if line.last() != Some(&b'\n') {
-                if bytes as u64 == MOST_LINE {
-                    return Err(malformed(&path, format!("line {count} has more than {MOST_LINE} bytes")));
+                if bytes as u64 == MAX_LINE {
+                    return Err(malformed(&path, format!("line {count} has more than {MAX_LINE} bytes")));
                 }
                 // The end of the file, or a line that its process did not complete before it was killed.
                 break;

@@ -25,7 +25,7 @@ use crate::summary::RunSummary;
 ///
 /// Chosen: the tables of a demo have at most 0.9 rows per byte. Without the limit, a file of a few bytes could declare
 /// billions of rows.
-const MOST_ROWS_PER_BYTE: u64 = 1_000;
+const MAX_ROWS_PER_BYTE: u64 = 1_000;
 const ROWS_OF_ANY: u64 = 1 << 20;
 
 /// Location of the tables of runs.
@@ -149,7 +149,7 @@ impl Part {
         let bytes = file.metadata().map_err(EvalError::read(&self.path))?.len();
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(EvalError::table(&self.path))?;
         let rows = builder.metadata().file_metadata().num_rows();
-        let most = bytes.saturating_mul(MOST_ROWS_PER_BYTE).max(ROWS_OF_ANY);
+        let most = bytes.saturating_mul(MAX_ROWS_PER_BYTE).max(ROWS_OF_ANY);
         if u64::try_from(rows).is_ok_and(|rows| rows <= most) {
             self.check_places(builder.metadata(), bytes)?;
             return Ok(builder);

@@ -50,7 +50,7 @@ const EMPTY: Duration = Duration::from_millis(20);
 const PRBS: u16 = 100;
 const BITS_PER_PRB: f64 = 600.0;
 /// Capacity of a queue, in packets.
-const MOST_WAITING: usize = 120;
+const MAX_WAITING: usize = 120;
 
 /// The emulated run of a scenario's text in the folder `out`. `change` may change the emulator's audit.
 pub fn emulate(text: &str, out: &Path, change: impl FnOnce(&mut Emulation)) -> Finished {
@@ -238,7 +238,7 @@ impl World {
     fn enter(&mut self, now: Time, side: (usize, Direction), waiting: Waiting, run: &mut EmulatedRun) {
         self.entered += 1;
         let queue = self.queues.entry(side).or_default();
-        if queue.len() < MOST_WAITING {
+        if queue.len() < MAX_WAITING {
             queue.push_back(waiting);
             self.most = self.most.max(queue.len());
         } else {

@@ -130,13 +130,13 @@ fn strangers_bytes_are_counted_and_bounded() {
         {
             program.write_all(hostile).unwrap();
         }
-        program.write_all(&vec![b'9'; 5 * LONGEST]).unwrap();
+        program.write_all(&vec![b'9'; 5 * MAX_LINE_BYTES]).unwrap();
         program.write_all(("\n".to_owned() + &line_of(5)).as_bytes()).unwrap();
         program
     });
     let told = turn_until(&mut lines, &mut now, |_, told| told == 1);
     assert_eq!(subframes(&told), [5]);
-    assert!(lines.line.capacity() <= 2 * LONGEST, "{}", lines.line.capacity());
+    assert!(lines.line.capacity() <= 2 * MAX_LINE_BYTES, "{}", lines.line.capacity());
     assert_eq!(lines.heard().unreadable(), 5, "four lines that are none, and the long one");
     drop(writer.join().unwrap());
 }

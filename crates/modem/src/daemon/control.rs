@@ -37,7 +37,7 @@ const SPEAKS_FOR: Duration = Duration::from_millis(100);
 /// Interval of the counts of subscriptions for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
 /// Maximum number of bytes that wait for a port that accepts none; further bytes are dropped.
-const MOST_UNSENT: usize = 1 << 16;
+const MAX_UNSENT: usize = 1 << 16;
 /// Real-time priority: below the data thread's.
 const PRIORITY: i32 = 10;
 
@@ -277,7 +277,7 @@ impl Control {
             // The data thread detects the loss of the port.
             Err(_) => attached.unsent.clear(),
         }
-        attached.unsent.truncate(MOST_UNSENT);
+        attached.unsent.truncate(MAX_UNSENT);
     }
 }
 

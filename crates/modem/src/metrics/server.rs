@@ -22,18 +22,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of connections. A further connection replaces the oldest.
 ///
 /// Chosen: more than the scrapers of any site; a page for each takes little memory.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// Maximum size of a request, in bytes.
-const LONGEST_REQUEST: usize = 8_192;
+const MAX_REQUEST: usize = 8_192;
 /// Ratio of rest to work: the thread rests this many times as long as it has worked, so no flood of requests takes more
 /// than a tenth of a core.
 ///
 /// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few of them.
 const REST: u32 = 9;
 /// Maximum duration of an uninterrupted rest, so that slow clients are disconnected in time.
-const LONGEST_REST: Duration = Duration::from_millis(100);
+const MAX_REST: Duration = Duration::from_millis(100);
 /// Maximum number of pages that the thread creates before it rests.
-const MOST_PAGES_PER_TURN: usize = 8;
+const MAX_PAGES_PER_TURN: usize = 8;
 /// Content type of the page.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -107,12 +107,12 @@ fn serve(
     let mut connections: Vec<Connection> = vec![];
     let mut rest = Duration::ZERO;
     loop {
-        let rested = Timespec::try_from(rest.min(LONGEST_REST)).ok();
+        let rested = Timespec::try_from(rest.min(MAX_REST)).ok();
         match poll(&mut [PollFd::new(stop, PollFlags::IN)], rested.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) | Err(_) => return,
         }
-        rest = rest.saturating_sub(LONGEST_REST);
+        rest = rest.saturating_sub(MAX_REST);
         if !rest.is_zero() {
             continue;
         }
@@ -137,7 +137,7 @@ fn serve(
                 return false;
             }
             let asks = connection.answer.is_none();
-            if asks && pages == MOST_PAGES_PER_TURN {
+            if asks && pages == MAX_PAGES_PER_TURN {
                 return true;
             }
             let progress = connection.go_on(metrics);
@@ -148,7 +148,7 @@ fn serve(
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            if connections.len() == MOST_CONNECTIONS {
+            if connections.len() == MAX_CONNECTIONS {
                 connections.remove(0);
             }
             connections.push(Connection { stream, since: Instant::now(), head: vec![], answer: None });
@@ -194,7 +194,7 @@ impl Connection {
             }
             if self.head.windows(4).any(|end| end == b"\r\n\r\n") {
                 self.answer = Some(answer(&self.head, metrics));
-            } else if self.head.len() > LONGEST_REQUEST {
+            } else if self.head.len() > MAX_REQUEST {
                 return Err(io::ErrorKind::InvalidData.into());
             }
         }
@@ -275,7 +275,7 @@ mod tests {
         // The time limit is infinite: if a page waited for idle clients, it would never be sent.
         let server = server(Duration::MAX, Metrics::new(1));
         let silent = || TcpStream::connect(server.address()).unwrap();
-        let _silent: Vec<_> = (0..MOST_CONNECTIONS + 8).map(|_| silent()).collect();
+        let _silent: Vec<_> = (0..MAX_CONNECTIONS + 8).map(|_| silent()).collect();
         for _ in 0..8 {
             let answer = asked(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

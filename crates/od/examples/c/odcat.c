@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_NAMES 64
+#define MAX_NAMES 64
 
 struct followed {
     const char *name;
@@ -26,7 +26,7 @@ struct followed {
 };
 
 struct command {
-    struct followed followed[MOST_NAMES];
+    struct followed followed[MAX_NAMES];
     int names;
     long count;
 };
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
         else
             return 2;
     }
-    if (argc - optind > MOST_NAMES) {
-        fprintf(stderr, "odcat: %d names are more than the %d that it follows\n", argc - optind, MOST_NAMES);
+    if (argc - optind > MAX_NAMES) {
+        fprintf(stderr, "odcat: %d names are more than the %d that it follows\n", argc - optind, MAX_NAMES);
         return 2;
     }
     for (int i = optind; i < argc; i++)

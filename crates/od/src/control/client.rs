@@ -14,7 +14,7 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 
-use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Request, SOCKET_NAME};
+use super::{Answer, KpiInfo, MAX_REQUEST_BYTES, Request, SOCKET_NAME};
 use crate::clock::now_ns;
 use crate::error::Error;
 use crate::map::Mapping;
@@ -23,11 +23,11 @@ use crate::map::Mapping;
 /// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum length of a line from the daemon (bytes).
-const MOST_LINE_BYTES: usize = 4_096;
+const MAX_LINE_BYTES: usize = 4_096;
 /// Maximum number of KPIs in a list.
 ///
 /// Chosen: about ten times the present number of KPIs.
-const MOST_LISTED: u32 = 4_096;
+const MAX_LISTED: u32 = 4_096;
 
 /// A connection to the daemon. Its subscriptions end when it closes.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Client {
     pub fn list(&mut self) -> Result<Vec<KpiInfo>, Error> {
         self.ask(Request::List, |this| {
             let count = this.number()?;
-            if count > MOST_LISTED {
+            if count > MAX_LISTED {
                 return Err(Error::Protocol { line: format!("ok {count}") });
             }
             let mut next = || {
@@ -104,7 +104,7 @@ impl Client {
     pub fn subscribe(&mut self, name: &str) -> Result<u32, Error> {
         let request = Request::Subscribe(name);
         let line = request.to_string();
-        if Request::parse(&line) != Ok(request) || line.len() >= MOST_REQUEST_BYTES {
+        if Request::parse(&line) != Ok(request) || line.len() >= MAX_REQUEST_BYTES {
             let text = format!("{name:?} is no name of a KPI");
             return Err(Error::Refused { errno: Errno::INVAL, text });
         }
@@ -201,7 +201,7 @@ impl Client {
                     }
                 };
             }
-            if self.received.len() > MOST_LINE_BYTES {
+            if self.received.len() > MAX_LINE_BYTES {
                 let line = String::from_utf8_lossy(&self.received[..80]).into();
                 return Err(Error::Protocol { line });
             }

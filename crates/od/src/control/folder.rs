@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::{MOST_PROGRAMS, SOCKET_NAME};
+use super::{MAX_PROGRAMS, SOCKET_NAME};
 use crate::error::Error;
 
 /// Name of the lock file. The daemon that serves the folder holds its lock.
@@ -146,6 +146,6 @@ fn listen_at(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, MOST_PROGRAMS as i32)?;
+    rustix::net::listen(&socket, MAX_PROGRAMS as i32)?;
     Ok(socket)
 }

@@ -12,44 +12,44 @@ use crate::peer::Peer;
 /// Maximum number of connections.
 ///
 /// Chosen: a phone has a handful of transports. The server checks each connection at every poll.
-pub const MOST_PROGRAMS: usize = 128;
+pub const MAX_PROGRAMS: usize = 128;
 /// Maximum number of connections of one process.
 ///
 /// Chosen: a process needs one connection. A process that connects once per thread or library has a few.
-pub const MOST_OF_A_PROCESS: usize = 16;
+pub const MAX_PER_PROCESS: usize = 16;
 /// Maximum number of connections of all processes of one user; does not apply to root and the daemon's own user.
 ///
 /// Chosen: two users cannot use up the part that users other than root and the daemon's own share.
-pub const MOST_OF_A_USER: usize = 40;
+pub const MAX_PER_USER: usize = 40;
 /// Number of connections that are reserved for root and the daemon's own user.
 ///
 /// Chosen: a quarter, enough for two processes with the maximum number of connections.
 pub const RESERVED_PROGRAMS: usize = 32;
 /// Maximum number of subscriptions of one process over all its connections.
-pub const MOST_LEASES: u32 = 256;
+pub const MAX_LEASES: u32 = 256;
 /// Maximum time for an unfinished request or answer, and for a connection without a request for the region or a KPI.
 ///
 /// Chosen: a running program sends its request at once. A suspended program resumes within seconds or not for a long
 /// time.
-pub const MOST_IDLE: Duration = Duration::from_secs(30);
+pub const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Checks whether `newcomer` may connect in addition to the connected peers; returns the reason if not.
 pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), String> {
     let of = |counts: &dyn Fn(&Peer) -> bool| connected.iter().filter(|peer| counts(peer)).count();
-    if of(&|peer| *peer == newcomer) >= MOST_OF_A_PROCESS {
-        return Err(format!("a process may have {MOST_OF_A_PROCESS} connections"));
+    if of(&|peer| *peer == newcomer) >= MAX_PER_PROCESS {
+        return Err(format!("a process may have {MAX_PER_PROCESS} connections"));
     }
     if !newcomer.is_trusted() {
-        if of(&|peer| peer.user() == newcomer.user()) >= MOST_OF_A_USER {
-            return Err(format!("a user may have {MOST_OF_A_USER} connections"));
+        if of(&|peer| peer.user() == newcomer.user()) >= MAX_PER_USER {
+            return Err(format!("a user may have {MAX_PER_USER} connections"));
         }
-        let shared = MOST_PROGRAMS - RESERVED_PROGRAMS;
+        let shared = MAX_PROGRAMS - RESERVED_PROGRAMS;
         if of(&|peer| !peer.is_trusted()) >= shared {
             return Err(format!("{shared} programs are connected already"));
         }
     }
-    if connected.len() >= MOST_PROGRAMS {
-        return Err(format!("{MOST_PROGRAMS} programs are connected already"));
+    if connected.len() >= MAX_PROGRAMS {
+        return Err(format!("{MAX_PROGRAMS} programs are connected already"));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub(super) fn allowance(who: Peer, rows: u32, held: &[(Peer, u32)]) -> Allowance
         leases: most.saturating_sub(taken),
         bound: format!("{whose} may have {most} subscriptions"),
     };
-    let mut bounds = vec![bound(MOST_LEASES, of(&|peer| *peer == who), "a program")];
+    let mut bounds = vec![bound(MAX_LEASES, of(&|peer| *peer == who), "a program")];
     if !who.is_trusted() {
         bounds.push(bound((rows * 3 / 8).max(1), of(&|peer| peer.user() == who.user()), "a user"));
         bounds.push(bound((rows * 3 / 4).max(1), of(&|peer| !peer.is_trusted()), "all users together"));
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn one_user_keeps_no_other_out() {
         let hostile = crowd((0..10_000).map(|pid| peer(pid, 2_000)));
-        assert_eq!(hostile.len(), MOST_OF_A_USER);
+        assert_eq!(hostile.len(), MAX_PER_USER);
         assert_eq!(
             may_connect(peer(1, 2_000), &hostile),
             Err("a user may have 40 connections".to_owned()),
@@ -150,12 +150,12 @@ mod tests {
             comers in prop::collection::vec((1..2_000_i32, 2_000..2_009_u32), 0..1_500),
         ) {
             let connected = crowd(comers.into_iter().map(|(pid, uid)| peer(pid, uid)));
-            prop_assert!(connected.len() <= MOST_PROGRAMS - RESERVED_PROGRAMS);
+            prop_assert!(connected.len() <= MAX_PROGRAMS - RESERVED_PROGRAMS);
             for trusted in [0, OURS] {
                 prop_assert_eq!(may_connect(peer(1, trusted), &connected), Ok(()));
             }
             for comer in &connected {
-                prop_assert!(connected.iter().filter(|other| *other == comer).count() <= MOST_OF_A_PROCESS);
+                prop_assert!(connected.iter().filter(|other| *other == comer).count() <= MAX_PER_PROCESS);
             }
         }
 
@@ -177,7 +177,7 @@ mod tests {
                 prop_assert!(user <= rows * 3 / 8);
             }
             for trusted in [0, OURS] {
-                prop_assert_eq!(allowance(peer(1, trusted), rows, &held).leases, MOST_LEASES);
+                prop_assert_eq!(allowance(peer(1, trusted), rows, &held).leases, MAX_LEASES);
             }
         }
     }
@@ -195,6 +195,6 @@ mod tests {
             asks(9, 2_002),
             Allowance { leases: 4, bound: "all users together may have 768 subscriptions".to_owned() }
         );
-        assert_eq!(asks(9, 0).leases, MOST_LEASES);
+        assert_eq!(asks(9, 0).leases, MAX_LEASES);
     }
 }

@@ -13,8 +13,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::folder::Folder;
-use super::limits::{self, Allowance, MOST_IDLE};
-use super::{Answer, KpiInfo, MOST_REQUEST_BYTES, Refusal, Request};
+use super::limits::{self, Allowance, MAX_IDLE};
+use super::{Answer, KpiInfo, MAX_REQUEST_BYTES, Refusal, Request};
 use crate::board::{Board, SlotId};
 use crate::clock::now_ns;
 use crate::error::Error;
@@ -24,7 +24,7 @@ use crate::peer::Peer;
 ///
 /// Chosen: connecting and subscribing takes a handful of requests. A program that floods the socket delays the others
 /// by this number per turn.
-const MOST_REQUESTS_PER_TURN: usize = 8;
+const MAX_REQUESTS_PER_TURN: usize = 8;
 /// Maximum processor time that the thread uses before it rests (ns).
 ///
 /// Chosen: enough for the few requests of a program. A program with a later turn waits for a few such periods and their
@@ -186,7 +186,7 @@ impl Server {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        for _ in 0..MOST_REQUESTS_PER_TURN {
+        for _ in 0..MAX_REQUESTS_PER_TURN {
             // Either no connection is pending, or no descriptor is free; in the latter case a later call accepts the
             // connection.
             let Ok(socket) = rustix::net::accept_with(&self.socket, flags) else { return };
@@ -249,7 +249,7 @@ impl Program {
             }
         }
         self.flush()?;
-        for _ in 0..MOST_REQUESTS_PER_TURN {
+        for _ in 0..MAX_REQUESTS_PER_TURN {
             if !self.pending.is_empty() {
                 return Ok(());
             }
@@ -261,7 +261,7 @@ impl Program {
             self.moved_ns = now_ns();
             self.flush()?;
         }
-        if self.received.len() >= MOST_REQUEST_BYTES && !self.has_request() {
+        if self.received.len() >= MAX_REQUEST_BYTES && !self.has_request() {
             self.refuse(Errno::MSGSIZE, "that is longer than any request");
             // The result is irrelevant: the connection closes in either case.
             let _ = self.flush();
@@ -280,7 +280,7 @@ impl Program {
     fn is_idle(&self, now_ns: u64) -> bool {
         let is_reader = self.has_board || !self.leases.is_empty();
         let is_waited_for = !is_reader || !self.pending.is_empty() || !self.received.is_empty();
-        is_waited_for && now_ns.saturating_sub(self.moved_ns) >= MOST_IDLE.as_nanos() as u64
+        is_waited_for && now_ns.saturating_sub(self.moved_ns) >= MAX_IDLE.as_nanos() as u64
     }
 
     /// Whether a complete request has been received.
@@ -439,7 +439,7 @@ mod tests {
         ] {
             let (program, _other) = program(bytes, &mut host);
             let said = String::from_utf8_lossy(bytes).into_owned();
-            let later = |part: u64| program.moved_ns + MOST_IDLE.as_nanos() as u64 / 10 * part;
+            let later = |part: u64| program.moved_ns + MAX_IDLE.as_nanos() as u64 / 10 * part;
             assert!(!program.is_idle(later(9)), "{said:?} has its time");
             assert_eq!(!program.is_idle(later(10)), lives, "{said:?}");
             assert_eq!(!program.is_idle(later(10_000)), lives, "{said:?}");
@@ -450,7 +450,7 @@ mod tests {
     fn a_reader_that_was_long_silent_has_its_time_for_a_request_and_no_more() {
         let mut host = Everything(Board::create(8).expect("room for a board").0);
         let (mut program, other) = program(b"board\n", &mut host);
-        let most = MOST_IDLE.as_nanos() as u64;
+        let most = MAX_IDLE.as_nanos() as u64;
         let mut says = |bytes: &[u8]| {
             rustix::net::send(&other, bytes, SendFlags::NOSIGNAL).expect("room for a request");
             let allowance = limits::allowance(program.process, host.0.capacity(), &[]);
@@ -471,6 +471,6 @@ mod tests {
         rustix::net::send(&other, b"list\n", SendFlags::NOSIGNAL).expect("room for a request");
         program.pending = vec![b'x'; 4 << 20];
         assert!(program.flush().is_ok() && !program.pending.is_empty(), "more than a socket holds");
-        assert!(program.is_idle(program.moved_ns + MOST_IDLE.as_nanos() as u64));
+        assert!(program.is_idle(program.moved_ns + MAX_IDLE.as_nanos() as u64));
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use od::control::{MOST_LEASES, MOST_OF_A_PROCESS, MOST_PROGRAMS, SOCKET_NAME, Server};
+use od::control::{MAX_LEASES, MAX_PER_PROCESS, MAX_PROGRAMS, SOCKET_NAME, Server};
 use od::{Board, Entry, Error, Od, SlotId};
 use proptest::prelude::*;
 use rustix::io::Errno;
@@ -71,9 +71,9 @@ fn refusals_say_why() {
 
 #[test]
 fn there_is_a_bound_to_what_a_process_may_subscribe_to() {
-    let daemon = Daemon::start(MOST_LEASES + 8);
+    let daemon = Daemon::start(MAX_LEASES + 8);
     let od = daemon.open();
-    let leases: Result<Vec<_>, _> = (0..MOST_LEASES).map(|n| od.subscribe(&format!("nr.snr@{n}"))).collect();
+    let leases: Result<Vec<_>, _> = (0..MAX_LEASES).map(|n| od.subscribe(&format!("nr.snr@{n}"))).collect();
     let leases = leases.expect("a process may have as many");
     assert_eq!(od.subscribe("lte.rsrp").expect_err("one too many").errno(), Errno::DQUOT);
     assert_eq!(
@@ -87,25 +87,25 @@ fn there_is_a_bound_to_what_a_process_may_subscribe_to() {
 #[test]
 fn no_process_keeps_others_out_by_connections() {
     let daemon = Daemon::start(8);
-    let mut all = vec![Visitors::start(daemon.dir(), 2 * MOST_OF_A_PROCESS)];
-    daemon.settle("one process has come", |state| programs(state) == MOST_OF_A_PROCESS);
-    let mine: Vec<_> = (0..MOST_OF_A_PROCESS).map(|_| daemon.open()).collect();
+    let mut all = vec![Visitors::start(daemon.dir(), 2 * MAX_PER_PROCESS)];
+    daemon.settle("one process has come", |state| programs(state) == MAX_PER_PROCESS);
+    let mine: Vec<_> = (0..MAX_PER_PROCESS).map(|_| daemon.open()).collect();
     for _ in 0..50 {
         let refused = Od::open(Some(daemon.dir())).expect_err("one too many");
         assert_eq!(refused.errno(), Errno::USERS, "{refused}");
         assert_eq!(refused.to_string(), "a process may have 16 connections");
     }
     drop(mine);
-    daemon.settle("they have gone", |state| programs(state) == MOST_OF_A_PROCESS);
+    daemon.settle("they have gone", |state| programs(state) == MAX_PER_PROCESS);
     assert!(Od::open(Some(daemon.dir())).is_ok(), "those that were closed count no more");
 
-    let others = MOST_PROGRAMS / MOST_OF_A_PROCESS - 1;
-    all.extend((0..others).map(|_| Visitors::start(daemon.dir(), MOST_OF_A_PROCESS)));
-    daemon.settle("all have come", |state| programs(state) == MOST_PROGRAMS);
+    let others = MAX_PROGRAMS / MAX_PER_PROCESS - 1;
+    all.extend((0..others).map(|_| Visitors::start(daemon.dir(), MAX_PER_PROCESS)));
+    daemon.settle("all have come", |state| programs(state) == MAX_PROGRAMS);
     let refused = Od::open(Some(daemon.dir())).expect_err("one too many");
     assert_eq!(refused.to_string(), "128 programs are connected already");
     all.pop();
-    daemon.settle("one process has gone", |state| programs(state) < MOST_PROGRAMS);
+    daemon.settle("one process has gone", |state| programs(state) < MAX_PROGRAMS);
     assert!(Od::open(Some(daemon.dir())).is_ok());
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use od::control::{MOST_OF_A_PROCESS, MOST_OF_A_USER};
+use od::control::{MAX_PER_PROCESS, MAX_PER_USER};
 
 use crate::daemon::{Daemon, Visitors};
 
@@ -28,13 +28,13 @@ fn another_user_of_the_machine_keeps_nobody_from_the_daemon() {
         (from..from + count).map(|radio| format!("lte.rsrp@{radio}")).collect()
     };
     let greedy =
-        |at: usize| Visitors::start_as(GREEDY, &binary, daemon.dir(), MOST_OF_A_PROCESS, &names(10 * at, 10));
+        |at: usize| Visitors::start_as(GREEDY, &binary, daemon.dir(), MAX_PER_PROCESS, &names(10 * at, 10));
     let (_one, of_one) = greedy(0);
     let (_two, of_two) = greedy(1);
     assert_eq!(of_one + of_two, 6, "three eighths of sixteen rows, however many processes ask");
-    daemon.settle("two processes are in", |state| *state.programs.lock().unwrap() == 2 * MOST_OF_A_PROCESS);
-    let _three = Visitors::start_as(GREEDY, &binary, daemon.dir(), MOST_OF_A_PROCESS, &[]);
-    daemon.settle("the user has no more", |state| *state.programs.lock().unwrap() == MOST_OF_A_USER);
+    daemon.settle("two processes are in", |state| *state.programs.lock().unwrap() == 2 * MAX_PER_PROCESS);
+    let _three = Visitors::start_as(GREEDY, &binary, daemon.dir(), MAX_PER_PROCESS, &[]);
+    daemon.settle("the user has no more", |state| *state.programs.lock().unwrap() == MAX_PER_USER);
 
     let (_modest, granted) = Visitors::start_as(MODEST, &binary, daemon.dir(), 4, &names(50, 4));
     assert_eq!(granted, 4, "another user has what he asks for");

@@ -33,16 +33,16 @@ const DIVIDED_BELOW: [(f64, f64); 6] =
 /// Source: RFC 8033 §4.2
 const DECAY: f64 = 0.98;
 
-/// From this probability on, it rises by at most [`MOST_RISE`] per update.
+/// From this probability on, it rises by at most [`MAX_RISE`] per update.
 ///
 /// Source: RFC 8033 §5.5
 const HIGH: f64 = 0.1;
-const MOST_RISE: f64 = 0.02;
+const MAX_RISE: f64 = 0.02;
 
 /// Maximum probability at which packets are marked; above it they are dropped.
 ///
 /// Source: RFC 8033 §5.1
-const MOST_MARKED: f64 = 0.1;
+const MAX_MARKED: f64 = 0.1;
 
 /// Below this probability, no packet is dropped while the delay is below half of the reference.
 ///
@@ -133,7 +133,7 @@ impl Pie {
             change /= by;
         }
         if self.probability >= HIGH {
-            change = change.min(MOST_RISE);
+            change = change.min(MAX_RISE);
         }
         self.probability += change;
         if delay.is_zero() && self.delay.is_zero() {
@@ -157,7 +157,7 @@ impl Pie {
         if !self.burst_allowance.is_zero() || is_calm || fifo.bytes() <= SHORT {
             return true;
         }
-        !self.rng.chance(self.probability) || (self.probability <= MOST_MARKED && packet.mark())
+        !self.rng.chance(self.probability) || (self.probability <= MAX_MARKED && packet.mark())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::config_error::{ConfigError, duration_ms, positive};
 /// Minimum interval between two draws, in milliseconds.
 ///
 /// Chosen: a millisecond; capacities are reported for each millisecond.
-const LEAST_EVERY_MS: f64 = 1.0;
+const MIN_EVERY_MS: f64 = 1.0;
 
 /// A rate between `from_mbps` and `to_mbps` that is redrawn every `every_ms`, starting with the run.
 ///
@@ -63,8 +63,8 @@ impl Redraw {
             return Err(ConfigError::new("to_mbps", format!("{reason}; give the lower rate first")));
         }
         let every = duration_ms("every_ms", config.every_ms)?;
-        if config.every_ms < LEAST_EVERY_MS {
-            let reason = format!("is {}; the least is {LEAST_EVERY_MS}", config.every_ms);
+        if config.every_ms < MIN_EVERY_MS {
+            let reason = format!("is {}; the least is {MIN_EVERY_MS}", config.every_ms);
             return Err(ConfigError::new("every_ms", reason));
         }
         Ok(Redraw { config: *config, every, rng: None, at: Time::ZERO })

@@ -50,7 +50,7 @@ impl Trace {
     /// Maximum number of chances of a trace: an hour and a half at 100 Mbit/s.
     ///
     /// Chosen: 400 MB.
-    pub(super) const MOST: usize = 50_000_000;
+    pub(super) const MAX_CHANCES: usize = 50_000_000;
 
     /// The trace with chances at these milliseconds.
     ///
@@ -80,9 +80,9 @@ impl Trace {
                 format!("time {last} is more than eleven days"),
                 "times are milliseconds from the start of the trace; subtract the first one",
             )),
-            Some(_) if times_ms.len() > Trace::MOST => Err(TraceError::at(
-                Trace::MOST as u64 + 1,
-                format!("there are more than {} chances", Trace::MOST),
+            Some(_) if times_ms.len() > Trace::MAX_CHANCES => Err(TraceError::at(
+                Trace::MAX_CHANCES as u64 + 1,
+                format!("there are more than {} chances", Trace::MAX_CHANCES),
                 "cut the trace",
             )),
             Some(&period_ms) => Ok(Trace { times_ms, period_ms }),

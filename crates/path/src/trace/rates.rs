@@ -128,8 +128,8 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
         }
         let end_ms = libm::round(end_s * 1e3) as u64;
         let span_ms = end_ms.saturating_sub(now_ms);
-        if credit.chances_in(rate_bps, span_ms) > Trace::MOST as f64 {
-            let what = format!("the rates, in {}, make more than {} chances", unit.name, Trace::MOST);
+        if credit.chances_in(rate_bps, span_ms) > Trace::MAX_CHANCES as f64 {
+            let what = format!("the rates, in {}, make more than {} chances", unit.name, Trace::MAX_CHANCES);
             return Err(TraceError::at(line, what, "check the unit, or cut the table"));
         }
         credit.run(rate_bps, span_ms);

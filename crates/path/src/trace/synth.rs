@@ -12,7 +12,7 @@ use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
 /// Maximum duration of a synthetic trace; during its generation, every millisecond is kept in memory.
 ///
 /// Chosen: a day.
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MAX_DURATION: Duration = Duration::from_secs(86_400);
 
 /// Variation of the rate of a synthetic trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -255,14 +255,15 @@ fn chances_at(rate_bps: f64, span_ms: u64) -> f64 {
 
 /// Rejects a trace that would be too long, or that has too many chances at the rate `most`. `key` is the key of the rate.
 fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigError> {
-    if duration > LONGEST {
-        let reason = format!("is {}; the most that it may be is {}", duration.as_secs(), LONGEST.as_secs());
+    if duration > MAX_DURATION {
+        let reason =
+            format!("is {}; the most that it may be is {}", duration.as_secs(), MAX_DURATION.as_secs());
         return Err(ConfigError::new("seconds", reason));
     }
-    if chances_at(most.as_bps() as f64, duration.as_millis() as u64) > Trace::MOST as f64 {
+    if chances_at(most.as_bps() as f64, duration.as_millis() as u64) > Trace::MAX_CHANCES as f64 {
         let reason = format!(
             "makes more than {} chances to deliver in {} s; give less of either",
-            Trace::MOST,
+            Trace::MAX_CHANCES,
             duration.as_secs()
         );
         return Err(ConfigError::new(key, reason));

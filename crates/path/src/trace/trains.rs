@@ -12,13 +12,13 @@ use crate::config_error::{ConfigError, positive};
 /// Maximum delay, and maximum duration of a train, in milliseconds.
 ///
 /// Chosen: ten minutes, more than any packet waits.
-const LONGEST_MS: u64 = 600_000;
+const MAX_TRAIN_MS: u64 = 600_000;
 
 /// Maximum number of trains of a file, and of chances of a synthetic train.
 ///
 /// Chosen: a train each 100 ms for eleven days; some megabytes.
-const MOST_TRAINS: usize = 10_000_000;
-const MOST_CHANCES: u32 = 10_000;
+const MAX_TRAINS: usize = 10_000_000;
+const MAX_CHANCES: u32 = 10_000;
 
 /// Size of the packets with which trains were recorded.
 ///
@@ -89,7 +89,7 @@ impl Trains {
             let mut chances_ms = fields.map(number).collect::<Result<Vec<u64>, _>>()?;
             chances_ms.sort_unstable();
             let last_ms = *chances_ms.last().ok_or_else(|| missing("chance"))?;
-            if delay_ms.max(last_ms) > LONGEST_MS {
+            if delay_ms.max(last_ms) > MAX_TRAIN_MS {
                 let what = format!("{} ms is more than ten minutes", delay_ms.max(last_ms));
                 return Err(TraceError::at(line, what, "delays and chances are milliseconds of one train"));
             }
@@ -106,10 +106,10 @@ impl Trains {
                         "times rise; sort the lines by their first number",
                     ));
                 }
-                _ if time_ms > Trace::MAX_MS || trains.len() == MOST_TRAINS => {
+                _ if time_ms > Trace::MAX_MS || trains.len() == MAX_TRAINS => {
                     let what = format!("train {} is sent at {time_ms} ms", trains.len() + 1);
                     let remedy =
-                        format!("there are at most {MOST_TRAINS} trains in eleven days; cut the file");
+                        format!("there are at most {MAX_TRAINS} trains in eleven days; cut the file");
                     return Err(TraceError::at(line, what, remedy));
                 }
                 _ => trains.push(Train { time_ms, delay_ms, chances_ms }),
@@ -128,21 +128,21 @@ impl Trains {
     /// An out-of-range value, with its key.
     pub fn made(model: &TrainModel, duration: Duration, rng: &mut Rng) -> Result<Trains, ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
-        if model.delay_ms > LONGEST_MS {
-            return refuse("delay_ms", format!("is {}; the most is {LONGEST_MS}", model.delay_ms));
+        if model.delay_ms > MAX_TRAIN_MS {
+            return refuse("delay_ms", format!("is {}; the most is {MAX_TRAIN_MS}", model.delay_ms));
         }
         let longest_ms = model.delay_to_ms.unwrap_or(model.delay_ms);
-        if !(model.delay_ms..=LONGEST_MS).contains(&longest_ms) {
-            let reason = format!("is {longest_ms}; give {} (`delay_ms`) to {LONGEST_MS}", model.delay_ms);
+        if !(model.delay_ms..=MAX_TRAIN_MS).contains(&longest_ms) {
+            let reason = format!("is {longest_ms}; give {} (`delay_ms`) to {MAX_TRAIN_MS}", model.delay_ms);
             return refuse("delay_to_ms", reason);
         }
-        if !(1..=MOST_CHANCES).contains(&model.packets) {
-            return refuse("packets", format!("is {}; give 1 to {MOST_CHANCES}", model.packets));
+        if !(1..=MAX_CHANCES).contains(&model.packets) {
+            return refuse("packets", format!("is {}; give 1 to {MAX_CHANCES}", model.packets));
         }
         let gap = Rate::from_mbps(positive("mbps", model.mbps)?).time_for(TRAIN_PACKET);
         let chances_ms: Vec<u64> =
             (0..model.packets).map(|packet| (gap * packet).as_millis() as u64).collect();
-        if chances_ms[chances_ms.len() - 1] > LONGEST_MS {
+        if chances_ms[chances_ms.len() - 1] > MAX_TRAIN_MS {
             return refuse(
                 "mbps",
                 format!("is {}: a train takes more than ten minutes; give more", model.mbps),
@@ -152,8 +152,8 @@ impl Trains {
         if every_ms == 0 || every_ms > length_ms {
             return refuse("every_ms", format!("is {every_ms}; give 1 to {length_ms}, the whole length"));
         }
-        if length_ms / every_ms >= MOST_TRAINS as u64 {
-            return refuse("every_ms", format!("is {every_ms}: that makes more than {MOST_TRAINS} trains"));
+        if length_ms / every_ms >= MAX_TRAINS as u64 {
+            return refuse("every_ms", format!("is {every_ms}: that makes more than {MAX_TRAINS} trains"));
         }
         let train = |number: u64| Train {
             time_ms: number * every_ms,
@@ -222,7 +222,7 @@ impl SizeOffsets {
                 return Err(refuse());
             }
             let offset_ms = offset.and_then(|offset| offset.parse::<f64>().ok());
-            let is_sane = |offset: &f64| offset.abs() <= LONGEST_MS as f64;
+            let is_sane = |offset: &f64| offset.abs() <= MAX_TRAIN_MS as f64;
             offsets_ms.push(offset_ms.filter(is_sane).ok_or_else(refuse)?);
         }
         if offsets_ms.is_empty() {

@@ -10,7 +10,7 @@ use crate::config_error::{ConfigError, not_negative};
 /// Minimum mean time on or off that is not 0, in seconds.
 ///
 /// Chosen: a millisecond; faster changes are independent losses of single packets.
-const LEAST_MEAN_S: f64 = 1e-3;
+const MIN_MEAN_S: f64 = 1e-3;
 
 /// A wire that is alternately on and off; both times are drawn from exponential distributions. A packet that arrives
 /// while the wire is off is lost. A packet that is already in flight arrives.
@@ -70,9 +70,9 @@ impl OnOffConfig {
     pub(super) fn plan(&self) -> Result<SwitchPlan, ConfigError> {
         let mean_ns = |key: &str, seconds: f64| {
             let seconds = not_negative(key, seconds)?;
-            if seconds > 0.0 && seconds < LEAST_MEAN_S {
+            if seconds > 0.0 && seconds < MIN_MEAN_S {
                 let reason = format!(
-                    "is {seconds}; the least is {LEAST_MEAN_S}, or 0: for a loss of each packet's own, set `loss`"
+                    "is {seconds}; the least is {MIN_MEAN_S}, or 0: for a loss of each packet's own, set `loss`"
                 );
                 return Err(ConfigError::new(key, reason));
             }

@@ -11,7 +11,7 @@ use crate::config_error::{ConfigError, duration_ms};
 /// Minimum interval between two draws, in milliseconds.
 ///
 /// Chosen: a millisecond; faster changes are jitter.
-const LEAST_EVERY_MS: f64 = 1.0;
+const MIN_EVERY_MS: f64 = 1.0;
 
 /// An extra delay, uniform between 0 and `up_to_ms`, that is redrawn every `every_ms`. The delay therefore sways by ±
 /// `up_to_ms` / 2 around its mean, and a flow's `rtt_ms` remains the minimum round-trip time.
@@ -60,9 +60,9 @@ impl SwayConfig {
     pub(super) fn plan(&self) -> Result<SwayPlan, ConfigError> {
         let up_to = duration_ms("up_to_ms", self.up_to_ms)?;
         let every = duration_ms("every_ms", self.every_ms)?;
-        if self.every_ms < LEAST_EVERY_MS {
+        if self.every_ms < MIN_EVERY_MS {
             let reason = format!(
-                "is {}; the least is {LEAST_EVERY_MS}: for a delay of each packet's own, set `jitter_mean_ms`",
+                "is {}; the least is {MIN_EVERY_MS}: for a delay of each packet's own, set `jitter_mean_ms`",
                 self.every_ms
             );
             return Err(ConfigError::new("every_ms", reason));

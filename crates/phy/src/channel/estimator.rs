@@ -13,9 +13,9 @@ mod spread;
 use num_complex::Complex32;
 
 use self::narrow::Narrow;
-use self::spread::{FIRST_SPREAD, LEAST_OTHERS, Spread, distance};
+use self::spread::{FIRST_SPREAD, MIN_OTHERS, Spread, distance};
 use super::wiener::{Key, PAIRS, STEP, Weights, spread_s};
-use super::{Channel, Hints, LEAST_NOISE};
+use super::{Channel, Hints, MIN_NOISE};
 use crate::cell::Cell;
 use crate::grid::Grid;
 use crate::sequence::crs;
@@ -87,7 +87,7 @@ struct Statistics {
     /// Mean power, with noise, of the reference signals in the last symbol that has them: index 0 for ports 2 and 3,
     /// index 1 for ports 0 and 1.
     levels: [Option<f32>; 2],
-    /// Number of reference signals behind `noise`, at most [`MOST_BEHIND`].
+    /// Number of reference signals behind `noise`, at most [`MAX_BEHIND`].
     behind: f32,
     /// Whether the last noise measurement was far from `noise`.
     is_odd: bool,
@@ -232,7 +232,7 @@ impl Estimator {
                 let doubt = noise.unwrap_or_default() * self.weights[port].1.own(which);
                 comb.older_weight = 1.0;
                 if let Some(residual) = &mut comb.residual {
-                    residual.error += motion.max(LEAST_MOTION * doubt);
+                    residual.error += motion.max(MIN_MOTION * doubt);
                     residual.moved += motion.max(0.0);
                 }
             }
@@ -346,7 +346,7 @@ impl Estimator {
             weights.apply([&combs[0].gains, &combs[1].gains], &mut self.work.smooth, &mut self.work.sums);
             if let Some(pilots) = &self.pilots[number][0][port] {
                 let own = (1.0 - combs[pilots.comb].older_weight) * weights.own(pilots.comb);
-                let others = (1.0 - own).max(LEAST_OTHERS);
+                let others = (1.0 - own).max(MIN_OTHERS);
                 // Disturbed reference signals measure the interference, not the error of the channel estimate.
                 let disturbed = self.narrow.disturbed(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb, disturbed);
@@ -445,7 +445,7 @@ impl Estimator {
         // Control symbols lie around symbol 1. If the channel moves fast, the first symbol is the reference.
         let middle = if self.is_fast() { 0 } else { 1 };
         let symbols_away = symbol.abs_diff(middle) as f32 / self.pilots[0].len() as f32;
-        let motion = self.motion().max(LEAST_MOTION * noise * smoothing);
+        let motion = self.motion().max(MIN_MOTION * noise * smoothing);
         let moved = motion * symbols_away * symbols_away;
         let doubt = noise * smoothing + moved;
         let comb = &mut self.ports[port].combs[comb];
@@ -457,7 +457,7 @@ impl Estimator {
                 1.0
             }
             Some(residual) => {
-                let error = residual.error.max(LEAST_MOTION * noise * smoothing);
+                let error = residual.error.max(MIN_MOTION * noise * smoothing);
                 let weight = error / (error + doubt).max(f32::MIN_POSITIVE);
                 residual.error = (1.0 - weight) * error;
                 let (old, new) = ((1.0 - weight) * (1.0 - weight), weight * weight);
@@ -475,7 +475,7 @@ impl Estimator {
 
 /// Minimum channel variation per subframe, over the residual noise after smoothing. The average then reaches back about
 /// 40 subframes.
-const LEAST_MOTION: f32 = 6e-4;
+const MIN_MOTION: f32 = 6e-4;
 
 /// Recomputes the weights for `key` if they belong to another key.
 fn make(weights: &mut (Key, Weights), key: Key) {

@@ -25,7 +25,7 @@ impl Key {
     /// Creates a key from the noise relative to the channel power and a step of the delay spread.
     pub(super) fn new(noise: [f32; 2], spread: i32) -> Key {
         let step = |ratio: f32| {
-            let clamped = ratio.clamp(LEAST_NOISE, MOST_NOISE);
+            let clamped = ratio.clamp(MIN_NOISE, MAX_NOISE);
             libm::roundf(5.0 * libm::log10f(clamped)) as i32
         };
         Key { noise: noise.map(step), spread }
@@ -43,12 +43,12 @@ pub(super) fn spread_s(step: i32) -> f64 {
 /// Minimum noise over channel power.
 ///
 /// Chosen: with less noise the inverse of the correlation matrix would lose its precision.
-const LEAST_NOISE: f32 = 1e-5;
+const MIN_NOISE: f32 = 1e-5;
 
 /// Maximum noise over channel power.
 ///
 /// Chosen: a comb with this much noise contributes nothing.
-const MOST_NOISE: f32 = 1e6;
+const MAX_NOISE: f32 = 1e6;
 
 /// Weights that turn measurements at sixteen positions into the best estimate at each of these positions.
 ///

@@ -47,12 +47,12 @@ pub(super) struct Beside {
 ///
 /// Chosen: a receiver at walking pace is out of a fade within some tens of milliseconds. Samples are passed on in the
 /// meantime.
-const MOST_TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 
 /// Divisor for the maximum gap: if more samples are lost than one second divided by this number, the cell is given up.
 ///
 /// Chosen: 100 ms. A shorter gap is filled with zeros at the cell's sample rate, which must not take long.
-const LONGEST_GAP_PARTS: u64 = 10;
+const MAX_GAP_PARTS: u64 = 10;
 
 /// Number of subframes after which the attempts are counted from zero again.
 const STEADY: u64 = 256;
@@ -165,7 +165,7 @@ impl Beside {
             Step::Gap => {
                 let next = self.following.raw_sample(next) as i64;
                 let run = self.raw[0].run_from(next);
-                let longest = (self.options.rate_hz / LONGEST_GAP_PARTS) as i64;
+                let longest = (self.options.rate_hz / MAX_GAP_PARTS) as i64;
                 (None, run.is_some_and(|run| run.start - next > longest))
             }
         };
@@ -192,7 +192,7 @@ impl Beside {
         if !is_whole && !is_finished {
             return Progress::Wait;
         }
-        if !is_whole || self.tries == MOST_TRIES {
+        if !is_whole || self.tries == MAX_TRIES {
             self.pass_on(end, out);
             return Progress::Over;
         }

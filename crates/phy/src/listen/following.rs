@@ -4,7 +4,7 @@ use super::lost::LostCell;
 use super::rates::{half_band_hz, numerology};
 use super::searching::Searching;
 use super::usual::Usual;
-use super::{Heard, LONGEST_GAP_S, Listener, Lock, Options, State, forget_before};
+use super::{Heard, Listener, Lock, MAX_GAP_S, Options, State, forget_before};
 use crate::numerology::Numerology;
 use crate::resample::Resampler;
 use crate::sync::Ring;
@@ -34,7 +34,7 @@ impl Listener {
         };
         // Drop the samples beyond a gap that is too long to track a cell across: they are not decoded as this cell's
         // samples.
-        let longest = (LONGEST_GAP_S * self.options.rate_hz) as i64;
+        let longest = (MAX_GAP_S * self.options.rate_hz) as i64;
         self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
         // A 16-bit CRC sometimes matches by chance. Reference signals across the whole band do not, so they confirm the
         // cell.
@@ -76,7 +76,7 @@ impl Listener {
             Step::Gap => {
                 ladder.gaps += 1;
                 let run = self.raw[0].run_from(next);
-                match run.filter(|run| run.start - next > (LONGEST_GAP_S * rate_hz) as i64) {
+                match run.filter(|run| run.start - next > (MAX_GAP_S * rate_hz) as i64) {
                     None => None,
                     Some(run) => {
                         ladder.losses += 1;

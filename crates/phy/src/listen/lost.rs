@@ -5,7 +5,7 @@
 //! of the samples, the listener accepts the lost cell without another PBCH.
 
 use super::usual::Usual;
-use super::{KEPT_S, LONGEST_GAP_S, Lock};
+use super::{KEPT_S, Lock, MAX_GAP_S};
 use crate::cell::Cell;
 use crate::pbch::Mib;
 use crate::sync::broadcast::Broadcast;
@@ -134,7 +134,7 @@ impl LostCell {
         let frames = libm::round((frame_start - self.frame_start) * 100.0 / self.rate_hz as f64) as i64;
         let is_again = (candidate.pci, candidate.cp, candidate.duplex)
             == (self.cell.pci, self.cell.cp, Duplex::Fdd)
-            && frames < 100 * LONGEST_GAP_S as i64;
+            && frames < 100 * MAX_GAP_S as i64;
         let sfn = (i64::from(self.sfn) + frames).rem_euclid(1024) as u16;
         let (mib, ports) = (Mib::new(&self.cell, sfn), self.cell.ports);
         is_again.then_some(Broadcast { mib, ports, sfn })

@@ -50,10 +50,10 @@ const AS_LOUD: f32 = 1.0;
 ///
 /// Chosen: checks are 100 ms apart. At walking pace a fade takes some tens of milliseconds, so that six checks sample
 /// several states of both channels.
-const LEAST_LOOKS: u32 = 6;
+const MIN_LOOKS: u32 = 6;
 
 /// Maximum number of checks after which the comparison stops.
-const MOST_LOOKS: u32 = 12;
+const MAX_LOOKS: u32 = 12;
 
 /// Number of checks before the comparison may stop because the other cell is weaker.
 const FIRST_LOOKS: u32 = 3;
@@ -97,10 +97,10 @@ impl Louder {
         };
         other.looks += 1;
         let loudness = loudest.filter(|loudest| loudest.0 == other.pci).map_or(0.0, |loudest| loudest.1);
-        other.mean += (loudness - other.mean) / other.looks.min(LEAST_LOOKS) as f32;
+        other.mean += (loudness - other.mean) / other.looks.min(MIN_LOOKS) as f32;
         let own = other.own.max(usual);
         let ratio = other.mean / own.max(f32::MIN_POSITIVE);
-        if other.looks >= LEAST_LOOKS && ratio >= LOUDER {
+        if other.looks >= MIN_LOOKS && ratio >= LOUDER {
             let moved = Moved {
                 from: followed.tracker.cell().pci,
                 to: other.pci,
@@ -108,7 +108,7 @@ impl Louder {
             };
             return Verdict::Louder(moved);
         }
-        if other.looks >= MOST_LOOKS || other.looks >= FIRST_LOOKS && ratio < AS_LOUD {
+        if other.looks >= MAX_LOOKS || other.looks >= FIRST_LOOKS && ratio < AS_LOUD {
             self.other = None;
             return Verdict::Alone;
         }

@@ -41,15 +41,15 @@ const LOUD_SHARE: f32 = 0.4;
 /// Chosen: 12 dB, beyond any power control. The limit only bounds the effect of noise where the channel is unknown. In the
 /// evaluation of [`LIKELY_BITS`], the share decoded is 0.9952; it is 0.9955 with half of the limit and 0.9952 with twice
 /// the limit.
-const MOST_AMPLITUDE: f32 = 4.0;
+const MAX_AMPLITUDE: f32 = 4.0;
 
 /// Minimum amplitude of a PHICH answer, relative to reference signals, for which the answer counts as transmitted.
 ///
 /// Chosen: 10 dB below. In the evaluation of [`LIKELY_BITS`], the share decoded is 0.9952; it is 0.9951 with half of the
 /// threshold and 0.9952 with twice the threshold.
-const LEAST_ANSWER: f32 = 0.3;
+const MIN_ANSWER: f32 = 0.3;
 
-/// Minimum ratio of the answer's squared amplitude to the noise variance, in addition to [`LEAST_ANSWER`].
+/// Minimum ratio of the answer's squared amplitude to the noise variance, in addition to [`MIN_ANSWER`].
 ///
 /// Chosen: three standard deviations, which noise reaches once in 370. In the evaluation of [`LIKELY_BITS`], the share
 /// decoded is 0.9952 with half, with once and with twice the threshold: at 25 dB, all answers are far above it.
@@ -165,12 +165,12 @@ impl Resender {
         let sequences = phich::sequences(cell.cp);
         for (place, answer) in heard.answers.iter().enumerate() {
             let sureness = 0.5 * answer.amplitude * answer.llr;
-            if !(answer.amplitude.abs() > LEAST_ANSWER && sureness > SURE_ANSWER) {
+            if !(answer.amplitude.abs() > MIN_ANSWER && sureness > SURE_ANSWER) {
                 continue;
             }
             let group = place / sequences;
             let sent = Answer { group, sequence: place % sequences, ack: answer.amplitude > 0.0 };
-            let amplitude = answer.amplitude.abs().min(MOST_AMPLITUDE);
+            let amplitude = answer.amplitude.abs().min(MAX_AMPLITUDE);
             let unit = &region.phich[phich::unit(cell.cp, group)];
             for (reg, quads) in unit.iter().zip(&phich::encode(cell, heard.number, &sent)) {
                 for (grid, quad) in grids.iter_mut().zip(quads) {
@@ -185,7 +185,7 @@ impl Resender {
 const UNKNOWN_BITS: f32 = -16.0;
 
 /// Least-squares amplitude of the bits from number `first` on, whose signs or means are given, clamped to
-/// 0..=[`MOST_AMPLITUDE`].
+/// 0..=[`MAX_AMPLITUDE`].
 fn amplitude(heard: &Observation, first: usize, signs: &[f32]) -> f32 {
     let (mut sum, mut most) = (0.0, 0.0);
     for (at, sign) in signs.iter().enumerate() {
@@ -193,5 +193,5 @@ fn amplitude(heard: &Observation, first: usize, signs: &[f32]) -> f32 {
         most += sign * sign * heard.expected[(first + at) / BITS_PER_CCE];
     }
     let amplitude = sum / most.max(f32::MIN_POSITIVE);
-    if amplitude.is_finite() { amplitude.clamp(0.0, MOST_AMPLITUDE) } else { 0.0 }
+    if amplitude.is_finite() { amplitude.clamp(0.0, MAX_AMPLITUDE) } else { 0.0 }
 }

@@ -37,7 +37,7 @@ pub(super) struct View {
 /// Chosen: 40 ms contain a whole PBCH block. The first 10 ms contain a frame, and enough subframes for the loops to settle:
 /// after 5 ms the search finds many cells, but unreliably in strong noise. A cell of medium strength needs the first 20 ms.
 /// So the listener searches every 5 ms until then, and every 20 ms afterwards. The searches take half of real time.
-const LONGEST_VIEW: usize = VIEW_HZ as usize / 25;
+const MAX_VIEW: usize = VIEW_HZ as usize / 25;
 
 /// Minimum length of the view for the first search (samples of the view): 10 ms.
 const FIRST_VIEW: usize = VIEW_HZ as usize / 100;
@@ -94,7 +94,7 @@ impl Listener {
         let run = self.raw[0].run_from(searching.next)?;
         if searching.next < run.start {
             let lost = run.start - searching.next;
-            if lost as u64 / LONGEST_VIEW as u64 <= rate_hz / VIEW_HZ {
+            if lost as u64 / MAX_VIEW as u64 <= rate_hz / VIEW_HZ {
                 // Fill a short gap with zeros, so that the samples before and after the gap are searched together.
                 searching.look_at_nothing(lost as usize);
                 return Some(None);
@@ -141,8 +141,8 @@ impl Listener {
         let State::Searching(searching) = &mut self.state else { return found };
         let rate_hz = self.options.rate_hz;
         // Keep half of the view, so that the next search contains a signal across the end of this view in full.
-        if searching.len() >= LONGEST_VIEW {
-            let gone = searching.len() - LONGEST_VIEW + LATER_STEP;
+        if searching.len() >= MAX_VIEW {
+            let gone = searching.len() - MAX_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
         }
         forget_before(&mut self.raw, searching.next - (KEPT_S * rate_hz) as i64);

@@ -1,13 +1,13 @@
 //! Long-term averages of a cell's signal quality, over more subframes than a fade lasts.
 
-/// Means over all subframes in which the cell was received, or over about [`MOST`] once there are more.
+/// Means over all subframes in which the cell was received, or over about [`MAX_SUBFRAMES`] once there are more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usual {
     /// Signal-to-noise ratio, in dB.
     pub(super) snr_db: f32,
     /// Received power of one antenna port.
     pub(super) loudness: f32,
-    /// Number of subframes averaged, up to [`MOST`].
+    /// Number of subframes averaged, up to [`MAX_SUBFRAMES`].
     pub(super) subframes: u32,
 }
 
@@ -15,12 +15,12 @@ pub(super) struct Usual {
 ///
 /// Chosen: a fade at walking pace, including its onset, takes up to 200 ms. An average over only 50 subframes shows the low
 /// SNR of the fade when the cell is lost in it, and the cell would not be held.
-const MOST: u32 = 1000;
+const MAX_SUBFRAMES: u32 = 1000;
 
 impl Usual {
     /// Adds a subframe in which the cell was received.
     pub(super) fn hear(&mut self, snr_db: f32, loudness: f32) {
-        self.subframes = (self.subframes + 1).min(MOST);
+        self.subframes = (self.subframes + 1).min(MAX_SUBFRAMES);
         let share = 1.0 / self.subframes as f32;
         self.snr_db += (snr_db - self.snr_db) * share;
         self.loudness += (loudness - self.loudness) * share;

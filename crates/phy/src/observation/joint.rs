@@ -34,7 +34,7 @@ pub struct Both<'a> {
 pub const SYMBOLS: usize = 4;
 
 /// Maximum number of antennas in joint detection; further antennas are ignored.
-pub const MOST_ANTENNAS: usize = 4;
+pub const MAX_ANTENNAS: usize = 4;
 
 /// Content of an element in the other cell's control region.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ const BITS_PER_REG: usize = BITS_PER_CCE / REGS_PER_CCE;
 const SENT: f32 = 0.5;
 
 /// Minimum share of the noise that remains without the other cell.
-const LEAST_SHARE: f32 = 1e-3;
+const MIN_SHARE: f32 = 1e-3;
 
 /// Number of iterations of the noise estimate in a subframe.
 ///
@@ -232,7 +232,7 @@ impl Observer {
                 }
             }
             if count > 0.0 && sum.is_finite() {
-                *share = (*share * sum / count).clamp(LEAST_SHARE, 1.0);
+                *share = (*share * sum / count).clamp(MIN_SHARE, 1.0);
             }
         }
         let (mut joint, mut alone) = (0.0, 0.0);

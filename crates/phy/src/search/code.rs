@@ -58,10 +58,10 @@ pub struct Mistake {
 
 /// Maximum number of coded bits that a mistake changes, with three coded bits per bit of the word. The minimum of the
 /// code is 15.
-const MOST_DIFFERENT: u32 = 20;
+const MAX_DIFFERENT: u32 = 20;
 
 /// Maximum span of a mistake (bits of the word).
-const LONGEST_MISTAKE: u32 = 9;
+const MAX_MISTAKE: u32 = 9;
 
 /// Payload and the bits of the first CCE of its word: those of one word, or the difference between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,13 +126,13 @@ impl ByMask {
         };
         let flips = self.changes[CRC_BITS + self.unsure..CRC_BITS + self.count].iter();
         let all = std::iter::once(word).chain(flips.rev().map(|flip| word.and(flip, 1)));
-        let near = all.filter(|word| ((word.cce() ^ hard) & sure).count_ones() <= MOST_WRONG);
+        let near = all.filter(|word| ((word.cce() ^ hard) & sure).count_ones() <= MAX_WRONG);
         near.min_by_key(off)
     }
 }
 
 /// Maximum number of wrong bits among the reliable bits of a CCE.
-const MOST_WRONG: u32 = 2;
+const MAX_WRONG: u32 = 2;
 
 /// Selection of independent bits of a word's first CCE, as many as the word has.
 #[derive(Clone)]
@@ -390,8 +390,8 @@ pub(super) fn light(len: usize) -> Vec<u128> {
         coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
     };
     // Patterns contain the lowest bit, so none is counted twice.
-    let patterns = (1u128..1 << LONGEST_MISTAKE).filter(|pattern| pattern % 2 == 1);
-    patterns.filter(|&pattern| weight(pattern) <= MOST_DIFFERENT).collect()
+    let patterns = (1u128..1 << MAX_MISTAKE).filter(|pattern| pattern % 2 == 1);
+    patterns.filter(|&pattern| weight(pattern) <= MAX_DIFFERENT).collect()
 }
 
 fn circle_of(matcher: &RateMatcher, word: u128, len: usize) -> Circle {
@@ -523,7 +523,7 @@ mod tests {
         let code = Code::new(28);
         let light = |mistake: &Mistake| {
             let coded: u32 = code.cces(mistake.word).take(1).map(|bits| bits.count_ones()).sum();
-            coded <= MOST_DIFFERENT
+            coded <= MAX_DIFFERENT
         };
         assert!(code.mistakes.len() >= code.len() && code.mistakes.iter().all(light));
         let word = 0x0123_4567_89AB;

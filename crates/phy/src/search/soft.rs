@@ -33,7 +33,7 @@ const EMPTY_SHARE: f32 = 0.25;
 const NOISE_SHARE: f32 = 1.0;
 
 /// Maximum value of that relative limit. Above it, the limit is not used, because messages may fade.
-const MOST_SHARE: f32 = 0.6;
+const MAX_SHARE: f32 = 0.6;
 
 /// Minimum and maximum amplitude of messages relative to the reference signals: 6 dB below to 6 dB above.
 const FAINTEST: f32 = 0.5;
@@ -44,7 +44,7 @@ const AMPLITUDES: [f32; 2] = [1.0, FAINTEST];
 
 /// Minimum log-likelihood ratio (nats) of a message to noise alone at a place. The larger ratio of the two amplitudes
 /// in [`AMPLITUDES`] counts.
-const LEAST_PRESENCE: f32 = -6.0;
+const MIN_PRESENCE: f32 = -6.0;
 
 /// Maximum expected number of bit errors in a CCE that counts as free of errors.
 const CLEAR_WRONG: f32 = 0.002;
@@ -177,7 +177,7 @@ fn evidence_against_both(first: f32, second: f32) -> f32 {
 
 /// Maximum number of wrong bits among the 72 bits of a CCE, at the weakest signal at which messages are found. Random
 /// bits have this many wrong bits on average.
-const MOST_WRONG: u32 = 36;
+const MAX_WRONG: u32 = 36;
 
 impl SoftRegion {
     /// Loads the soft bits of a subframe.
@@ -210,7 +210,7 @@ impl SoftRegion {
             // Received magnitude, and upper limit for noise, both relative to the expected magnitude of a message.
             let share = heard / BITS_PER_CCE as f32 / expected;
             let noise = NOISE_SHARE / (expected / 2.0).sqrt();
-            let is_told = noise < MOST_SHARE;
+            let is_told = noise < MAX_SHARE;
             let least = if is_told { noise * expected } else { 0.0 };
             let presence = std::array::from_fn(|at| {
                 // Log-likelihood ratio of QPSK with this amplitude and unknown bits to noise alone.
@@ -253,7 +253,7 @@ impl SoftRegion {
         let cces = &self.cces[cces];
         let presence = |at: usize| cces.iter().map(|cce| cce.presence[at]).sum::<f32>();
         cces.iter().map(|cce| cce.heard - cce.least).sum::<f32>() >= 0.0
-            && presence(0).max(presence(1)) >= LEAST_PRESENCE
+            && presence(0).max(presence(1)) >= MIN_PRESENCE
     }
 
     /// Information in the soft values of CCEs (bits).
@@ -294,7 +294,7 @@ impl SoftRegion {
     pub fn agreement(&self, cce: usize, bits: CceBits) -> Option<Agreement> {
         let of = &self.cces[cce];
         let mut wrong = of.hard ^ bits;
-        if wrong.count_ones() > MOST_WRONG {
+        if wrong.count_ones() > MAX_WRONG {
             return None;
         }
         let soft = &self.soft[cce * BITS_PER_CCE..];

@@ -14,12 +14,12 @@ use super::*;
 /// Minimum code rate of the words that this search tries. The trellis decodes words of lower rates.
 ///
 /// Chosen: other values were not tried.
-const LEAST_RATE: f32 = 0.6;
+const MIN_RATE: f32 = 0.6;
 
 /// Minimum information in a CCE beyond the length of the payload (bits).
 ///
 /// Chosen: of the values 10, 4 and 0, each finds more messages than the previous one. −2 finds few additional messages.
-const LEAST_SPARE: f32 = 0.0;
+const MIN_SPARE: f32 = 0.0;
 
 /// Magnitude of a soft bit that counts as reliable (nats): one in 55 such bits is wrong.
 const SURE: f32 = 4.0;
@@ -31,9 +31,9 @@ impl Size {
         let rate = self.code.len() as f32 / BITS_PER_CCE as f32;
         self.is_users
             && self.seen > 0
-            && rate > LEAST_RATE
+            && rate > MIN_RATE
             && (rate <= RARE_RATE || self.short > 0)
-            && information >= f32::from(self.code.size()) + LEAST_SPARE
+            && information >= f32::from(self.code.size()) + MIN_SPARE
     }
 }
 

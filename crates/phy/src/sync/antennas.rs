@@ -45,7 +45,7 @@ pub struct Antenna {
 /// Minimum SNR of an antenna, relative to the best antenna's. An antenna below it is left out.
 ///
 /// Chosen: such an antenna would add 0.1 dB of signal, and more noise than that if its channel estimate is poor.
-const LEAST_SHARE: f32 = 0.03;
+const MIN_SHARE: f32 = 0.03;
 
 /// Weight of the mean of one symbol in the estimate of the DC offset.
 const DC_SHARE: f32 = 0.1;
@@ -200,7 +200,7 @@ impl Antennas {
         let noise = self.all[self.best()].estimator.channel().noise();
         let is_any_heard = self.all.iter().any(Antenna::hears);
         for one in &mut self.all {
-            let counts = one.ratio() > LEAST_SHARE * best && (one.hears() || !is_any_heard);
+            let counts = one.ratio() > MIN_SHARE * best && (one.hears() || !is_any_heard);
             one.weight =
                 if counts { noise / one.estimator.channel().noise().max(f32::MIN_POSITIVE) } else { 0.0 };
         }

@@ -56,21 +56,21 @@ struct Heard {
 /// Minimum power of the interfering cell that matters, relative to all noise and interference.
 ///
 /// Chosen: an interferer 7 dB below the noise and interference, or 13 dB below the tracked cell, costs few messages.
-const LEAST_POWER: f32 = 0.2;
+const MIN_POWER: f32 = 0.2;
 
 /// Minimum power of the interfering cell that matters, relative to the tracked cell.
-const LEAST_RATIO: f32 = 0.05;
+const MIN_RATIO: f32 = 0.05;
 
 /// Minimum power of the interfering cell that matters, relative to a tracked cell with two ports. Two ports need far more
 /// sums.
 ///
 /// Chosen: 7 dB. Two ports rarely fade together, and weaker interference costs little. So time is spent only during fades.
-const LEAST_RATIO_OF_TWO: f32 = 0.2;
+const MIN_RATIO_OF_TWO: f32 = 0.2;
 
 /// Maximum number of subframes in which the interferer does not matter before it is dropped.
 ///
 /// Chosen: one second. The lookout then searches for it again.
-const MOST_ABSENT: u32 = 1000;
+const MAX_ABSENT: u32 = 1000;
 
 /// Number of subframes for which the channel is learnt before it is used.
 ///
@@ -85,7 +85,7 @@ const MEAN_OF: u32 = 100;
 /// Minimum power of a second port relative to the first. A weaker second port does not exist.
 ///
 /// Chosen: 5 dB below. The ports of one cell fade independently, but have the same mean power.
-const LEAST_PORT: f32 = 0.3;
+const MIN_PORT: f32 = 0.3;
 
 impl Company {
     /// Creates the interfering cell of a sighting next to the tracked cell `own`, received by `antennas` antennas.
@@ -224,7 +224,7 @@ impl Company {
                 Some(Both { grid, own, other: &other.gains[..ports] })
             })
             .collect();
-        let least = if self.is_beside_two { LEAST_RATIO_OF_TWO } else { LEAST_RATIO };
+        let least = if self.is_beside_two { MIN_RATIO_OF_TWO } else { MIN_RATIO };
         let (mut its, mut of_own) = (0.0, 0.0);
         for one in &both {
             let noise = one.own.noise().max(f32::MIN_POSITIVE);
@@ -232,11 +232,7 @@ impl Company {
                 / (ports as f32 * noise);
             of_own += one.own.power_of_port() / noise;
         }
-        if its > LEAST_POWER && its > least * of_own && self.age > FIRST_SUBFRAMES {
-            both
-        } else {
-            Vec::new()
-        }
+        if its > MIN_POWER && its > least * of_own && self.age > FIRST_SUBFRAMES { both } else { Vec::new() }
     }
 
     /// Mean power relative to the tracked cell over the last subframes, in dB; `None` until [`MEAN_OF`] subframes were
@@ -250,7 +246,7 @@ impl Company {
     /// Number of ports of the cell, 1 or 2.
     fn ports(&self) -> usize {
         let [first, second] = self.told.map(|told| told.norm_sqr().sqrt());
-        if second > LEAST_PORT * first { 2 } else { 1 }
+        if second > MIN_PORT * first { 2 } else { 1 }
     }
 
     /// Returns the shares of the noise that remain without this cell, by control symbol.
@@ -280,7 +276,7 @@ impl Company {
 
     /// Returns whether the cell is gone.
     pub fn is_gone(&self) -> bool {
-        self.absent > MOST_ABSENT
+        self.absent > MAX_ABSENT
     }
 }
 

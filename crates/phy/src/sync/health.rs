@@ -33,20 +33,20 @@ pub struct Health {
 /// Number of consecutive faint subframes after which a previously clear cell counts as lost.
 ///
 /// Chosen: two in a row may be a deep fade or a burst of noise.
-const MOST_FAINT: u32 = 3;
+const MAX_FAINT: u32 = 3;
 
 /// Number of consecutive uncertain subframes after which a cell that was never clear counts as lost.
-const MOST_UNSURE: u32 = 200;
+const MAX_UNSURE: u32 = 200;
 
 /// Number of consecutive frames with an undecodable PBCH after which a cell counts as lost: for a clear cell, and for any
 /// other.
 ///
 /// Chosen: the PBCH of a single frame tolerates more noise than any message. If it cannot be decoded, there is another
 /// cause: the timing error exceeds the range that reference signals can resolve.
-const MOST_UNREAD_PBCH: [u32; 2] = [3, 10];
+const MAX_UNREAD_PBCH: [u32; 2] = [3, 10];
 
 /// Number of displaced PSS after which a cell counts as lost.
-const MOST_DISPLACED_PSS: u32 = 2;
+const MAX_DISPLACED_PSS: u32 = 2;
 
 /// Threshold of blurred reference signals: their clarity is below this share of its average. A displaced PSS counts only
 /// if the reference signals are blurred relative to subframes in which the PSS was at its expected position.
@@ -59,22 +59,22 @@ const USUAL_SHARE: f32 = 0.1;
 const DOUBTFUL_SHARE: f32 = 0.02;
 
 /// Number of consecutive doubtful subframes after which doubt counts as the cell's normal state.
-const MOST_DOUBTFUL: u32 = 10;
+const MAX_DOUBTFUL: u32 = 10;
 
 /// Minimum correlation of the PCFICH with its best indicator in a received subframe.
 ///
 /// Chosen: the 32 bits of a subframe that starts elsewhere match the best of three code words by 0.2 on average and rarely
 /// by 0.6. At −3 dB, where a message on a single CCE cannot be decoded, correct ones still match by 0.7. A receiver that
 /// cannot decode the length of the control region cannot decode its content either.
-const LEAST_FIT: f32 = 0.6;
+const MIN_FIT: f32 = 0.6;
 
 /// Minimum log-likelihood ratio between the best indicator and any other (nats).
-const LEAST_MARGIN: f32 = 5.0;
+const MIN_MARGIN: f32 = 5.0;
 
 /// Maximum number of subframes accepted in spite of blurred reference signals.
 ///
 /// Chosen: a fade at walking pace is over by then.
-const MOST_BESIDE: u32 = 100;
+const MAX_BESIDE: u32 = 100;
 
 /// Minimum coherence of a clear cell.
 const CLEAR: f32 = 0.6;
@@ -158,17 +158,17 @@ impl Health {
     /// Returns whether the subframe may not belong to the cell: its reference signals are suddenly blurred, or its PCFICH
     /// cannot be decoded.
     pub fn is_doubtful(&self, hints: &Hints, heard: &Observation) -> bool {
-        hints.clarity() < BLURRED * self.usual || heard.cfi_fit < LEAST_FIT || heard.cfi_margin < LEAST_MARGIN
+        hints.clarity() < BLURRED * self.usual || heard.cfi_fit < MIN_FIT || heard.cfi_margin < MIN_MARGIN
     }
 
     /// Returns whether the PCFICH can be decoded.
     pub fn is_read(heard: &Observation) -> bool {
-        heard.cfi_fit >= LEAST_FIT && heard.cfi_margin >= LEAST_MARGIN
+        heard.cfi_fit >= MIN_FIT && heard.cfi_margin >= MIN_MARGIN
     }
 
-    /// Returns whether a subframe with blurred reference signals may be accepted: only [`MOST_BESIDE`] times in a row.
+    /// Returns whether a subframe with blurred reference signals may be accepted: only [`MAX_BESIDE`] times in a row.
     pub fn may_be_beside(&self, hints: &Hints) -> bool {
-        hints.coherence() > hints.of_noise() || self.beside < MOST_BESIDE
+        hints.coherence() > hints.of_noise() || self.beside < MAX_BESIDE
     }
 
     /// Records an accepted subframe whose reference signals may be blurred by another, known cell.
@@ -188,20 +188,20 @@ impl Health {
         self.doubtful <= 1
     }
 
-    /// Returns whether the doubt has lasted for more than [`MOST_DOUBTFUL`] subframes and counts as the cell's normal
+    /// Returns whether the doubt has lasted for more than [`MAX_DOUBTFUL`] subframes and counts as the cell's normal
     /// state.
     pub fn is_doubtful_for_long(&self) -> bool {
-        self.doubtful > MOST_DOUBTFUL
+        self.doubtful > MAX_DOUBTFUL
     }
 
     /// If the cell is lost, returns the first sample from which reception was uncertain. `sample` is the first sample of
     /// the last subframe.
     pub fn lost_since(&self, sample: i64) -> Option<i64> {
-        let is_unread = self.unread_pbch >= MOST_UNREAD_PBCH[usize::from(self.coherence() < CLEAR)];
-        if is_unread || self.displaced_pss >= MOST_DISPLACED_PSS {
+        let is_unread = self.unread_pbch >= MAX_UNREAD_PBCH[usize::from(self.coherence() < CLEAR)];
+        if is_unread || self.displaced_pss >= MAX_DISPLACED_PSS {
             return Some(sample);
         }
-        (self.faint >= MOST_FAINT || self.unsure >= MOST_UNSURE).then_some(self.since)
+        (self.faint >= MAX_FAINT || self.unsure >= MAX_UNSURE).then_some(self.since)
     }
 
     fn coherence(&self) -> f32 {

@@ -44,10 +44,10 @@ const FIRST_HALVES: u32 = 60;
 /// Minimum normalised correlation of an SSS with the signal that remains without the tracked cell.
 ///
 /// Chosen: the best of 1008 SSS correlates with noise by 0.45. Two checks must find the same cell.
-const LEAST_FIT: f32 = 0.6;
+const MIN_FIT: f32 = 0.6;
 
 /// Maximum interval between two checks that find the same cell, in half frames.
-const MOST_HALVES_APART: u32 = 96;
+const MAX_HALVES_APART: u32 = 96;
 
 /// Number of subcarriers over which the channel of the tracked cell's synchronisation signals is averaged.
 const OWN_WIDTH: usize = 9;
@@ -78,7 +78,7 @@ impl Lookout {
         let before = self.last.replace((sight, self.halves));
         let is_same = |(before, at): &(Sight, u32)| {
             (before.pci, before.ahead) == (sight.pci, sight.ahead)
-                && self.halves.wrapping_sub(*at) <= MOST_HALVES_APART
+                && self.halves.wrapping_sub(*at) <= MAX_HALVES_APART
         };
         before.filter(is_same).map(|_| sight)
     }
@@ -112,7 +112,7 @@ impl Lookout {
                     let signs = &self.secondaries[(usize::from(id) * 2 + other_half) * 168 + usize::from(n)];
                     let fit = real.iter().zip(signs).map(|(value, sign)| value * sign).sum::<f32>()
                         / all.max(f32::MIN_POSITIVE);
-                    if fit > best.map_or(LEAST_FIT, |(fit, _)| fit) {
+                    if fit > best.map_or(MIN_FIT, |(fit, _)| fit) {
                         let delay =
                             -angle(correlate(&gains, &gains[1..])) / std::f64::consts::TAU * fft_size as f64;
                         let ahead = 5 * (half + other_half) % 10;

@@ -10,13 +10,13 @@ use crate::numerology::Numerology;
 /// Chosen: without noise, the correlation is 1; in an idle cell with strong noise, it is a fifth. At any other position it
 /// is due to chance. In a wide cell, whose prefixes have a thousand samples, chance barely reaches a twelfth at any
 /// position; in a narrow cell, over three symbols, it reaches a fifth.
-const LEAST_LIKENESS: f32 = 5.0;
+const MIN_LIKENESS: f32 = 5.0;
 
 /// Correlation that is always sufficient: upper limit of the threshold above.
 const ALWAYS_ENOUGH: f32 = 0.3;
 
 /// Minimum ratio of the best correlation to the correlation at the expected position.
-const LEAST_RATIO: f32 = 1.5;
+const MIN_RATIO: f32 = 1.5;
 
 /// Returns the delay of a subframe's symbols relative to their expected start (samples), up to half a symbol in either
 /// direction; `None` if the prefixes do not show it. `samples` start half a symbol and a prefix before the subframe,
@@ -48,6 +48,6 @@ pub fn displacement(numerology: Numerology, samples: &[Complex32], symbols: usiz
     let here = likeness(0)?;
     let best = (-half..half).filter_map(|shift| Some((shift, likeness(shift)?)));
     let (shift, most) = best.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let least = (LEAST_LIKENESS / libm::sqrtf((symbols * prefix) as f32)).min(ALWAYS_ENOUGH);
-    (most > least && most > LEAST_RATIO * here).then_some(shift)
+    let least = (MIN_LIKENESS / libm::sqrtf((symbols * prefix) as f32)).min(ALWAYS_ENOUGH);
+    (most > least && most > MIN_RATIO * here).then_some(shift)
 }

@@ -36,11 +36,11 @@ const SPARES: usize = 8;
 /// Maximum number of runs.
 ///
 /// Chosen: a receiver that loses samples more often than this during one cell search is unusable.
-const MOST_RUNS: usize = 16;
+const MAX_RUNS: usize = 16;
 
 /// Maximum length of a gap (samples), about a day. Longer gaps are shortened to it, so that floating-point numbers can
 /// represent fractional sample numbers.
-const MOST_LOST: u64 = 1 << 42;
+const MAX_LOST: u64 = 1 << 42;
 
 impl Ring {
     /// Creates an empty buffer whose next sample has number `start`.
@@ -98,13 +98,13 @@ impl Ring {
         if count == 0 {
             return;
         }
-        let next = self.end().saturating_add(count.min(MOST_LOST) as i64);
+        let next = self.end().saturating_add(count.min(MAX_LOST) as i64);
         if let Some(run) = self.runs.back_mut().filter(|run| run.len == 0) {
             run.start = next;
             return;
         }
         self.runs.push_back(Run::new(next));
-        if self.runs.len() > MOST_RUNS {
+        if self.runs.len() > MAX_RUNS {
             self.drop_first();
         }
     }
@@ -247,7 +247,7 @@ mod tests {
             ring.push(&[Complex32::default(); 10]);
             ring.skip(u64::MAX >> 20);
         }
-        assert!(ring.len() <= 10 * MOST_RUNS && ring.spare.len() <= SPARES);
+        assert!(ring.len() <= 10 * MAX_RUNS && ring.spare.len() <= SPARES);
     }
 
     #[test]

@@ -37,7 +37,7 @@ const FRESH: usize = BLOCK - SYMBOL + 1;
 const OFFSET_STEP: i64 = 4;
 
 /// Maximum carrier offset (Hz). Beyond it, a part of the PBCH would lie outside the view's passband.
-const MOST_CFO_HZ: f64 = VIEW_PASSBAND_HZ as f64 - 540_000.0;
+const MAX_CFO_HZ: f64 = VIEW_PASSBAND_HZ as f64 - 540_000.0;
 
 /// Duplex mode of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +133,7 @@ impl Search {
             template.iter().map(|value| value.conj() / BLOCK as f32).collect()
         });
         let step_hz = (OFFSET_STEP * VIEW_HZ as i64) as f64 / BLOCK as f64;
-        let steps = libm::ceil((max_cfo_hz.min(MOST_CFO_HZ) - step_hz / 2.0).max(0.0) / step_hz) as i64;
+        let steps = libm::ceil((max_cfo_hz.min(MAX_CFO_HZ) - step_hz / 2.0).max(0.0) / step_hz) as i64;
         Search {
             forward,
             backward,
@@ -247,7 +247,7 @@ impl Search {
                 let before = folded.iter().cycle().skip(HALF_FRAME - 1);
                 let after = folded.iter().cycle().skip(1);
                 for (at, ((&fit, &a), &b)) in folded.iter().zip(before).zip(after).enumerate() {
-                    if fit < LEAST_PRIMARY || fit < a || fit <= b {
+                    if fit < MIN_PRIMARY || fit < a || fit <= b {
                         continue;
                     }
                     let bend = a + b - 2.0 * fit;
@@ -377,7 +377,7 @@ impl Search {
 }
 
 /// Minimum correlation of a PSS peak that the search examines. Below it, more peaks come from noise than from cells.
-const LEAST_PRIMARY: f32 = 0.02;
+const MIN_PRIMARY: f32 = 0.02;
 
 /// Distance from a peak (samples) within which other peaks count as its slopes and echoes.
 const NEIGHBOURS: usize = 6;

@@ -127,7 +127,7 @@ const CLEAR_BESIDE: f32 = 0.8;
 /// doubtful otherwise.
 ///
 /// Chosen: the coherence is 0.4 if noise and interference are 2 dB stronger than the cell.
-const LEAST_CLEAR: f32 = 0.4;
+const MIN_CLEAR: f32 = 0.4;
 
 /// SNR below which all reference signals of a subframe are demodulated (dB). Above it, fewer symbols suffice.
 const CLEAN_DB: f32 = 18.0;
@@ -258,7 +258,7 @@ impl Tracker {
         // If the subframe turned out to be a later one, its PSS or PBCH symbols may not have arrived.
         let has_more = has_more && heard.number == number;
         heard.is_doubtful = !is_beside && (is_spoilt || self.health.is_doubtful(&hints, &heard));
-        self.is_clear = hints.coherence() > LEAST_CLEAR;
+        self.is_clear = hints.coherence() > MIN_CLEAR;
         let is_faint = if is_beside {
             self.health.observe_beside(&hints);
             false
@@ -507,7 +507,7 @@ impl Tracker {
             let delay = self.delay(hints);
             self.place.start += share * delay;
             self.place.drift = (self.place.drift + share * share / 8.0 * delay)
-                .clamp(-MOST_DRIFT * samples, MOST_DRIFT * samples);
+                .clamp(-MAX_DRIFT * samples, MAX_DRIFT * samples);
             self.place.cfo_hz += share * self.carrier_error_hz(hints);
         }
     }
@@ -542,4 +542,4 @@ const SPOILT_DB: f32 = 8.0;
 const LOOP_SHARE: f64 = 0.15;
 
 /// Maximum clock drift, relative.
-const MOST_DRIFT: f64 = 50e-6;
+const MAX_DRIFT: f64 = 50e-6;

@@ -10,12 +10,12 @@ use crate::document::{Document, Flow};
 /// Minimum interval between two transfers of a flow, in milliseconds.
 ///
 /// Chosen: a subframe.
-const LEAST_EVERY_MS: f64 = 1.0;
+const MIN_EVERY_MS: f64 = 1.0;
 
 /// Maximum number of transfers of all flows of a run: the times of each are kept.
 ///
 /// Chosen: so that they take some megabytes.
-const MOST_TRANSFERS: f64 = 1e5;
+const MAX_TRANSFERS: f64 = 1e5;
 
 impl Document {
     /// Rejects transfers that are invalid, or too many for the memory.
@@ -25,9 +25,9 @@ impl Document {
             flow.check_transfers().map_err(|error| error.within(&format!("flow.{index}")))?;
             let Some(every_ms) = flow.every_ms else { continue };
             transfers += self.duration_s * 1e3 / every_ms;
-            if transfers > MOST_TRANSFERS {
+            if transfers > MAX_TRANSFERS {
                 let reason = format!(
-                    "is {every_ms}: flows make more than {MOST_TRANSFERS} transfers; give a longer time"
+                    "is {every_ms}: flows make more than {MAX_TRANSFERS} transfers; give a longer time"
                 );
                 return Err(ConfigError::new(format!("flow.{index}.every_ms"), reason));
             }
@@ -39,9 +39,9 @@ impl Document {
 impl Flow {
     fn check_transfers(&self) -> Result<(), ConfigError> {
         if let Some(every_ms) = self.every_ms
-            && positive("every_ms", every_ms)? < LEAST_EVERY_MS
+            && positive("every_ms", every_ms)? < MIN_EVERY_MS
         {
-            let reason = format!("is {every_ms}; the least is {LEAST_EVERY_MS}");
+            let reason = format!("is {every_ms}; the least is {MIN_EVERY_MS}");
             return Err(ConfigError::new("every_ms", reason));
         }
         let asks = [("every_ms", self.every_ms.is_some()), ("request_bytes", self.request_bytes > 0)];

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Maximum factor by which a receiver may exaggerate.
 ///
 /// Chosen: with a larger factor, any sender's rate is practically unlimited.
-const LARGEST_FACTOR: f64 = 1e3;
+const MAX_FACTOR: f64 = 1e3;
 
 /// Misreporting of capacity in the feedback of a flow's receiver. The feedback of `pbe` contains a capacity; this has no
 /// effect on the reports of other schemes' receivers.
@@ -47,8 +47,8 @@ impl Misreport {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if positive("factor", self.factor)? > LARGEST_FACTOR {
-            let reason = format!("is {}; the most is {LARGEST_FACTOR}", self.factor);
+        if positive("factor", self.factor)? > MAX_FACTOR {
+            let reason = format!("is {}; the most is {MAX_FACTOR}", self.factor);
             return Err(ConfigError::new("factor", reason));
         }
         not_negative("from_s", self.from_s)?;

@@ -10,10 +10,10 @@ use super::{End, Error};
 use crate::iq::{self, Flaw, Piece, Source};
 
 /// Maximum number of events that wait to be processed: less than a second of a cell.
-pub(super) const MOST_WAITING: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 
 /// Number of pieces of samples without output after which a thread reports its progress.
-const MOST_UNTOLD: u32 = 64;
+const MAX_UNTOLD: u32 = 64;
 
 /// Events of a thread.
 pub(super) enum Event {
@@ -157,7 +157,7 @@ impl Thread {
         }
         self.cost_us += (thread_cpu() - before).as_nanos() as f64 / 1e3;
         self.untold += 1;
-        let is_news = !heard.is_empty() || self.untold == MOST_UNTOLD;
+        let is_news = !heard.is_empty() || self.untold == MAX_UNTOLD;
         for output in heard {
             self.tell(Event::Heard(Box::new(output)))?;
         }

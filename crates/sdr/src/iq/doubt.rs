@@ -59,15 +59,15 @@ pub struct Look {
 const ENOUGH: u32 = 1 << 16;
 
 /// Minimum number of instants for a judgement, at the end of a short recording.
-const LEAST: u32 = 1 << 11;
+const MIN_INSTANTS: u32 = 1 << 11;
 
 /// Minimum number of values on each side of the range.
-const LEAST_PER_SIDE: u32 = 100;
+const MIN_PER_SIDE: u32 = 100;
 
 /// Minimum ratio of the frequencies of a side's outer and inner halves.
 ///
 /// Chosen: a single tone, whose values are most frequent at its peaks, reaches 2.
-const MOST_OUTER: u32 = 3;
+const MAX_OUTER: u32 = 3;
 
 impl Look {
     /// Creates the statistics of samples in a format, with this many bytes per instant.
@@ -112,7 +112,7 @@ impl Look {
 
     /// Returns the detected mismatch, if any.
     pub fn judge(&self) -> Option<Doubt> {
-        if self.instants < LEAST {
+        if self.instants < MIN_INSTANTS {
             return None;
         }
         match self.format {
@@ -134,7 +134,7 @@ impl Look {
         };
         [(0, false), (0, true), (1, false), (1, true)].into_iter().all(|(part, is_below)| {
             let (inner, outer) = (count(part, 2..=63, is_below), count(part, 64..=126, is_below));
-            outer >= LEAST_PER_SIDE && outer > MOST_OUTER * inner
+            outer >= MIN_PER_SIDE && outer > MAX_OUTER * inner
         })
     }
 
@@ -154,7 +154,7 @@ impl Look {
             // different high bytes.
             let kinds = |counts: &[u32; 256]| counts.iter().filter(|count| **count > 0).count();
             let is_spread = kinds(low) > 1 && kinds(high) > 128;
-            low.iter().sum::<u32>() >= LEAST && is_spread && share(low) > 0.6 && share(high) < 0.4
+            low.iter().sum::<u32>() >= MIN_INSTANTS && is_spread && share(low) > 0.6 && share(high) < 0.4
         })
     }
 }

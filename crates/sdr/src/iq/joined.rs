@@ -31,7 +31,7 @@ struct Part {
 }
 
 /// Maximum number of instants per read.
-const MOST: usize = 1 << 14;
+const MAX_INSTANTS: usize = 1 << 14;
 
 impl Joined {
     /// Joins sources, each with its name.
@@ -128,7 +128,7 @@ impl Source for Joined {
                 self.parts.iter_mut().for_each(|part| part.lost = part.lost.saturating_sub(ready));
                 return Ok(Piece::Gap(Some(ready)));
             }
-            let count = usize::try_from(ready).unwrap_or(MOST).min(MOST);
+            let count = usize::try_from(ready).unwrap_or(MAX_INSTANTS).min(MAX_INSTANTS);
             for at in 0..count {
                 for part in &self.parts {
                     let samples = part.ahead.get(at * part.antennas..(at + 1) * part.antennas);

@@ -21,12 +21,12 @@ const ZSTD: &str = ".zst";
 const FOLDER: &str = "is a folder; give a file of samples";
 
 /// Maximum size of a description, in bytes.
-const MOST_META: u64 = 1 << 28;
+const MAX_META: u64 = 1 << 28;
 
 /// Maximum length of an archive entry's extension, in bytes.
 ///
 /// Chosen: many times the longest path of a system.
-const MOST_EXTENSION: u64 = 1 << 16;
+const MAX_EXTENSION: u64 = 1 << 16;
 
 /// Samples that have not been read yet, and their description.
 pub struct Located {
@@ -140,7 +140,7 @@ fn read_meta(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Er
 
 fn parse_meta(path: &Path, source: impl Read, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     let mut text = vec![];
-    source.take(MOST_META).read_to_end(&mut text).map_err(Error::io(path))?;
+    source.take(MAX_META).read_to_end(&mut text).map_err(Error::io(path))?;
     Meta::parse_but(path, &text, raw)
 }
 
@@ -236,14 +236,14 @@ impl Extension {
     }
 
     fn read(&mut self, path: &Path, entry: &mut tar::Entry<'_, &File>) -> Result<(), Error> {
-        if entry.size() > MOST_EXTENSION {
+        if entry.size() > MAX_EXTENSION {
             let what =
                 format!("the archive has an entry's name of {} bytes: unpack it with `tar xf`", entry.size());
             return Err(Error::Archive { path: path.to_owned(), what });
         }
         let is_pax = entry.header().entry_type().is_pax_local_extensions();
         let mut bytes = vec![];
-        entry.take(MOST_EXTENSION).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        entry.take(MAX_EXTENSION).read_to_end(&mut bytes).map_err(Error::io(path))?;
         if !is_pax {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             self.name = Some(OsStr::from_bytes(&bytes[..end]).into());

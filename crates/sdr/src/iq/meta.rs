@@ -41,12 +41,12 @@ pub struct Segment {
 }
 
 /// Maximum number of samples or bytes: every JSON parser represents it exactly.
-const MOST: u64 = 1 << 53;
+const MAX_COUNT: u64 = 1 << 53;
 
 /// Maximum number of antennas of a recording.
 ///
 /// Chosen: more than any radio with a shared clock has. All samples of an instant must fit into one read.
-pub const MOST_ANTENNAS: usize = 64;
+pub const MAX_ANTENNAS: usize = 64;
 
 impl Meta {
     /// Creates the description of samples with this format and rate only.
@@ -106,9 +106,9 @@ impl Meta {
             None => sample_rate(global.get("core:sample_rate")).map_err(wrong("core:sample_rate"))?,
         };
         let antennas = whole(global.get("core:num_channels"), 1).map_err(wrong("core:num_channels"))?;
-        let antennas = usize::try_from(antennas).ok().filter(|count| (1..=MOST_ANTENNAS).contains(count));
+        let antennas = usize::try_from(antennas).ok().filter(|count| (1..=MAX_ANTENNAS).contains(count));
         let antennas = antennas.ok_or_else(|| {
-            wrong("core:num_channels")(format!("must be the number of antennas, from 1 to {MOST_ANTENNAS}"))
+            wrong("core:num_channels")(format!("must be the number of antennas, from 1 to {MAX_ANTENNAS}"))
         })?;
         if global.get("core:metadata_only") == Some(&Value::Bool(true)) {
             return Err(wrong("core:metadata_only")("says that the recording has no samples"));
@@ -251,7 +251,7 @@ fn whole(value: Option<&Value>, or: u64) -> Result<u64, &'static str> {
     let Some(value) = value else { return Ok(or) };
     let whole_float = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);
     let number = value.as_u64().or_else(|| value.as_f64().and_then(whole_float));
-    number.filter(|&number| number <= MOST).ok_or("must be a whole number from 0 to 2^53")
+    number.filter(|&number| number <= MAX_COUNT).ok_or("must be a whole number from 0 to 2^53")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
 /// Maximum number of trailing bytes that are held back if the number of samples is unknown.
-const MOST_HELD: u64 = 1 << 24;
+const MAX_HELD: u64 = 1 << 24;
 
 /// The samples of a recording, in order.
 pub struct Reader {
@@ -313,7 +313,7 @@ impl Ahead {
         let length = self.source.length().map_err(Error::io(path))?;
         self.left = length.map(|length| length.saturating_sub(trailing));
         let held = if length.is_some() { 0 } else { trailing };
-        if held > MOST_HELD {
+        if held > MAX_HELD {
             let what = format!("{trailing} bytes are more than can be told from samples in a pipe");
             let field = "core:trailing_bytes".to_owned();
             return Err(Error::Field { path: path.to_owned(), field, what });

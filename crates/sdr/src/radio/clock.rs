@@ -9,11 +9,11 @@ const SLACK_SHARE: f64 = 50e-6;
 /// Agreement count from which a deviating stamp indicates a loss.
 const BELIEVED: u32 = 8;
 /// Maximum of the agreement count.
-const MOST_BELIEVED: u32 = 64;
+const MAX_BELIEVED: u32 = 64;
 /// Decrease of the agreement count after an unexplained stamp.
 const DOUBT: u32 = 2;
 /// Maximum duration of a loss, in s. A longer jump means that the radio's clock was set.
-const LONGEST_LOSS_S: f64 = 10.0;
+const MAX_LOSS_S: f64 = 10.0;
 
 /// Compares the number of samples with the radio's clock.
 ///
@@ -62,14 +62,14 @@ impl Clock {
     /// Judges a stamp: the clock advanced by `missing` more samples than arrived since the last stamp.
     fn judge(&mut self, missing: f64, since: u64, has_complained: bool) -> Option<Option<u64>> {
         if missing.abs() <= SLACK + SLACK_SHARE * since as f64 {
-            self.agreement = (self.agreement + 1).min(MOST_BELIEVED);
+            self.agreement = (self.agreement + 1).min(MAX_BELIEVED);
             return has_complained.then_some(None);
         }
         let is_believed = self.agreement >= BELIEVED;
         if !has_complained {
             self.agreement = self.agreement.saturating_sub(DOUBT);
         }
-        let is_loss = missing > 0.0 && missing < LONGEST_LOSS_S * self.rate_hz;
+        let is_loss = missing > 0.0 && missing < MAX_LOSS_S * self.rate_hz;
         match (is_believed, is_loss) {
             (true, true) => Some(Some(missing.round() as u64)),
             (true, false) => Some(None),

@@ -15,21 +15,21 @@ use super::{Gain, RATES_HZ, Settings, Tuned};
 use crate::iq::{Error, Piece, Source};
 
 /// Maximum duration of samples that wait to be read, in s. Further samples are dropped and counted.
-const MOST_WAITING_S: f64 = 0.5;
+const MAX_WAITING_S: f64 = 0.5;
 /// Duration of samples per read, in s: short, so that no sample waits long for others.
 const BLOCK_S: f64 = 0.002;
 /// Minimum number of samples per read.
-const LEAST_BLOCK: usize = 1024;
+const MIN_BLOCK: usize = 1024;
 /// Timeout of a call that waits for samples.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Maximum time without samples before the radio counts as failed.
 const SILENCE: Duration = Duration::from_secs(3);
 /// Maximum error of the centre frequency, in Hz: cells are searched within 12 kHz.
-const MOST_OFF_HZ: f64 = 10e3;
+const MAX_OFF_HZ: f64 = 10e3;
 /// Maximum relative error of a sample rate that counts as the requested one: a cell's tracker follows the rest.
 const SAME_RATE: f64 = 2e-6;
 /// Maximum relative error of a sample rate that is accepted. The decoder uses the true rate.
-const MOST_OFF_RATE: f64 = 0.01;
+const MAX_OFF_RATE: f64 = 0.01;
 
 /// A radio whose reception starts at the first read.
 pub struct Radio {
@@ -209,8 +209,8 @@ impl Thread {
         self.stream
             .activate(None)
             .map_err(|error| refused(&self.name, format!("cannot be switched on: {}", error.message)))?;
-        let most = self.stream.mtu().unwrap_or(LEAST_BLOCK).max(LEAST_BLOCK);
-        let length = ((self.rate_hz * BLOCK_S) as usize).clamp(LEAST_BLOCK, most);
+        let most = self.stream.mtu().unwrap_or(MIN_BLOCK).max(MIN_BLOCK);
+        let length = ((self.rate_hz * BLOCK_S) as usize).clamp(MIN_BLOCK, most);
         let mut buffers = vec![vec![Complex32::default(); length]; self.antennas];
         let mut heard = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
@@ -255,7 +255,7 @@ impl Thread {
         if let Some(lost) = self.clock.take(count, self.stream.time_ns()) {
             self.loss.add(lost);
         }
-        let most = (self.rate_hz * MOST_WAITING_S) as usize * self.antennas;
+        let most = (self.rate_hz * MAX_WAITING_S) as usize * self.antennas;
         let values = count * self.antennas;
         if self.waiting.load(Ordering::Relaxed) + values > most {
             self.loss.add(Some(count as u64));
@@ -334,7 +334,7 @@ impl Opening<'_> {
         })?;
         let rate_hz = rate_hz * self.stretch();
         let off = (rate_hz / wish_hz - 1.0).abs();
-        if off.is_nan() || off > MOST_OFF_RATE {
+        if off.is_nan() || off > MAX_OFF_RATE {
             let what = format!("takes {} Msps instead of {}", rate_hz / 1e6, wish_hz / 1e6);
             return Err(self.refused(format!("{what}; it has {}: give another --rate", among(&ranges))));
         }
@@ -362,7 +362,7 @@ impl Opening<'_> {
         })?;
         let frequency_hz = frequency_hz * self.stretch();
         let off_hz = (frequency_hz - wish_hz).abs();
-        if off_hz.is_nan() || off_hz > MOST_OFF_HZ {
+        if off_hz.is_nan() || off_hz > MAX_OFF_HZ {
             let what = format!("listens at {} MHz instead of {}", frequency_hz / 1e6, wish_hz / 1e6);
             return Err(self.refused(format!("{what}; it can at {}", among(&ranges))));
         }

@@ -8,7 +8,7 @@ use airpace_path::network::{Journey, Load, Output};
 use super::transfers::Back;
 use super::{Driver, Progress};
 use crate::agenda::Part;
-use crate::run::MOST_UNDER_WAY;
+use crate::run::MAX_UNDER_WAY;
 use crate::transfers::Transfers;
 
 /// Number of packets sent at one instant between two checks of the number of packets under way.
@@ -57,7 +57,7 @@ impl Driver<'_> {
 
     /// Returns whether more packets are under way than memory should hold; the run then ends.
     pub(super) fn is_crowded(&mut self) -> bool {
-        self.crowded |= self.network.loads() > MOST_UNDER_WAY;
+        self.crowded |= self.network.loads() > MAX_UNDER_WAY;
         self.crowded
     }
 

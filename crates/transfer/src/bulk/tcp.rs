@@ -15,7 +15,7 @@ use rustix::net::sockopt;
 
 use super::tcp_info;
 use super::traffic::Source;
-use super::{CHUNK, Flow, LONGEST_ORDER, Order, PATTERN, RECORD_EVERY, Sample};
+use super::{CHUNK, Flow, MAX_ORDER, Order, PATTERN, RECORD_EVERY, Sample};
 use airpace_transport::endpoint::{ConnectionId, Figures};
 use airpace_transport::turn;
 
@@ -77,7 +77,7 @@ pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> R
             break;
         }
         line.push(byte[0]);
-        if line.len() > LONGEST_ORDER {
+        if line.len() > MAX_ORDER {
             return Err("the order does not end".to_owned());
         }
     }
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn an_order_that_is_none_is_refused() {
-        for line in [&b"{}\n"[..], &[b'x'; LONGEST_ORDER + 2], b"\xff\n"] {
+        for line in [&b"{}\n"[..], &[b'x'; MAX_ORDER + 2], b"\xff\n"] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (server, _) = listener.accept().unwrap();

@@ -13,7 +13,7 @@ use airpace_transport::quic::{Identity, Trust, fingerprint_of};
 /// Maximum size of a certificate or key file (bytes).
 ///
 /// Chosen: all root certificates of a browser take 250 kB.
-const MOST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads a server's identity from two PEM files: the certificate with its chain, and the private key.
 ///
@@ -22,7 +22,7 @@ const MOST: u64 = 4 << 20;
 pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, String> {
     let chain = certificates(certificate)?;
     let named = |error: &dyn std::fmt::Display| format!("cannot read the key `{}`: {error}", key.display());
-    let text = airpace_files::read_secret(key, MOST).map_err(|error| named(&error))?;
+    let text = airpace_files::read_secret(key, MAX_FILE_BYTES).map_err(|error| named(&error))?;
     let key = PrivateKeyDer::from_pem_slice(text.as_bytes())
         .map_err(|_| named(&"it holds no private key; it must be PEM, with `-----BEGIN PRIVATE KEY-----`"))?;
     Ok(Identity { chain, key })
@@ -74,9 +74,9 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let named = |error: &dyn std::fmt::Display| format!("cannot read `{}`: {error}", file.display());
     let mut bytes = Vec::new();
     let opened = airpace_files::open(file).map_err(|error| named(&error))?;
-    opened.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| named(&error))?;
-    if bytes.len() as u64 > MOST {
-        return Err(named(&format!("it has more than {MOST} bytes; name a file of certificates")));
+    opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| named(&error))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(named(&format!("it has more than {MAX_FILE_BYTES} bytes; name a file of certificates")));
     }
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()

@@ -5,13 +5,13 @@ use crate::name;
 /// Maximum length of a request with its line end (bytes).
 ///
 /// Chosen: the maximum length of a path on Linux.
-pub const LONGEST: usize = 4096;
+pub const MAX_REQUEST_BYTES: usize = 4096;
 
 /// Error in a request or a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The request has more than [`LONGEST`] bytes.
-    #[error("the request is longer than {LONGEST} bytes")]
+    /// The request has more than [`MAX_REQUEST_BYTES`] bytes.
+    #[error("the request is longer than {MAX_REQUEST_BYTES} bytes")]
     TooLong,
     /// The request is not of the form `GET /path`.
     #[error("the request is not of the form `GET /path`")]
@@ -40,7 +40,7 @@ pub fn compose(path: &str) -> Vec<u8> {
 ///
 /// Source: RFC 1945 §5.1
 pub fn parse(request: &[u8]) -> Result<&str, RequestError> {
-    if request.len() > LONGEST {
+    if request.len() > MAX_REQUEST_BYTES {
         return Err(RequestError::TooLong);
     }
     let line = request.strip_suffix(b"\n").unwrap_or(request);
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(parse(wrong.as_bytes()), Err(RequestError::Malformed), "{wrong:?}");
         }
         assert_eq!(parse(b"GET /\xff\r\n"), Err(RequestError::Encoding));
-        assert_eq!(parse(&compose(&"/a".repeat(LONGEST))), Err(RequestError::TooLong));
+        assert_eq!(parse(&compose(&"/a".repeat(MAX_REQUEST_BYTES))), Err(RequestError::TooLong));
     }
 
     #[test]

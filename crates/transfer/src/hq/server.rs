@@ -1,7 +1,7 @@
 //! Application that serves the files of a folder.
 //!
-//! Memory is bounded: each stream stores a request of at most [`LONGEST`] bytes and a position in a file; the transport
-//! limits the number of streams; at most [`MOST_OPEN`] files are open; at most [`MOST_HELD`] bytes wait for
+//! Memory is bounded: each stream stores a request of at most [`MAX_REQUEST_BYTES`] bytes and a position in a file; the transport
+//! limits the number of streams; at most [`MAX_OPEN`] files are open; at most [`MAX_HELD`] bytes wait for
 //! acknowledgement. If too many files are open, a file is opened for each chunk. If a different file is found then, its
 //! stream is reset.
 
@@ -16,8 +16,8 @@ use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_files::{HandedOut, Inside};
 
-use super::MOST_HELD;
-use super::request::{self, LONGEST};
+use super::MAX_HELD;
+use super::request::{self, MAX_REQUEST_BYTES};
 use airpace_transport::app::App;
 use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Event, Read};
 use airpace_transport::quic::{QuicConnection, StreamNews};
@@ -25,7 +25,7 @@ use airpace_transport::quic::{QuicConnection, StreamNews};
 /// Maximum number of open files.
 ///
 /// Chosen: half of Linux's default limit per process.
-pub const MOST_OPEN: usize = 512;
+pub const MAX_OPEN: usize = 512;
 
 /// Error code for resetting the stream of a file that is not served.
 ///
@@ -150,9 +150,9 @@ impl Server {
         (self.tell)(News::Connected(address));
     }
 
-    /// Divides [`MOST_HELD`] among the connections, at most 24 MiB for each.
+    /// Divides [`MAX_HELD`] among the connections, at most 24 MiB for each.
     fn share(&self, endpoint: &mut dyn Endpoint) {
-        let each = MOST_HELD / self.connections.len().max(1) as u64;
+        let each = MAX_HELD / self.connections.len().max(1) as u64;
         for id in self.connections.keys() {
             if let Some(connection) = endpoint.connection(*id).and_then(|connection| connection.quic()) {
                 connection.hold_at_most(each.min(24 << 20));
@@ -181,11 +181,11 @@ impl Server {
         let asked = loop {
             match connection.read_stream(now, stream, &mut buffer) {
                 Ok(Read::Bytes(count)) => request.extend_from_slice(&buffer[..count]),
-                Ok(Read::Nothing) if request.len() <= LONGEST => return,
+                Ok(Read::Nothing) if request.len() <= MAX_REQUEST_BYTES => return,
                 Ok(Read::Nothing | Read::End) => break std::mem::take(request),
                 Err(_) => return self.give_up(id, connection, stream),
             }
-            if request.len() > LONGEST {
+            if request.len() > MAX_REQUEST_BYTES {
                 break std::mem::take(request);
             }
         };
@@ -233,7 +233,7 @@ impl Server {
 
     /// Keeps a file open if the limit allows.
     fn keep(&mut self, file: HandedOut) -> Option<HandedOut> {
-        let has_room = self.open_files < MOST_OPEN;
+        let has_room = self.open_files < MAX_OPEN;
         self.open_files += usize::from(has_room);
         has_room.then_some(file)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use super::request::{self, LONGEST};
+use super::request::{self, MAX_REQUEST_BYTES};
 
 /// Default port of `https`.
 ///
@@ -76,7 +76,7 @@ impl Url {
         if !path.bytes().all(|byte| byte.is_ascii_graphic() || byte >= 0x80) {
             return Err(wrong("write a space in the path as %20, and other such characters in the same way"));
         }
-        if path.len() + 6 > LONGEST {
+        if path.len() + 6 > MAX_REQUEST_BYTES {
             return Err(wrong("the path is too long"));
         }
         request::decode(&path).map_err(|error| wrong(&error.to_string()))?;

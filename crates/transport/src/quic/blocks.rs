@@ -16,7 +16,7 @@ const BLOCK: usize = 1 << 16;
 /// Maximum number of blocks.
 ///
 /// Chosen: all of them fit into the private cache of a CPU core.
-const MOST_BLOCKS: usize = 4;
+const MAX_BLOCKS: usize = 4;
 
 /// The blocks of an endpoint.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Blocks {
             let free = self.blocks.iter_mut().position(|block| block.try_reclaim(BLOCK));
             self.at = match free {
                 Some(free) => free,
-                None if self.blocks.len() < MOST_BLOCKS && bytes <= BLOCK => {
+                None if self.blocks.len() < MAX_BLOCKS && bytes <= BLOCK => {
                     self.blocks.push(BytesMut::with_capacity(BLOCK));
                     self.blocks.len() - 1
                 }
@@ -79,10 +79,10 @@ mod tests {
         for _ in 0..2000 {
             kept.push(blocks.copy(&[1; 1472]).split_to(1));
         }
-        assert_eq!(blocks.blocks.len(), MOST_BLOCKS);
+        assert_eq!(blocks.blocks.len(), MAX_BLOCKS);
         let own =
-            kept.drain(..).skip(MOST_BLOCKS * (BLOCK / 1472)).map(BytesMut::freeze).filter(Bytes::is_unique);
-        assert_eq!(own.count(), 2000 - MOST_BLOCKS * (BLOCK / 1472), "the others have their own");
+            kept.drain(..).skip(MAX_BLOCKS * (BLOCK / 1472)).map(BytesMut::freeze).filter(Bytes::is_unique);
+        assert_eq!(own.count(), 2000 - MAX_BLOCKS * (BLOCK / 1472), "the others have their own");
         let again = blocks.copy(&[2; 1472]);
         assert!(blocks.blocks.iter().any(|block| block.as_ptr() == again.as_ptr().wrapping_add(1472)));
     }
@@ -101,7 +101,7 @@ mod tests {
                 held.push((copied, at as u8));
                 prop_assert!(held.iter().all(|(bytes, byte)| bytes.iter().all(|found| found == byte)));
             }
-            prop_assert!(blocks.blocks.len() <= MOST_BLOCKS);
+            prop_assert!(blocks.blocks.len() <= MAX_BLOCKS);
         }
     }
 }

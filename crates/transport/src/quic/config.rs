@@ -26,14 +26,14 @@ pub const HQ_INTEROP: &[u8] = b"hq-interop";
 /// Datagram size that every QUIC path supports (bytes).
 ///
 /// Source: RFC 9000 §14
-const LEAST_PAYLOAD: u16 = 1200;
+const MIN_PAYLOAD: u16 = 1200;
 
 /// Minimum step of noq's path MTU search (bytes). The midpoint between 1200 bytes and full packets is closer than
 /// this step, so that the first probe has the full size.
 ///
 /// Chosen: a single probe, one round trip after the handshake, decides between full packets and 1200 bytes. Starting
 /// with full packets would delay a connection over a narrower path by several timeouts. Other sizes are not tried.
-const LEAST_MTU_STEP: u16 = 140;
+const MIN_MTU_STEP: u16 = 140;
 
 /// Reordering threshold of noq's loss detection (packets): disabled, so that only the time threshold applies.
 ///
@@ -195,9 +195,9 @@ impl Config {
     pub(super) fn transport(&self, peer: &SocketAddr, handle: &Handle) -> Result<TransportConfig, String> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle).map_err(|_| "the idle time is too long".to_owned())?;
-        let full = u16::try_from((MSS - overhead(peer)).0).unwrap_or(LEAST_PAYLOAD);
+        let full = u16::try_from((MSS - overhead(peer)).0).unwrap_or(MIN_PAYLOAD);
         let mut mtu = MtuDiscoveryConfig::default();
-        mtu.upper_bound(full).minimum_change(LEAST_MTU_STEP);
+        mtu.upper_bound(full).minimum_change(MIN_MTU_STEP);
         let mut acks = AckFrequencyConfig::default();
         acks.ack_eliciting_threshold(VarInt::from_u32(self.ack_every.saturating_sub(1)));
         acks.max_ack_delay(Some(ACK_DELAY));
@@ -209,7 +209,7 @@ impl Config {
             .send_window(self.send_window)
             .datagram_receive_buffer_size(Some(1 << 16))
             .datagram_send_buffer_size(1 << 12)
-            .initial_mtu(LEAST_PAYLOAD)
+            .initial_mtu(MIN_PAYLOAD)
             .mtu_discovery_config(Some(mtu))
             .ack_frequency_config(Some(acks))
             .packet_threshold(PACKET_THRESHOLD)

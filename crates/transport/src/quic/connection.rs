@@ -55,7 +55,7 @@ pub(super) const AMPLIFICATION: u64 = 3;
 ///
 /// Chosen: 8 ms at 1 Gbit/s, which is longer than any delay of the application, and half of the private cache of a
 /// CPU core.
-const LEAST_HELD: u64 = 1 << 20;
+const MIN_HELD: u64 = 1 << 20;
 
 const TOO_MANY_PIECES: &str = "streams came in too many small pieces; write more at once";
 
@@ -372,7 +372,7 @@ impl QuicConnection {
         let Some(ledger) = &self.ledger else { return };
         let window = ledger.control().cwnd.0.saturating_mul(2);
         let inflight = ledger.inflight().0.saturating_mul(4).checked_next_power_of_two();
-        let holds = window.min(inflight.unwrap_or(u64::MAX)).max(LEAST_HELD).min(self.most_held);
+        let holds = window.min(inflight.unwrap_or(u64::MAX)).max(MIN_HELD).min(self.most_held);
         if holds != self.holds {
             self.holds = holds;
             self.noq.set_send_window(holds);

@@ -23,7 +23,7 @@ const STAMP_FIXED: usize = 13;
 const FEEDBACK_FIXED: usize = 33;
 
 /// Maximum size of a message (bytes).
-pub(super) const MOST: usize = FEEDBACK_FIXED + Rider::CAPACITY;
+pub(super) const MAX_MESSAGE_BYTES: usize = FEEDBACK_FIXED + Rider::CAPACITY;
 
 /// A message in a DATAGRAM frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Feedback {
 impl Datagram {
     /// Returns the encoded message.
     pub fn write(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(MOST);
+        let mut bytes = Vec::with_capacity(MAX_MESSAGE_BYTES);
         match self {
             Datagram::Stamp(stamp) => {
                 bytes.push(STAMP);

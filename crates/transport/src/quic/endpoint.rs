@@ -25,13 +25,13 @@ use crate::qlog::Log;
 /// Maximum number of queued replies outside of connections; more are dropped.
 ///
 /// Chosen: a flood can queue less than 2 MB.
-const MOST_REPLIES: usize = 1024;
+const MAX_REPLIES: usize = 1024;
 
 /// Maximum number of received datagrams before their data and events are processed. Processing them together costs
 /// less.
 ///
 /// Chosen: a group of datagrams that the kernel has joined (GRO). noq permits 1024 out-of-order pieces of a stream.
-const MOST_UNREAD: usize = 64;
+const MAX_UNREAD: usize = 64;
 
 /// A QUIC endpoint.
 pub struct QuicEndpoint {
@@ -157,7 +157,7 @@ impl QuicEndpoint {
     }
 
     fn reply(&mut self, transmit: &Transmit, bytes: Vec<u8>) {
-        if self.replies.len() < MOST_REPLIES {
+        if self.replies.len() < MAX_REPLIES {
             let (to, from) = (transmit.destination, transmit.src_ip);
             self.replies.push_back((Outbound { to, from, ecn: Ecn::NotEct, segment: None }, bytes));
         }
@@ -277,7 +277,7 @@ impl Endpoint for QuicEndpoint {
                     self.ignored.forged += u64::from(!is_read);
                     self.touched.insert(id);
                     self.unread += 1;
-                    if self.unread >= MOST_UNREAD {
+                    if self.unread >= MAX_UNREAD {
                         self.after_all();
                     }
                 }

@@ -13,7 +13,7 @@ use crate::endpoint::Counted;
 /// Minimum interval between two feedback messages about packets.
 ///
 /// Chosen: a subframe, the same as the minimum interval between ACKs.
-const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// State of the data packets received, and the scheme's receiver.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Receiving {
         let Some(half) = &mut self.half else { return };
         let header = header.as_bytes();
         half.on_packet(&Arrival { now, sent, number, bytes, ecn, header, device: self.device });
-        let due = self.last.map_or(now, |last| now.max(last + LEAST_INTERVAL));
+        let due = self.last.map_or(now, |last| now.max(last + MIN_INTERVAL));
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 

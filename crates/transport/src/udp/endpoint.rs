@@ -15,7 +15,7 @@ use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inboun
 use crate::key::{self, Key};
 
 /// Maximum number of queued answers to handshakes. Further answers are dropped; the clients repeat their requests.
-const MOST_ANSWERS: usize = 256;
+const MAX_ANSWERS: usize = 256;
 
 /// Maximum number of sealed packets per second for unknown connections that are answered with a Gone. A flood of such
 /// packets costs the endpoint less than it costs the attacker.
@@ -23,7 +23,7 @@ const MOST_ANSWERS: usize = 256;
 /// Source: RFC 9000 §10.3.3
 ///
 /// Chosen: two for each of 200 connections that a restart has broken.
-const MOST_GONES: u32 = 400;
+const MAX_GONES: u32 = 400;
 
 /// An endpoint of the UDP prototype for incoming and outgoing connections. All of its connections share one key.
 pub struct UdpEndpoint {
@@ -44,7 +44,7 @@ pub struct UdpEndpoint {
     half_open: usize,
     next_number: u64,
     answers: VecDeque<(Ends, Vec<u8>)>,
-    /// Start of the current second of [`MOST_GONES`], and number of Gones sent in it.
+    /// Start of the current second of [`MAX_GONES`], and number of Gones sent in it.
     gones: (Time, u32),
     events: VecDeque<(ConnectionId, Event)>,
     ignored: Ignored,
@@ -132,7 +132,7 @@ impl UdpEndpoint {
     }
 
     fn answer_with_cookie(&mut self, now: Time, ends: Ends, hello: &Hello<'_>) {
-        if self.answers.len() >= MOST_ANSWERS {
+        if self.answers.len() >= MAX_ANSWERS {
             self.ignored.refused += 1;
             return;
         }
@@ -170,7 +170,7 @@ impl UdpEndpoint {
         if now - self.gones.0 >= Duration::from_secs(1) {
             self.gones = (now, 0);
         }
-        if self.gones.1 < MOST_GONES && self.answers.len() < MOST_ANSWERS {
+        if self.gones.1 < MAX_GONES && self.answers.len() < MAX_ANSWERS {
             self.gones.1 += 1;
             let proof = handshake::gone_proof(&self.key, self.config.accepts, connection, counter);
             let mut answer = vec![];

@@ -40,7 +40,7 @@ pub const TAG: usize = 16;
 pub const DATA_HEAD: usize = 1 + 8 + 8 + 8 + 1;
 
 /// Maximum length of the text in a Close (bytes).
-pub const LONGEST_REASON: usize = 512;
+pub const MAX_REASON: usize = 512;
 
 /// Packet type, in the lowest three bits of the first byte. The upper two bits are always 0; QUIC sets at least one
 /// of them.
@@ -257,7 +257,7 @@ impl<'a> Frames<'a> {
                 let code = u32::from_be_bytes(*rest.array()?);
                 let length = u16::from_be_bytes(*rest.array()?);
                 let reason = std::str::from_utf8(rest.take(usize::from(length))?).ok()?;
-                (reason.len() <= LONGEST_REASON).then_some(Frame::Close { code, reason })?
+                (reason.len() <= MAX_REASON).then_some(Frame::Close { code, reason })?
             }
             DATA | DATA_FIN => {
                 let (number, sent, offset) = (rest.word()?, Time::from_nanos(rest.word()?), rest.word()?);
@@ -343,7 +343,7 @@ impl Data<'_> {
 
 /// Returns the longest prefix of a reason that a packet may contain.
 fn beginning(reason: &str) -> &str {
-    let end = (0..=LONGEST_REASON.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
+    let end = (0..=MAX_REASON.min(reason.len())).rev().find(|&end| reason.is_char_boundary(end));
     &reason[..end.unwrap_or_default()]
 }
 
@@ -364,7 +364,7 @@ fn write_ack(ack: &AckFrame, out: &mut Vec<u8>) {
     write_varint(ack.ce, out);
     write_varint(u64::try_from(ack.delay.as_nanos()).unwrap_or(u64::MAX), out);
     // The field is the window plus 1, and 0 means that there is no window.
-    write_varint(ack.window.map_or(0, |window| window.0.min(MOST_VARINT - 1) + 1), out);
+    write_varint(ack.window.map_or(0, |window| window.0.min(MAX_VARINT - 1) + 1), out);
     write_rider(ack.feedback.as_bytes(), out);
 }
 
@@ -374,7 +374,7 @@ fn write_rider(rider: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Maximum of a variable-length integer. Larger values are written as this maximum.
-const MOST_VARINT: u64 = (1 << 62) - 1;
+const MAX_VARINT: u64 = (1 << 62) - 1;
 
 /// Source: RFC 9000 §16
 fn write_varint(value: u64, out: &mut Vec<u8>) {
@@ -382,7 +382,7 @@ fn write_varint(value: u64, out: &mut Vec<u8>) {
         0..0x40 => out.push(value as u8),
         0x40..0x4000 => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
         0x4000..0x4000_0000 => out.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
-        _ => out.extend_from_slice(&(value.min(MOST_VARINT) | 3 << 62).to_be_bytes()),
+        _ => out.extend_from_slice(&(value.min(MAX_VARINT) | 3 << 62).to_be_bytes()),
     }
 }
 
@@ -534,7 +534,7 @@ mod tests {
             let mut out = vec![];
             write_varint(value, &mut out);
             let mut rest = Cursor(&out);
-            prop_assert_eq!((rest.varint(), rest.0.len()), (Some(value.min(MOST_VARINT)), 0));
+            prop_assert_eq!((rest.varint(), rest.0.len()), (Some(value.min(MAX_VARINT)), 0));
             prop_assert!(Cursor(&out[..out.len() - 1]).varint().is_none());
         }
     }

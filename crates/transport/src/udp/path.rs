@@ -13,7 +13,7 @@ const AMPLIFICATION: u64 = 3;
 /// Maximum interval between two Pings of a question.
 ///
 /// Chosen: after an outage of 10 s, the transfer resumes soon after the path does.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A Ping that is repeated until its Pong arrives.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Question {
             return None;
         }
         let pause = first_pause.saturating_mul(1 << self.asked.min(16));
-        self.next = now + pause.min(LONGEST_PAUSE);
+        self.next = now + pause.min(MAX_PAUSE);
         self.asked += 1;
         Some(self.token)
     }

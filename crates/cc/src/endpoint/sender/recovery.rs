@@ -21,7 +21,7 @@ const PERSISTENT_PROBES: u64 = 3;
 /// Source: RFC 6298 §2.4
 ///
 /// Differs: RFC 9002 waits for an ACK without limit. A rate-based sender would keep sending although nothing arrives.
-const LEAST_SILENCE: Duration = Duration::from_secs(1);
+const MIN_SILENCE: Duration = Duration::from_secs(1);
 
 /// Timeouts while no ACK arrives.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Timeouts {
         let probe = rtt.probe_timeout(deliberate_delay);
         // Compute in nanoseconds: a product then takes one multiplication.
         let persistent = Duration::from_nanos((probe.as_nanos() as u64).saturating_mul(PERSISTENT_PROBES));
-        Timeouts { probe, persistent, silence: persistent.max(LEAST_SILENCE) }
+        Timeouts { probe, persistent, silence: persistent.max(MIN_SILENCE) }
     }
 }
 

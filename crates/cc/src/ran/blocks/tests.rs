@@ -241,7 +241,7 @@ proptest! {
                 ..grant(at + 8, false)
             };
             blocks.on_report(&report(kind, at, vec![dci], decoded));
-            prop_assert!(blocks.blocks.len() <= MOST_BLOCKS + 2);
+            prop_assert!(blocks.blocks.len() <= MAX_BLOCKS + 2);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::terminal::{Paint, Table, count, thousands};
 type Sort = (&'static str, &'static str, &'static str);
 
 /// Maximum number of users that are listed if the requested user did not appear.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Counters of one recording.
 #[derive(Debug, Default)]
@@ -93,13 +93,13 @@ impl Stats {
     pub fn who(&self) -> String {
         let mut users: Vec<_> = self.users.iter().map(|(&rnti, &messages)| (messages, rnti)).collect();
         users.sort_by_key(|&(messages, rnti)| (Reverse(messages), rnti));
-        let some = users.iter().take(MOST_NAMED);
+        let some = users.iter().take(MAX_NAMED);
         let some = some.map(|&(messages, rnti)| format!("{} ({})", rnti.0, count(messages, "message")));
         let some = some.collect::<Vec<_>>().join(", ");
         match users.len() {
             0 => "nor was any other user".to_owned(),
             1 => format!("one user was: {some}"),
-            all if all <= MOST_NAMED => format!("{all} users were: {some}"),
+            all if all <= MAX_NAMED => format!("{all} users were: {some}"),
             all => format!("{} users were, most of all {some}", thousands(all as u64)),
         }
     }
@@ -248,7 +248,7 @@ struct Cost {
 }
 
 impl Cost {
-    const MOST_US: f64 = 1e5;
+    const MAX_US: f64 = 1e5;
 
     fn subframe(&mut self) {
         self.subframes += 1;
@@ -262,7 +262,7 @@ impl Cost {
             (self.since_us, self.subframes) = (0.0, 0);
         } else if self.subframes > 0 {
             self.total_us += self.since_us;
-            let each = (self.since_us / f64::from(self.subframes)).clamp(0.0, Cost::MOST_US);
+            let each = (self.since_us / f64::from(self.subframes)).clamp(0.0, Cost::MAX_US);
             *self.by_us.entry(each as u32).or_default() += u64::from(self.subframes);
             (self.since_us, self.subframes) = (0.0, 0);
         }

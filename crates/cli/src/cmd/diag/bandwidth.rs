@@ -238,7 +238,7 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
 /// Maximum number of windows that wait to be printed while a block of a file is read.
 ///
 /// Chosen: they take some ten megabytes of memory.
-const MOST_DUE: u64 = 20_000;
+const MAX_DUE: u64 = 20_000;
 
 /// Maximum number of windows of a KPI trace.
 ///
@@ -298,7 +298,7 @@ impl Sink for Determine<'_> {
         if let Item::Message(Message::Log(packet)) = item {
             self.packet(&packet);
         }
-        if self.bandwidth.due() > MOST_DUE {
+        if self.bandwidth.due() > MAX_DUE {
             let points = self.bandwidth.take();
             self.give(points)?;
         }

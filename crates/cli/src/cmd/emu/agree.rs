@@ -49,7 +49,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(30);
 const DRAWN: Duration = Duration::from_secs(10);
 
 /// Maximum duration of a schedule (s): one day, as for schedules in tables.
-const LONGEST_S: f64 = 86_400.0;
+const MAX_S: f64 = 86_400.0;
 
 /// Compares the emulator with the simulator, packet by packet.
 ///
@@ -199,8 +199,8 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
     if only.is_some_and(|only| usize::from(only.0) >= world.devices) {
         bail!("--device {}: the scenario has {devices}", args.device.unwrap_or_default());
     }
-    if args.seconds.is_some_and(|seconds| seconds > LONGEST_S) {
-        bail!("--for: give at most a day, {LONGEST_S} seconds");
+    if args.seconds.is_some_and(|seconds| seconds > MAX_S) {
+        bail!("--for: give at most a day, {MAX_S} seconds");
     }
     let length = args.seconds.map(Duration::from_secs_f64);
     let drawn = |kind| {
@@ -212,7 +212,7 @@ fn schedule(args: &Args, world: &World) -> anyhow::Result<Schedule> {
         ("even", _) => (drawn(Kind::Even), None),
         (_, path) if path.is_dir() => (of_run(path)?, Some(path)),
         (name, path) => {
-            let read = airpace_files::read_recording(path, play::MOST_BYTES);
+            let read = airpace_files::read_recording(path, play::MAX_BYTES);
             let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)).with_context(|| {
                 format!(
                     "--schedule {name}: cannot be read; give `mixed`, `even`, a table of `ms,bytes,direction`, or the \
@@ -244,12 +244,12 @@ fn of_run(folder: &Path) -> anyhow::Result<Schedule> {
     let first_ms = arrivals.iter().map(|arrival| arrival.at.as_millis()).min().unwrap_or_default();
     let mut padded = 0;
     let planned = arrivals.iter().map(|arrival| {
-        padded += u64::from(arrival.bytes.0 < Schedule::LEAST_BYTES);
+        padded += u64::from(arrival.bytes.0 < Schedule::MIN_BYTES);
         Planned {
             at: Time::ZERO + (arrival.at - Time::from_millis(first_ms)),
             device: arrival.device,
             direction: arrival.direction,
-            bytes: Bytes(arrival.bytes.0.clamp(Schedule::LEAST_BYTES, 1_500)),
+            bytes: Bytes(arrival.bytes.0.clamp(Schedule::MIN_BYTES, 1_500)),
         }
     });
     let planned = planned.collect();
@@ -397,7 +397,7 @@ fn tell(
     }
     if padded > 0 {
         let packets = terminal::count(padded, "packet");
-        let least = Schedule::LEAST_BYTES;
+        let least = Schedule::MIN_BYTES;
         terminal::say(format!(
             "{packets} of the schedule had fewer than {least} bytes and were sent with {least}."
         ));

@@ -13,7 +13,7 @@ use super::super::Verdict;
 /// Maximum size of a schedule file (bytes).
 ///
 /// Chosen: as many packets as a schedule may have, in lines of 40 bytes.
-pub const MOST_BYTES: u64 = 800 << 20;
+pub const MAX_BYTES: u64 = 800 << 20;
 
 /// Sends and receives the packets of a schedule on one host.
 ///
@@ -44,7 +44,7 @@ pub struct Args {
 /// Sends the packets of the schedule, and prints records of sent and received packets.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let name = args.schedule.display();
-    let text = airpace_files::read_to_string(&args.schedule, MOST_BYTES)
+    let text = airpace_files::read_to_string(&args.schedule, MAX_BYTES)
         .with_context(|| format!("cannot read `{name}`; give a table of `ms,bytes,direction`"))?;
     let schedule = Schedule::parse(&text).with_context(|| name.to_string())?;
     let side = match args.device {

@@ -30,7 +30,7 @@ use anyhow::Context;
 /// Maximum number of batches of reports that wait for their distribution.
 ///
 /// Chosen: the batches of one second.
-const MOST_BATCHES: usize = 1_000;
+const MAX_BATCHES: usize = 1_000;
 
 /// Time from 1970-01-01 to 1980-01-06, the epoch of modem clocks.
 const MODEM_EPOCH: Duration = Duration::from_secs(315_964_800);
@@ -107,7 +107,7 @@ impl Telemetry {
         if self.asked.is_empty() {
             return Ok(None);
         }
-        let (send, receive): (_, Receiver<Vec<Told>>) = sync_channel(MOST_BATCHES);
+        let (send, receive): (_, Receiver<Vec<Told>>) = sync_channel(MAX_BATCHES);
         let wanted = std::mem::take(&mut self.asked);
         let zero = zero.duration_since(UNIX_EPOCH).unwrap_or(MODEM_EPOCH).saturating_sub(MODEM_EPOCH);
         self.modems.iter_mut().for_each(|chain| chain.zero = zero);

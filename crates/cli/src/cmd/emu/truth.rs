@@ -27,7 +27,7 @@ use crate::terminal::{self, Paint, Table};
 const TRIES: u32 = 6;
 
 /// Maximum size of a table of a kernel's runs (bytes).
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Measures the congestion controls of this machine's kernel over emulated links and paths.
 ///
@@ -142,7 +142,7 @@ fn is_wanted(args: &Args, condition: &Condition) -> bool {
 
 fn read(file: &Path) -> anyhow::Result<Measured> {
     let name = file.display();
-    let text = airpace_files::read_to_string(file, MOST_BYTES)
+    let text = airpace_files::read_to_string(file, MAX_BYTES)
         .with_context(|| format!("cannot read `{name}`; give the kernel.csv of a measurement"))?;
     Measured::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
@@ -268,12 +268,12 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
 }
 
 /// Maximum size of the list of a kernel's congestion controls (bytes). A name has at most 15 bytes.
-const MOST_NAMES: u64 = 4096;
+const MAX_NAMES: u64 = 4096;
 
 /// The congestion controls that are available in the kernel.
 fn available() -> anyhow::Result<Vec<String>> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let text = airpace_files::read_to_string(Path::new(file), MOST_NAMES)
+    let text = airpace_files::read_to_string(Path::new(file), MAX_NAMES)
         .with_context(|| format!("cannot read {file}"))?;
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }

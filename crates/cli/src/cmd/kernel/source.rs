@@ -23,7 +23,7 @@ use crate::cmd::wire::radio::{self, Changes};
 use crate::terminal::say;
 
 /// Maximum length of a line (bytes). A report of one carrier takes some hundred bytes.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE: u64 = 1 << 20;
 
 /// Maximum wait for a radio between checks of `stop`.
 const LOOK: Duration = Duration::from_millis(20);
@@ -154,7 +154,7 @@ fn reports<N>(
 ) -> anyhow::Result<()> {
     let (mut line, mut number) = (Vec::new(), 0);
     while !stop.load(Ordering::Relaxed) {
-        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        match lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
             // The received part of the line stays in `line`.

@@ -208,7 +208,7 @@ pub struct Changes {
 }
 
 /// Maximum number of reported changes. After these, the user can watch the progress line.
-const MOST_SAID: u32 = 10;
+const MAX_REPORTED: u32 = 10;
 
 impl Changes {
     /// Returns a message if the state has changed.
@@ -221,7 +221,7 @@ impl Changes {
             Some("waiting") if account.state == State::Fresh => false,
             Some(before) => before != word,
         };
-        if !is_news || self.said >= MOST_SAID {
+        if !is_news || self.said >= MAX_REPORTED {
             return None;
         }
         self.said += 1;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::relay::{Harm, LEAST_SILENCED, Relay};
+use super::relay::{Harm, MIN_SILENCED, Relay};
 use super::{Recv, TRANSPORTS, file};
 use crate::Shell;
 
@@ -33,7 +33,7 @@ fn both_ways(transport: &str, harm: Harm) {
         eprintln!("{transport} {came}: {bytes} bytes; {:?}; {}", relay.did(), done[0]);
         let did = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         assert!(harm.lost == 0 || did(&relay.did().lost) > 0);
-        assert!(harm.outage.is_none() || did(&relay.did().silenced) >= LEAST_SILENCED);
+        assert!(harm.outage.is_none() || did(&relay.did().silenced) >= MIN_SILENCED);
         // The pulling side sends only acknowledgements, and few of them if data is read in large pieces.
         assert!(harm.moves.is_empty() || did(&relay.did().moved) > 0);
     }

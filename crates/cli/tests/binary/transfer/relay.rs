@@ -17,7 +17,7 @@ pub struct Harm {
     /// Datagrams per thousand that are delayed, so that later ones overtake them.
     pub held: u64,
     /// After each of these numbers of datagrams in both directions, an outage starts. It lasts at least this long, and
-    /// until [`LEAST_SILENCED`] datagrams were lost in it.
+    /// until [`MIN_SILENCED`] datagrams were lost in it.
     pub outage: Option<(&'static [u64], Duration)>,
     /// At these datagrams of the caller, the relay continues from another port.
     pub moves: &'static [u64],
@@ -25,7 +25,7 @@ pub struct Harm {
 
 /// Minimum number of datagrams lost in an outage, so that the outage has an effect on a machine that is too busy to
 /// send during it. Both endpoints keep retransmitting, or open a new connection.
-pub const LEAST_SILENCED: u64 = 5;
+pub const MIN_SILENCED: u64 = 5;
 
 /// Counters of the relay.
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ impl Fate {
         }
         let passed = did.passed.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some((_, span)) = harm.outage.filter(|(at, _)| at.contains(&passed)) {
-            *shared.silence.lock().unwrap() = Some((Instant::now() + span, LEAST_SILENCED));
+            *shared.silence.lock().unwrap() = Some((Instant::now() + span, MIN_SILENCED));
         }
         if self.held.is_none() && self.happens(harm.held) {
             self.held = Some((bytes.to_vec(), 4));

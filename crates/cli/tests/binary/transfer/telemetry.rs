@@ -24,7 +24,7 @@ use crate::Shell;
 const SOME: u64 = 600_000;
 
 /// Number of events after which a test fails: several minutes of a program that prints ten events per second.
-const MOST_EVENTS: u32 = 2_000;
+const MAX_EVENTS: u32 = 2_000;
 
 /// A sender whose input grows until the test ends it.
 struct Flow {
@@ -80,7 +80,7 @@ impl Recv {
     #[track_caller]
     fn wait_for_radio(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
-        for _ in 0..MOST_EVENTS {
+        for _ in 0..MAX_EVENTS {
             let event = self.wait_for("moving");
             if wanted(&event["radio"]) {
                 return event;
@@ -95,7 +95,7 @@ impl Recv {
     fn phase(&self, state: &str, also: impl Fn(&Value) -> bool) -> Value {
         let is_so = |radio: &Value| radio["state"] == state && also(radio);
         let mut since = self.wait_for_radio(is_so);
-        for _ in 0..MOST_EVENTS {
+        for _ in 0..MAX_EVENTS {
             let event = self.wait_for("moving");
             // On a busy machine telemetry may be late for a short time.
             if !is_so(&event["radio"]) {

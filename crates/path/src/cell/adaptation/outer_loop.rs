@@ -135,7 +135,7 @@ impl OuterLoop {
     }
 
     fn begin_hold(&mut self, step: Step) {
-        let patience = self.hold.map_or(LEAST_PATIENCE, |hold| (2 * hold.patience).min(MOST_PATIENCE));
+        let patience = self.hold.map_or(MIN_PATIENCE, |hold| (2 * hold.patience).min(MAX_PATIENCE));
         let below_db = step.from_db - MARGIN_DB;
         self.hold = Some(Hold { below_db, mcs: step.mcs, patience, left: patience });
         self.offset_db = self.offset_db.min(below_db);
@@ -147,8 +147,8 @@ impl OuterLoop {
 const FEEDBACK_MS: u64 = 8;
 
 /// Number of received blocks until a hold ends: for the first hold, and at most.
-const LEAST_PATIENCE: u32 = 16;
-const MOST_PATIENCE: u32 = 4096;
+const MIN_PATIENCE: u32 = 16;
+const MAX_PATIENCE: u32 = 4096;
 
 /// An MCS has failed if the share of its lost blocks exceeds this multiple of the target.
 ///

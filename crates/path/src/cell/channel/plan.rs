@@ -129,8 +129,8 @@ impl ChannelConfig {
         if self.fading != DelayProfile::Flat {
             return refuse("stand beside `fading`, which draws others; remove either".into());
         }
-        if self.sinusoids.len() > MOST_SINUSOIDS {
-            return refuse(format!("are {}; the most are {MOST_SINUSOIDS}", self.sinusoids.len()));
+        if self.sinusoids.len() > MAX_SINUSOIDS {
+            return refuse(format!("are {}; the most are {MAX_SINUSOIDS}", self.sinusoids.len()));
         }
         for (index, &(delay_ns, doppler_hz, phase_rad, amplitude)) in self.sinusoids.iter().enumerate() {
             let is_wave = (0.0..=1e6).contains(&delay_ns)
@@ -151,4 +151,4 @@ impl ChannelConfig {
 /// Maximum number of given sinusoids.
 ///
 /// Chosen: 64 for each of 64 taps, more than any profile has.
-const MOST_SINUSOIDS: usize = 4_096;
+const MAX_SINUSOIDS: usize = 4_096;

@@ -4,7 +4,7 @@
 //! symbols between them, the channel is interpolated linearly.
 
 use super::{Estimator, make, spread};
-use crate::channel::MOST_CONTROL_SYMBOLS;
+use crate::channel::MAX_CONTROL_SYMBOLS;
 use crate::channel::wiener::Key;
 
 /// Curvature of the channel between two symbols: power of the deviation from the line, in units of the squared channel
@@ -15,7 +15,7 @@ use crate::channel::wiener::Key;
 const BEND: f32 = 0.03;
 
 /// Maximum channel variation from one symbol to another, in units of the channel power.
-const MOST_MOVED: f32 = 2.0;
+const MAX_MOVED: f32 = 2.0;
 
 impl Estimator {
     /// Computes the channel of later control symbols if it differs from that of the first symbol.
@@ -41,7 +41,7 @@ impl Estimator {
             self.late_weights.1.apply(combs.map(Vec::as_slice), &mut self.work.smooth, &mut self.work.sums);
             spread(&self.work.smooth, lowest, row);
         }
-        for symbol in 1..late_symbol.min(MOST_CONTROL_SYMBOLS) {
+        for symbol in 1..late_symbol.min(MAX_CONTROL_SYMBOLS) {
             let share = symbol as f32 / late_symbol as f32;
             let row = |(first, late): (&Vec<_>, &Vec<_>)| {
                 first.iter().zip(late).map(|(first, late)| first + (late - first) * share).collect()
@@ -76,7 +76,7 @@ impl Estimator {
     fn moved_until(&self, symbol: usize) -> f32 {
         let symbols = self.pilots[0].len() as f32;
         let motion = self.motion().max(0.0);
-        (motion * (symbol * symbol) as f32 / (symbols * symbols)).min(MOST_MOVED * self.channel.power)
+        (motion * (symbol * symbol) as f32 / (symbols * symbols)).min(MAX_MOVED * self.channel.power)
     }
 }
 

@@ -4,7 +4,7 @@
 //! residual also contains channel variation. Within one symbol the channel is constant: there, only noise and echoes
 //! cause curvature between neighbours.
 
-use super::{Estimator, LEAST_NOISE, Statistics, correlate};
+use super::{Estimator, MIN_NOISE, Statistics, correlate};
 
 /// Weight of a new value in averages of the channel variation.
 ///
@@ -18,13 +18,13 @@ const STEP_OF_LEVEL: f32 = 10.0;
 const ODD_NOISE: f32 = 10.0;
 
 /// Maximum number of reference signals in the noise average.
-const MOST_BEHIND: f32 = 1200.0;
+const MAX_BEHIND: f32 = 1200.0;
 
 /// Maximum channel variation per millisecond that is distinguished from noise, in units of the channel power.
 ///
 /// Chosen: the variation at a Doppler shift of 1 kHz; above it no message is decoded. At 1 kHz half a slot is a sixth of
 /// the fading period.
-const MOST_MOTION: f32 = 20.0;
+const MAX_MOTION: f32 = 20.0;
 
 /// Weight of the first value of the channel variation within a slot.
 ///
@@ -36,26 +36,26 @@ pub(super) const FIRST_SHARE: f32 = 0.25;
 ///
 /// Chosen: the variation at a Doppler shift of 350 Hz. A burst of noise in one subframe, even a strong one, does not
 /// reach it.
-const LEAST_FAST: f32 = 2.5;
+const MIN_FAST_RATIO: f32 = 2.5;
 
 /// Threshold of variation over noise power: above it, averaging over a subframe loses more to channel variation than it
 /// gains against noise. The channel then also counts as different between the slots.
 ///
-/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB SNR this decodes 0.99 of the messages, and [`LEAST_FAST`] alone
+/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB SNR this decodes 0.99 of the messages, and [`MIN_FAST_RATIO`] alone
 /// decodes 0.87. Ten times the noise power as threshold gives the same there, but only 0.53 instead of 0.58 at 200 Hz and
 /// 10 dB.
-const LEAST_OVER_NOISE: f32 = 4.0;
+const MIN_OVER_NOISE: f32 = 4.0;
 
-/// Minimum variation over channel power for [`LEAST_OVER_NOISE`]: a residual carrier offset looks like a smaller
+/// Minimum variation over channel power for [`MIN_OVER_NOISE`]: a residual carrier offset looks like a smaller
 /// variation.
 ///
 /// Chosen: the apparent variation of a carrier offset of 110 Hz.
-const LEAST_TOLD: f32 = 0.5;
+const MIN_TOLD: f32 = 0.5;
 
 /// Maximum noise measurement, in units of the noise estimated from curvature.
 ///
 /// Chosen: an average over twenty subframes exceeds it by chance only rarely.
-const MOST_BENDS: f32 = 1.25;
+const MAX_BENDS: f32 = 1.25;
 
 impl Estimator {
     /// Detects a sudden change of the level of all reference signals. Its cause is the receiver's gain, a burst of noise,
@@ -119,7 +119,7 @@ impl Estimator {
         let measured = 1.0 - comb.older_weight;
         let weight = if measured > 0.0 { measured } else { self.typical_weight(port) };
         let lag = 1.0 - 0.5 * measured;
-        let motion = (moved * weight * (2.0 - weight) / (lag * lag)).min(MOST_MOTION * self.statistics.power);
+        let motion = (moved * weight * (2.0 - weight) / (lag * lag)).min(MAX_MOTION * self.statistics.power);
         self.statistics.motion += SLOW * (motion - self.statistics.motion);
     }
 
@@ -132,7 +132,7 @@ impl Estimator {
     /// Whether the channel differs between the two slots.
     pub(crate) fn is_fast(&self) -> bool {
         let Statistics { fast, power, bends, .. } = self.statistics;
-        fast > LEAST_FAST * power || fast > LEAST_TOLD * power && fast > LEAST_OVER_NOISE * bends
+        fast > MIN_FAST_RATIO * power || fast > MIN_TOLD * power && fast > MIN_OVER_NOISE * bends
     }
 
     /// Weight of the next measurement.
@@ -179,7 +179,7 @@ impl Estimator {
     fn learn_fast(&mut self, moved: f32) {
         let Statistics { power, fast, fast_share, .. } = &mut self.statistics;
         if moved.is_finite() {
-            *fast += *fast_share * (moved.min(MOST_MOTION * *power) - *fast);
+            *fast += *fast_share * (moved.min(MAX_MOTION * *power) - *fast);
             *fast_share = (*fast_share / (1.0 + *fast_share)).max(SLOW);
         }
     }
@@ -193,7 +193,7 @@ impl Estimator {
         }
         self.statistics.bends += SLOW * (bends - self.statistics.bends);
         let measured = if self.is_fast() {
-            measured.min(MOST_BENDS * self.statistics.bends.max(bends))
+            measured.min(MAX_BENDS * self.statistics.bends.max(bends))
         } else {
             measured
         };
@@ -208,10 +208,10 @@ impl Estimator {
             *behind = 0.0;
         }
         *is_odd = false;
-        *behind = (*behind + count).min(MOST_BEHIND.max(count / 0.3));
+        *behind = (*behind + count).min(MAX_BEHIND.max(count / 0.3));
         let share = (count / *behind).max(0.05);
         *noise += share * (measured - *noise);
-        *noise = noise.max(LEAST_NOISE * *power).max(f32::MIN_POSITIVE);
+        *noise = noise.max(MIN_NOISE * *power).max(f32::MIN_POSITIVE);
     }
 }
 

@@ -53,7 +53,7 @@ const SPAN: f32 = 20.0;
 /// Maximum signal power, in units of the typical deviation.
 ///
 /// Chosen: not tuned; far above the SNR of any receiver.
-const MOST_SIGNAL: f32 = 1e7;
+const MAX_SIGNAL: f32 = 1e7;
 
 /// Threshold of excess of a reference signal: above it, unmeasured subcarriers up to two away count as disturbed too.
 const LOUD: f32 = 10.0;
@@ -89,7 +89,7 @@ impl Narrow {
         self.measured.extend(each);
         let places = (comb..self.references.all().len()).step_by(2);
         if let Some(typical) = self.references.take(SHARE, places, &self.measured, noise) {
-            let new = (usual / (USUAL_POWER * typical)).min(MOST_SIGNAL);
+            let new = (usual / (USUAL_POWER * typical)).min(MAX_SIGNAL);
             self.signal += SHARE * (new - self.signal);
         }
         let disturbed = &mut self.disturbed[comb];

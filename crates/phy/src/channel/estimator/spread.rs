@@ -71,7 +71,7 @@ impl Spread {
         }
         weights.apply([&combs[0].gains, &combs[1].gains], &mut self.smooth, &mut self.sums);
         // Exclude the part of an estimate that comes from its own measurement.
-        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(LEAST_OTHERS);
+        let others = (1.0 - (1.0 - combs[comb].older_weight) * weights.own(comb)).max(MIN_OTHERS);
         let trial = distance(raw, &self.smooth, comb, disturbed) / (others * others);
         let worse = libm::logf(trial.max(f32::MIN_POSITIVE) / error);
         if worse.is_finite() {
@@ -91,7 +91,7 @@ const CLEARLY: f32 = 0.01;
 ///
 /// Chosen: a thousandth; rounding errors are a tenth of that. A minimum of 0.05 is too large for a clear cell: its own
 /// measurements then look like a fitting delay spread, and the residual looks like all of its noise.
-pub const LEAST_OTHERS: f32 = 1e-3;
+pub const MIN_OTHERS: f32 = 1e-3;
 
 /// Sum of the squared distances between `raw` and every second value of `smooth`, starting at index `first`. Places in
 /// `disturbed` are excluded. Summed in four lanes.

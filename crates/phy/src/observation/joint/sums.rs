@@ -6,7 +6,7 @@
 use num_complex::Complex32;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Both, Element, Layout, MOST_ANTENNAS, SENT, exp_of_minus};
+use super::{Both, Element, Layout, MAX_ANTENNAS, SENT, exp_of_minus};
 use crate::cell::Ports;
 use crate::diversity::Quad;
 use crate::grid::{REGS_PER_CCE, Reg};
@@ -19,7 +19,7 @@ const LANES: usize = (4 * REGS_PER_CCE).next_multiple_of(8);
 type Lane = [f32; LANES];
 
 /// Maximum number of points of a cell on an element: 16 for two symbols, and silence.
-const MOST_POINTS: usize = 17;
+const MAX_POINTS: usize = 17;
 
 /// Bits of the QPSK symbols.
 const POINTS: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
@@ -30,7 +30,7 @@ const POINTS: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 const SURPRISE: f32 = 0.005;
 
 /// Threshold of likelihood: below it, no hypothesis is likely.
-const LEAST_LIKELY: f32 = 1e-30;
+const MIN_LIKELIHOOD: f32 = 1e-30;
 
 /// Squared distance over noise power of a signal that no hypothesis explains.
 const FAR: f32 = 40.0;
@@ -91,10 +91,10 @@ pub(super) struct Sums<'a> {
 /// Likelihoods of a unit.
 pub(super) struct Unit {
     /// Likelihood of the received signal for each hypothesis, up to a common factor; the last is silence.
-    own: [f32; MOST_POINTS],
+    own: [f32; MAX_POINTS],
     /// Mean squared distance for each hypothesis over the assumed noise power, averaged over the symbols of the other
     /// cell.
-    far: [f32; MOST_POINTS],
+    far: [f32; MAX_POINTS],
     /// Number of hypotheses other than silence.
     silent: usize,
     /// Likelihood of a signal that is none of the sums.
@@ -118,7 +118,7 @@ impl Unit {
     pub(super) fn likelihood(&self) -> f32 {
         let likely = self.own[..=self.silent].iter().enumerate();
         let all: f32 = likely.map(|(at, likely)| self.chance(at) * likely).sum();
-        libm::logf(all.max(LEAST_LIKELY))
+        libm::logf(all.max(MIN_LIKELIHOOD))
     }
 
     /// Log-likelihood ratio between a transmission and silence.
@@ -135,7 +135,7 @@ impl Unit {
             all += likely;
             mean += likely * self.far[at];
         }
-        if all > LEAST_LIKELY { mean / all } else { FAR }
+        if all > MIN_LIKELIHOOD { mean / all } else { FAR }
     }
 
     fn chance(&self, at: usize) -> f32 {
@@ -144,9 +144,9 @@ impl Unit {
 }
 
 impl<'a> Sums<'a> {
-    /// Creates a detector for a cell with these ports, and the signals of at most [`MOST_ANTENNAS`] antennas.
+    /// Creates a detector for a cell with these ports, and the signals of at most [`MAX_ANTENNAS`] antennas.
     pub(super) fn new(ports: Ports, both: &'a [Both<'a>], other: Option<(&'a Layout, usize)>) -> Sums<'a> {
-        let both = &both[..both.len().min(MOST_ANTENNAS)];
+        let both = &both[..both.len().min(MAX_ANTENNAS)];
         let of_other = match (other, both.first().map_or(0, |one| one.other.len())) {
             (None, _) | (_, 0) => 1,
             (_, 1) => 1 + 4,
@@ -239,8 +239,8 @@ impl<'a> Sums<'a> {
                 _ => 1.0,
             };
             let mut told = Unit {
-                own: [0.0; MOST_POINTS],
-                far: [0.0; MOST_POINTS],
+                own: [0.0; MAX_POINTS],
+                far: [0.0; MAX_POINTS],
                 silent,
                 surprise: SURPRISE * if width == 1 { least(first) } else { least(first) * least(last) },
             };

@@ -11,7 +11,7 @@ use crate::sync::stream::Stream;
 /// searches for the cell again.
 ///
 /// Chosen: 4. The cell search finds a fifth and the next PSS as soon, and each number costs several attempts.
-const MOST_MISSING: usize = 4;
+const MAX_MISSING: usize = 4;
 
 /// Accept a subframe at an unexpected offset or index if its coherence exceeds the noise level by this factor.
 ///
@@ -41,7 +41,7 @@ impl Tracker {
         let Place { cfo_hz, drift, .. } = self.last_sure;
         // Other subframe numbers need many attempts: try them only in the first doubtful subframe and the next one.
         let is_time = !is_early && (there == 0 || self.health.is_new_doubt());
-        for missing in 0..=if is_time { MOST_MISSING } else { 0 } {
+        for missing in 0..=if is_time { MAX_MISSING } else { 0 } {
             for &later in &places {
                 self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here.later(missing) };
                 let there = self.receive_anew(stream, symbols);

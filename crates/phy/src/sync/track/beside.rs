@@ -1,14 +1,14 @@
 //! Tracking of an interfering cell with aligned symbol timing: joint detection of both cells.
 
 use super::{Health, Observation, Stream, Tracker};
-use crate::observation::MOST_ANTENNAS;
+use crate::observation::MAX_ANTENNAS;
 use crate::sync::company::Company;
 use crate::sync::lookout::Sight;
 
 /// Minimum log-likelihood ratio (nats) between a transmitted PCFICH and no PCFICH.
 ///
 /// Chosen: if the cell is gone, chance yields about two.
-const LEAST_PRESENCE: f32 = 5.0;
+const MIN_PRESENCE: f32 = 5.0;
 
 impl Tracker {
     /// Returns the interfering cell with aligned symbol timing, if one was detected.
@@ -26,7 +26,7 @@ impl Tracker {
     /// Restores the interfering cell that was present when this cell was lost.
     pub(crate) fn expect_beside(&mut self, sight: Sight) {
         let antennas = self.antennas.grids().count();
-        if antennas <= MOST_ANTENNAS {
+        if antennas <= MAX_ANTENNAS {
             self.company = Some(Box::new(Company::new(self.cell(), sight, antennas)));
         }
     }
@@ -46,9 +46,7 @@ impl Tracker {
         }
         let presence =
             self.observer.cfi_beside(&both, company.layout(heard.number), &company.shares(), heard);
-        presence > LEAST_PRESENCE
-            && Health::is_read(heard)
-            && self.health.may_be_beside(self.antennas.hints())
+        presence > MIN_PRESENCE && Health::is_read(heard) && self.health.may_be_beside(self.antennas.hints())
     }
 
     /// Demodulates the control region jointly with the interfering cell, if its power matters. Returns whether it did.

@@ -62,13 +62,13 @@ struct Block {
 ///
 /// Chosen: the ratio is 0.64 for noise and for sums of many layers, 0.86 for QPSK 8 dB above noise and interference, and
 /// 0.69 for 16-QAM.
-const LEAST_SAMENESS: f32 = 0.69;
+const MIN_SAMENESS: f32 = 0.69;
 
 /// Minimum power of data relative to reference signals.
-const LEAST_POWER: f32 = 0.3;
+const MIN_POWER: f32 = 0.3;
 
 /// Minimum noise power of a part relative to the part's own power.
-const LEAST_NOISE: f32 = 1e-3;
+const MIN_NOISE: f32 = 1e-3;
 
 impl DataReader {
     /// Creates a reader for a cell.
@@ -203,7 +203,7 @@ impl DataReader {
             let sameness = sizes * sizes / (squares * powers).max(f32::MIN_POSITIVE);
             // A part of a symbol with unit power has half of that power.
             let level = sizes / powers.max(f32::MIN_POSITIVE);
-            if sameness >= LEAST_SAMENESS && 2.0 * level * level >= LEAST_POWER {
+            if sameness >= MIN_SAMENESS && 2.0 * level * level >= MIN_POWER {
                 is_any = true;
                 for block in pair {
                     block.level = block.sizes / block.powers.max(f32::MIN_POSITIVE);
@@ -234,7 +234,7 @@ impl DataReader {
                     }
                 }
             }
-            let noise = distances.max(LEAST_NOISE * loudness) / count.max(1.0);
+            let noise = distances.max(MIN_NOISE * loudness) / count.max(1.0);
             if !(noise > 0.0 && noise.is_finite()) {
                 continue;
             }

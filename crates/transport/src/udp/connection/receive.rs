@@ -16,12 +16,12 @@ use crate::endpoint::{Closed, Event, Ignored, overhead};
 use crate::key::Key;
 
 /// Maximum number of received Pings that wait for their Pong to be sent.
-const MOST_PONGS: usize = 8;
+const MAX_PONGS: usize = 8;
 
 /// Maximum offset between the clocks of two machines (ns). A time stamp with a larger offset is invalid.
 ///
 /// Chosen: 36 years, longer than the uptime of any machine.
-const MOST_OFFSET_NS: i64 = 1 << 60;
+const MAX_OFFSET_NS: i64 = 1 << 60;
 
 /// Metadata of a sealed packet.
 pub struct Envelope {
@@ -172,7 +172,7 @@ impl UdpConnection {
             }
             Frame::Limit(limit) => self.outgoing.raise(limit),
             Frame::Ping(token) => {
-                if self.pongs.len() < MOST_PONGS {
+                if self.pongs.len() < MAX_PONGS {
                     self.pongs.push_back((token, envelope.ends.peer));
                 }
             }
@@ -205,7 +205,7 @@ impl UdpConnection {
     ) -> Result<(), Closed> {
         let one_way = envelope.received.signed_nanos_since(data.sent);
         let breach = |what: &str| Err(Closed::Failed(format!("the other side breaks the protocol: {what}")));
-        if !(-MOST_OFFSET_NS..MOST_OFFSET_NS).contains(&one_way) || data.number >= 1 << 62 {
+        if !(-MAX_OFFSET_NS..MAX_OFFSET_NS).contains(&one_way) || data.number >= 1 << 62 {
             return breach("a data packet has no time or no number");
         }
         match self.incoming.insert(data.offset, data.bytes, data.fin) {

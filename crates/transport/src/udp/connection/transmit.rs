@@ -20,7 +20,7 @@ use crate::key::Key;
 ///
 /// Chosen: the maximum.
 const HELLO_PAUSE: Duration = Duration::from_millis(333);
-const LONGEST_HELLO_PAUSE: Duration = Duration::from_secs(2);
+const MAX_HELLO_PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of Close packets to a peer that does not answer.
 ///
@@ -43,7 +43,7 @@ const PING_BYTES: usize = seal::OVERHEAD + 9;
 /// Maximum size of the send buffer, independent of the window.
 ///
 /// Chosen: twice the data of 1 Gbit/s over 250 ms.
-const LARGEST_BUFFER: Bytes = Bytes(64 << 20);
+const MAX_BUFFER: Bytes = Bytes(64 << 20);
 
 impl UdpConnection {
     /// Appends the payload of the next transmission to `out`.
@@ -54,7 +54,7 @@ impl UdpConnection {
                 if greeting.next > now {
                     return None;
                 }
-                let pause = HELLO_PAUSE.saturating_mul(1 << greeting.tries.min(16)).min(LONGEST_HELLO_PAUSE);
+                let pause = HELLO_PAUSE.saturating_mul(1 << greeting.tries.min(16)).min(MAX_HELLO_PAUSE);
                 greeting.next = now + pause;
                 greeting.tries += 1;
                 let proof = handshake::hello_proof(key, self.own_name, &greeting.nonce, &greeting.cookie);
@@ -195,7 +195,7 @@ impl UdpConnection {
         let window = self.sender.control().cwnd.0.saturating_mul(2);
         let inflight = self.sender.inflight().0.saturating_mul(4).checked_next_power_of_two();
         let wanted = window.min(inflight.unwrap_or(u64::MAX));
-        Bytes(wanted).min(LARGEST_BUFFER).max(self.config.send_buffer)
+        Bytes(wanted).min(MAX_BUFFER).max(self.config.send_buffer)
     }
 
     /// Appends a data packet of `length` bytes, and returns its length.

@@ -43,7 +43,7 @@ struct Kind {
 impl Kind {
     /// The median, or `None` if there are too few elements.
     fn median(&mut self) -> Option<f32> {
-        let is_enough = self.deviations.len() >= LEAST_ELEMENTS;
+        let is_enough = self.deviations.len() >= MIN_ELEMENTS;
         is_enough.then(|| self.median.of(&mut self.deviations)).flatten()
     }
 }
@@ -56,12 +56,12 @@ const SHARE: f32 = 0.06;
 /// Minimum number of elements of either kind for a meaningful median.
 ///
 /// Chosen: two REGs.
-const LEAST_ELEMENTS: usize = 8;
+const MIN_ELEMENTS: usize = 8;
 
 /// Maximum ratio of the deviations of transmitted and of silent elements.
 ///
 /// Chosen: not tuned. At 40 dB SNR, a channel estimate with an error of 0.01 of its power causes this ratio.
-const MOST_SENT: f32 = 100.0;
+const MAX_SENT: f32 = 100.0;
 
 impl Elements {
     /// Creates the state for a cell.
@@ -147,7 +147,7 @@ impl Elements {
         if let (Some(sent), Some(silent)) = (sent.median(), silent.median()) {
             let over = sent / silent;
             if over.is_finite() {
-                self.sent += SHARE * (over.clamp(1.0, MOST_SENT) - self.sent);
+                self.sent += SHARE * (over.clamp(1.0, MAX_SENT) - self.sent);
             }
         }
     }

@@ -6,12 +6,12 @@ use super::median::Median;
 pub const DISTURBED: f32 = 3.0;
 
 /// Maximum value of a single measurement, in units of the previous mean, so that a burst does not pass for a tone.
-const MOST: f32 = 100.0;
+const MAX_MEASUREMENT: f32 = 100.0;
 
 /// Maximum typical deviation, in units of the noise power.
 ///
 /// Chosen: not tuned. It keeps one abnormal subframe from lowering the weight of every disturbed place for a long time.
-const MOST_TYPICAL: f32 = 100.0;
+const MAX_TYPICAL: f32 = 100.0;
 
 /// Measurement at a place.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ impl Excess {
         }
         let over = typical / noise;
         if over.is_finite() {
-            self.typical += share * (over.clamp(1.0, MOST_TYPICAL) - self.typical);
+            self.typical += share * (over.clamp(1.0, MAX_TYPICAL) - self.typical);
         }
         // In a pass of its own, so that the compiler vectorises the divisions.
         let new = measured.iter().map(|measured| measured.deviation / (typical * measured.allowed));
@@ -80,7 +80,7 @@ impl Excess {
             let excess = &mut self.excess[place];
             // Skip NaN and infinity.
             if new.is_finite() {
-                *excess += share * (new.min(MOST * excess.max(1.0)) - *excess);
+                *excess += share * (new.min(MAX_MEASUREMENT * excess.max(1.0)) - *excess);
             }
         }
         // Without an early exit, so that the compiler vectorises the comparisons.
@@ -110,7 +110,7 @@ impl Excess {
 
     /// Weight of a place with this excess.
     pub fn weight_of(&self, excess: f32) -> f32 {
-        (1.0 / (excess * self.typical)).max(LEAST_WEIGHT)
+        (1.0 / (excess * self.typical)).max(MIN_WEIGHT)
     }
 }
 
@@ -118,4 +118,4 @@ impl Excess {
 ///
 /// Chosen: a tone with a tenth of a cell's power is up to 21 dB above a subcarrier, and a clear cell is 40 dB above the
 /// noise.
-const LEAST_WEIGHT: f32 = 1e-6;
+const MIN_WEIGHT: f32 = 1e-6;
