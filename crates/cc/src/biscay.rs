@@ -45,7 +45,7 @@ use std::time::Duration;
 use airpace_core::tables::{lte, nr};
 
 use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setup, Style};
-use crate::schemes::SchemeSpec;
+use crate::{bbr, cubic, reno};
 
 use bandwidth::{Determination, Method, Sampling};
 use bottleneck::Return;
@@ -393,7 +393,9 @@ fn below(options: &Options, name: &str, most: f64) -> Result<f64, SchemeError> {
 fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     let tuning = Tuning::read(options)?;
     let unmodified = match options.text("sender") {
-        name @ ("cubic" | "bbr" | "reno") => SchemeSpec::parse(name)?,
+        "cubic" => &cubic::SCHEME,
+        "bbr" => &bbr::SCHEME,
+        "reno" => &reno::SCHEME,
         _ => return Err(options.refuse("sender", "`cubic`, `bbr` or `reno`")),
     };
     let advertises = match options.text("relay") {
@@ -403,7 +405,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     };
     let receiver = Some(Box::new(BiscayReceiver::new(tuning, setup.mss, advertises)) as _);
     if advertises {
-        let inner = unmodified.build(setup)?.controller;
+        let inner = (unmodified.build)(setup, &Options::defaults(unmodified))?.controller;
         return Ok(Ends { controller: Box::new(Unmodified::new(inner)), receiver });
     }
     Ok(Ends { controller: Box::new(Biscay::new(tuning, setup.mss, setup.rng.clone())), receiver })

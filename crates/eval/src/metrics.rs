@@ -36,7 +36,6 @@ use serde::{Deserialize, Serialize};
 
 pub use delay::Delays;
 pub use fairness::{JainWindow, jain};
-pub(crate) use flow::nearest_rank;
 pub use flow::{FlowMetrics, Throughput100ms};
 pub use transfers::{Times, TransferTimes, Transfers};
 
@@ -157,4 +156,11 @@ impl Meter {
 /// `value` rounded to six decimals, which is more precise than any metric is meaningful, and short in JSON.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
+}
+
+/// Nearest-rank quantile: the smallest value for which at least a fraction `q` of the sorted values are not larger.
+/// `None` if there are no values.
+pub(crate) fn nearest_rank<T>(sorted: &[T], q: f64) -> Option<&T> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1)
 }

@@ -5,6 +5,8 @@ mod devices;
 #[cfg(feature = "bpf")]
 mod feed;
 #[cfg(feature = "bpf")]
+mod groups;
+#[cfg(feature = "bpf")]
 pub mod loaded;
 #[cfg(feature = "bpf")]
 mod netns;

@@ -35,33 +35,45 @@ const PLATFORM_FLOATS: &[&str] = &[
     "exp_m1", "ln", "ln_1p", "log", "log2", "log10", "powf", "powi", "cbrt", "hypot", "mul_add",
 ];
 
-/// Crate (`core`) → the crates on which it depends, from the table of ARCHITECTURE.md.
-fn allowed_arrows() -> BTreeMap<String, BTreeSet<String>> {
+/// A row of the table of crates in ARCHITECTURE.md.
+pub struct Row {
+    /// The kind of crate, such as `engine`.
+    pub kind: String,
+    /// The crate's folder below `crates/`.
+    pub name: String,
+    /// The crates on which it depends.
+    pub dependencies: BTreeSet<String>,
+}
+
+/// The table of crates in ARCHITECTURE.md.
+pub fn rows() -> Vec<Row> {
     let page = read("ARCHITECTURE.md");
     let rows = page
         .lines()
         .skip_while(|line| !line.starts_with("| row |"))
         .skip(2)
         .take_while(|line| line.starts_with('|'));
-    let arrows: BTreeMap<_, _> = rows
+    let rows: Vec<Row> = rows
         .map(|row| {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-            let [_, name, _, may] = cells[..] else {
+            let [kind, name, _, on] = cells[..] else {
                 panic!("a row of ARCHITECTURE.md has not four cells: {row}")
             };
-            (
-                name.trim_matches('`').to_owned(),
-                may.split_whitespace().filter(|word| *word != "–").map(str::to_owned).collect(),
-            )
+            Row {
+                kind: kind.to_owned(),
+                name: name.trim_matches('`').to_owned(),
+                dependencies: on.split_whitespace().filter(|word| *word != "–").map(str::to_owned).collect(),
+            }
         })
         .collect();
-    assert!(arrows.contains_key("core"), "ARCHITECTURE.md has no table of crates");
-    arrows
+    assert!(rows.iter().any(|row| row.name == "core"), "ARCHITECTURE.md has no table of crates");
+    rows
 }
 
 #[test]
 fn arrows_between_crates_are_those_of_the_table() {
-    let allowed = allowed_arrows();
+    let allowed: BTreeMap<String, BTreeSet<String>> =
+        rows().into_iter().map(|row| (row.name, row.dependencies)).collect();
     let metadata = cargo_metadata();
     let packages = metadata["packages"].as_array().expect("packages");
     let ours: BTreeSet<&str> = packages
@@ -127,7 +139,7 @@ fn engines_are_pure() {
 }
 
 /// Modules that a file declares only for tests, as paths without `.rs`.
-fn test_modules(path: &str, source: &str) -> Vec<String> {
+pub fn test_modules(path: &str, source: &str) -> Vec<String> {
     let folder = match path.rsplit_once('/') {
         Some((folder, "lib.rs" | "mod.rs")) => folder,
         _ => path.trim_end_matches(".rs"),
@@ -168,7 +180,7 @@ fn impurity(line: &str) -> Option<String> {
 }
 
 /// Lines that are compiled into the crate, with their numbers: no comments, no `#[cfg(test)]` items.
-fn shipped_lines(source: &str) -> Vec<(usize, &str)> {
+pub fn shipped_lines(source: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let mut rest = source.lines().enumerate();
     while let Some((index, line)) = rest.next() {

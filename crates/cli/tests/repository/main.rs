@@ -2,8 +2,10 @@
 
 mod architecture;
 mod bounded;
+mod circles;
 mod citations;
 mod commits;
+mod crate_graph;
 mod file_sizes;
 mod guide;
 mod licences;

@@ -8,6 +8,7 @@ use airpace_event::{Arrived, Capacity, Fate, Transfer, TransferStep};
 use serde::{Deserialize, Serialize};
 
 use super::delay::{DelayMeter, Delays};
+use super::nearest_rank;
 use super::rounded;
 use super::transfers::{TransferMeter, Transfers};
 use crate::facts::{FlowFacts, Span};
@@ -282,11 +283,4 @@ impl FlowMeter {
             |q| nearest_rank(&bytes, q).map(|bytes| rounded(*bytes as f64 * 8e-6 / INTERVAL.as_secs_f64()));
         Throughput100ms { p10: at(0.10), p25: at(0.25), p50: at(0.50), p75: at(0.75), p90: at(0.90) }
     }
-}
-
-/// Nearest-rank quantile: the smallest value for which at least a fraction `q` of the sorted values are not larger.
-/// `None` if there are no values.
-pub(crate) fn nearest_rank<T>(sorted: &[T], q: f64) -> Option<&T> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1)
 }

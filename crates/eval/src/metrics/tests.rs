@@ -312,7 +312,7 @@ proptest! {
         let mut sorted = delays_us.clone();
         sorted.sort_unstable();
         for (q, found) in [(0.50, delays.p50), (0.95, delays.p95), (0.99, delays.p99)] {
-            let exact = *flow::nearest_rank(&sorted, q).unwrap() as f64 * 1e-3;
+            let exact = *nearest_rank(&sorted, q).unwrap() as f64 * 1e-3;
             let found = found.unwrap();
             prop_assert!(found >= exact && found <= exact * 1.001 + 0.001, "p{q}: {found} for {exact}");
         }

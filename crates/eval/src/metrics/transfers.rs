@@ -12,7 +12,7 @@ use airpace_core::Time;
 use airpace_event::{Transfer, TransferStep};
 use serde::{Deserialize, Serialize};
 
-use super::flow::nearest_rank;
+use super::nearest_rank;
 use super::rounded;
 
 /// The transfers of a flow over a run, or of the same flow over several runs.

@@ -15,8 +15,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde_json::json;
 
 use super::devices::forget;
+use super::groups::{self, Groups};
 use super::netns::{self, Place};
-use super::run::{self, Groups};
 use crate::cmd::Verdict;
 
 /// Loads a scheme, or makes a loaded scheme the default of new sockets in a network namespace.
@@ -181,7 +181,7 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
             removed.push((name, netns::defaults(name)));
         }
     }
-    run::sweep();
+    groups::sweep();
     if let Some(name) = registered(scheme, &removed) {
         bail!(
             "the kernel still has `{name}` as a congestion control: a file in another BPF file system, or a process, holds \
