@@ -5,7 +5,7 @@ const isEmulated = page.emulation !== undefined;
 /// How many connections of a link are shown at first, how many have a button without being asked for, and how many rows a
 /// table has until all are asked for.
 const FIRST_OF_LINK = 4;
-const MOST_CHIPS = 20;
+const MAX_CHIPS = 20;
 const FIRST_ROWS = 12;
 
 const isOthers = (flow) => !flow.flow.includes(" → ");

@@ -76,7 +76,7 @@ function chips(label, items, chosen, changed) {
     return button;
   });
   // Of very many, those that are not chosen are hidden at first.
-  const beyond = items.length > MOST_CHIPS ? buttons.filter((_, index) => !chosen.has(items[index].value)) : [];
+  const beyond = items.length > MAX_CHIPS ? buttons.filter((_, index) => !chosen.has(items[index].value)) : [];
   beyond.forEach((button) => (button.hidden = true));
   const more = beyond.length === 0 ? null : el("button", { type: "button", click: (event) => {
     beyond.forEach((button) => (button.hidden = false));

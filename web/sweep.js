@@ -19,7 +19,7 @@ function inkOn(rgb) {
 }
 
 /// From so many columns on, cells are small and their numbers show when they are pointed at.
-const MOST_NUMBERS = 12;
+const MAX_NUMBERS = 12;
 /// Values that span more than this factor are coloured by their logarithm.
 const LOG_FROM = 30;
 
@@ -80,7 +80,7 @@ function scaleOf(cells) {
 const setText = (places) => page.axes.map((axis, index) => `${axis.key}=${axis.values[places[index]]}`).join(", ");
 
 function mapTable(scheme, scale) {
-  const hasNumbers = view.across.values.length <= MOST_NUMBERS;
+  const hasNumbers = view.across.values.length <= MAX_NUMBERS;
   const metric = page.metrics[view.metric];
   const body = view.down.values.map((value, row) => el("tr", {},
     el("th", { scope: "row" }, view.down.index === -1 ? [schemeSwatch(page.schemes[row]), value] : value),
@@ -141,7 +141,7 @@ function fill() {
   const fixed = page.axes.filter((axis, index) => axis.values.length && index !== view.across.index && index !== view.down.index)
     .map((axis) => `${axis.key}=${axis.values[view.fixed[page.axes.indexOf(axis)]]}`);
   const head = el("p", { class: "muted" }, seeds + (fixed.length ? `On these maps: ${fixed.join(", ")}. ` : "") + "✗ marks what failed.");
-  const card = (scheme) => el("article", { class: view.across.values.length > MOST_NUMBERS / 2 ? "card wide" : "card" },
+  const card = (scheme) => el("article", { class: view.across.values.length > MAX_NUMBERS / 2 ? "card wide" : "card" },
     el("h3", {}, el("span", { class: "scheme" }, schemeSwatch(page.schemes[scheme]), el("span", {}, page.schemes[scheme].text))), mapTable(scheme, scale));
   const all = view.down.index === -1 ? [el("article", { class: "card wide" }, mapTable(0, scale))] : page.schemes.map((_, scheme) => card(scheme));
   maps.replaceChildren(controls(), legend(scale), head, el("div", { class: "cards" }, all));

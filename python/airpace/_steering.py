@@ -25,7 +25,7 @@ MAX_SIMULATORS = 1024
 MAX_FLOWS = 2**16
 
 #: Maximum value in an observation: Mbit/s, ms or packets.
-MOST = 1e7
+MAX_OBSERVATION = 1e7
 
 
 def mbps_less_delay(seen: Floats) -> npt.NDArray[np.float64]:
@@ -76,7 +76,7 @@ class Steering:
             raise ValueError(f"others={others!r}: give the name of a scheme, as 'cubic'")
         least, high, start = bounds_of(action, most, step_ms)
         self.action_space = spaces.Box(np.float32(least), np.float32(high), (1,), np.float32)
-        self.observation_space = spaces.Box(np.float32(0), np.float32(MOST), (8,), np.float32)
+        self.observation_space = spaces.Box(np.float32(0), np.float32(MAX_OBSERVATION), (8,), np.float32)
         self.simulators = _airpace.Simulators(
             scenario_of("scenario", scenario),
             count=whole("num_envs", count, 1, MAX_SIMULATORS),

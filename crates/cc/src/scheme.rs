@@ -152,7 +152,7 @@ impl Options {
     ///
     /// # Errors
     /// The scheme has no such option.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<(), SchemeError> {
         match self.values.iter_mut().find(|(option, _)| *option == name) {
             Some((_, slot)) => {
                 slot.clear();

@@ -1,7 +1,7 @@
 //! CPU time per data packet of both transports: sender and receiver with encryption, ACKs, pacing and the stream's copies,
 //! but without the kernel. The flow runs at 1 Gbit/s over a one-way delay of 5 ms in virtual time.
 //!
-//! `cargo bench -p airpace-net --bench packets`
+//! `cargo bench -p airpace-transport --bench packets`
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

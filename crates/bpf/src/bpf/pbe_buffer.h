@@ -53,7 +53,7 @@ AP_CALL int pbe_buffer_round(struct pbe_buffer *b, ap_u32 goal, ap_u64 rtprop)
 		b->queue = ap_less(b->least_rtt, rtprop);
 	b->least_rtt = AP_NONE;
 	span = rtprop * ++b->rounds;
-	if (span >= PBE_BUFFER_LEAST_SPAN)
+	if (span >= PBE_BUFFER_MIN_SPAN)
 		pbe_buffer_span(b, goal, span);
 	return 0;
 }

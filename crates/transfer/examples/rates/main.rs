@@ -1,7 +1,7 @@
 //! Accuracy of pacing: error of a constant rate, delay until a rate step is followed, and throughput over the loopback.
 //!
 //! ```text
-//! cargo run --release -p airpace-net --example rates -- [SECONDS [plain|udp|quic]]
+//! cargo run --release -p airpace-transfer --example rates -- [SECONDS [plain|udp|quic]]
 //! ```
 //!
 //! One thread sends and one receives, each with a socket on the loopback interface. [`plain`] is a minimal transport. To
