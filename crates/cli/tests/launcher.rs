@@ -65,7 +65,7 @@ impl Machine {
             fs::create_dir_all(machine.root().join(folder)).expect("a folder");
         }
         for file in ["airpace", ".ci/toolchain", "Cargo.toml", "Cargo.lock", "rust-toolchain.toml"] {
-            fs::copy(source.join(file), machine.root().join(file)).expect("a copy");
+            airpace_testing::copy_program(&source.join(file), &machine.root().join(file));
         }
         fs::write(machine.root().join("crates/core/lib.rs"), "").expect("a source");
         for tool in [
@@ -131,8 +131,7 @@ impl Machine {
         if path.is_symlink() {
             fs::remove_file(&path).expect("a link that was made here");
         }
-        fs::write(&path, text).expect("a program");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
+        airpace_testing::write_program(&path, text);
     }
 
     /// Makes `sha256sum` return the checksum of the expected installer for every download.
@@ -144,8 +143,10 @@ impl Machine {
     /// Creates a script that sources the common part of `./airpace` and `./test`, and then runs `commands`.
     fn asks(&self, commands: &str) -> PathBuf {
         let script = self.root().join("asks");
-        fs::write(&script, format!("#!/bin/sh\nset -eu\n. ./.ci/toolchain\n{commands}\n")).expect("a script");
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an executable");
+        airpace_testing::write_program(
+            &script,
+            &format!("#!/bin/sh\nset -eu\n. ./.ci/toolchain\n{commands}\n"),
+        );
         script
     }
 
@@ -569,7 +570,7 @@ fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
     fs::create_dir_all(machine.home().join("lib/rustlib/wasm32-unknown-unknown/lib")).expect("a folder");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for file in ["test", ".ci/skipped", ".ci/checks"] {
-        fs::copy(source.join(file), machine.root().join(file)).expect("a copy");
+        airpace_testing::copy_program(&source.join(file), &machine.root().join(file));
     }
     for tool in ["date", "grep", "nice", "setsid", "sleep", "sort"] {
         machine.link(tool);

@@ -88,9 +88,7 @@ impl Machine {
     }
 
     fn program(&self, name: &str, text: &str) {
-        let path = self.tools().join(name);
-        fs::write(&path, text).expect("a program");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
+        airpace_testing::write_program(&self.tools().join(name), text);
     }
 
     fn copy(&self, part: &str) {
@@ -295,8 +293,7 @@ echo said
 
 fn program(folder: &Path, name: &str, word: &str) -> PathBuf {
     let path = folder.join(name);
-    fs::write(&path, PROGRAM.replace("WORD", word)).expect("a program");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable");
+    airpace_testing::write_program(&path, &PROGRAM.replace("WORD", word));
     path
 }
 

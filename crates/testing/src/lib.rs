@@ -8,6 +8,7 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Environment variable with the name of the file to which skipped tests are appended. Each line contains test and
 /// reason, separated by a tab.
@@ -28,6 +29,36 @@ pub fn recordings(path: &str) -> Option<PathBuf> {
     let folder = path.rsplit_once('/').map_or(path, |(folder, _)| folder);
     skipped(&format!("no recordings: {folder}"));
     None
+}
+
+/// Writes an executable file, for example a stand-in for a program of the machine.
+///
+/// A child process writes it. If a test process opened the file itself, a process that another test forks at this
+/// moment would inherit the open descriptor, and the start of the file would fail with `ETXTBSY` ("Text file busy").
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn write_program(path: &Path, text: &str) {
+    let mut writer = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the program install starts");
+    let mut stdin = writer.stdin.take().expect("a pipe");
+    stdin.write_all(text.as_bytes()).expect("install reads its input");
+    drop(stdin);
+    assert!(writer.wait().expect("install ends").success(), "cannot write {}", path.display());
+}
+
+/// Copies an executable file with its permissions. A child process copies it, for the reason that [`write_program`]
+/// states.
+///
+/// # Panics
+/// If the file cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-p").args([from, to]).status().expect("the program cp starts");
+    assert!(copied.success(), "cannot copy {} to {}", from.display(), to.display());
 }
 
 /// An empty folder that all tests of a binary share, inside cargo's temporary folder for tests

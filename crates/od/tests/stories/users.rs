@@ -22,7 +22,7 @@ fn another_user_of_the_machine_keeps_nobody_from_the_daemon() {
     let shared = tempfile::tempdir().expect("a folder");
     fs::set_permissions(shared.path(), Permissions::from_mode(0o755)).expect("it is ours");
     let binary = shared.path().join("stories");
-    fs::copy(std::env::current_exe().expect("this binary"), &binary).expect("a copy");
+    airpace_testing::copy_program(&std::env::current_exe().expect("this binary"), &binary);
 
     let names = |from: usize, count: usize| -> Vec<String> {
         (from..from + count).map(|radio| format!("lte.rsrp@{radio}")).collect()
