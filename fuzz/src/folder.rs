@@ -8,10 +8,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Time};
-use airpace_eval::emulation::{Connection, Departure, EmulatedRun, Emulation, End, Program, Protocol, Setup};
-use airpace_eval::{Choice, Host, Matrix, RunFolder, report};
 use airpace_event::{Capacity, Event, Fate, Recorder};
+use airpace_page::PageError;
+use airpace_run::emulation::{EmulatedRun, Setup};
+use airpace_run::manifest::{Emulation, Program};
+use airpace_run::{Choice, Host, Matrix, RunFolder};
 use airpace_sim::{Scenario, SchemeSpec};
+use airpace_tables::connection::{Connection, End, Protocol};
+use airpace_tables::departures::Departure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -100,7 +104,9 @@ fn emulated() -> &'static Files {
         let programs =
             vec![Program { device: Some(0), command: "ping server".to_owned(), ..Program::default() }];
         let emulation = Emulation { programs, fit: true, ..Emulation::default() };
-        run.finish(Time::from_micros(312_345), emulation).expect("a folder that can be written");
+        let finished =
+            run.finish(Time::from_micros(312_345), emulation).expect("a folder that can be written");
+        airpace_page::complete(&finished.folder, &finished.manifest).expect("a page");
         let mut files = vec![];
         collect(&out, Path::new(""), &mut files);
         files
@@ -148,7 +154,8 @@ pub fn folder(input: &[u8]) {
             fs::write(&path, spoil(name, bytes, sound, &mut choices)).expect("a file");
             spoiled.push((path, bytes));
         }
-        let told = RunFolder::open(folder.path()).and_then(|folder| report::render(&folder));
+        let folder = RunFolder::open(folder.path());
+        let told = folder.map_err(PageError::from).and_then(|folder| airpace_page::render(&folder));
         match told {
             Ok(page) => assert!(page.contains("<html")),
             Err(error) => assert!(error.to_string().len() > 10, "{error}"),

@@ -1,7 +1,7 @@
 //! Properties that must hold for any input: one function for each fuzz target.
 //!
 //! The same functions run on random bytes in the ordinary tests, in `tests/hostile*.rs` of the crates `radio`, `diag`, `phy`,
-//! `sdr`, `od`, `sim`, `emu`, `eval`, `feed`, `transport` and `transfer`.
+//! `sdr`, `od`, `sim`, `emu`, `run`, `page`, `feed`, `transport` and `transfer`.
 
 mod choices;
 pub mod diag;

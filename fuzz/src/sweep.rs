@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use airpace_eval::Host;
-use airpace_eval::sweep::{self, Axis, Key, Plan, Record, Spec, Sweep};
+use airpace_run::Host;
+use airpace_run::sweep::{self, Axis, Key, Plan, Record, Spec, Sweep};
 use tempfile::TempDir;
 
 use super::choices::Choices;
@@ -27,10 +27,10 @@ fn spec() -> Spec {
 }
 
 /// Makes what is missing in the folder of this sweep, and all files anew.
-fn make(root: &Path) -> Result<(), airpace_eval::EvalError> {
+fn make(root: &Path) -> Result<(), airpace_run::RunError> {
     let sweep = Sweep::open(Plan::new(spec())?, root, Host::default())?;
     sweep.run(&|_| ControlFlow::Continue(()))?;
-    sweep.finish(&mut |_, _, _| Ok(())).map(drop)
+    sweep.finish::<airpace_page::sweep::SweepPage>(&mut |_, _, _| Ok(())).map(drop)
 }
 
 /// The files of a valid folder.

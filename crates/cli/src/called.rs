@@ -34,7 +34,7 @@ fn named(told: Option<OsString>, argument: Option<OsString>) -> String {
     let told = told.filter(|name| !name.is_empty());
     // A program found in PATH has a name without a slash, even if the name is a link.
     let named = told.or(argument.filter(|name| Path::new(name).components().count() > 1));
-    named.map_or_else(|| PLAIN.to_owned(), |name| airpace_eval::shell::quote(&name.to_string_lossy()))
+    named.map_or_else(|| PLAIN.to_owned(), |name| airpace_run::shell::quote(&name.to_string_lossy()))
 }
 
 /// Returns `text` with every airpace command in the form in which the user must type it.

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use airpace_eval::EvalError;
-use airpace_eval::tables::ParquetFile;
+use airpace_tables::{FileError, ParquetFile};
 use anyhow::anyhow;
 use arrow_schema::Field;
 use parquet::errors::ParquetError;
@@ -19,13 +18,13 @@ pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
 }
 
 /// The error if a file cannot be written. It contains the system's error if that is the cause, with the remedy.
-pub fn refused(error: EvalError) -> anyhow::Error {
+pub fn refused(error: FileError) -> anyhow::Error {
     let remedy = error.io_error().map(|error| airpace_files::remedy(error, "--parquet"));
     let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
     let (path, cause) = match error {
-        EvalError::Table { path, source: ParquetError::External(cause) } => (path, anyhow!(cause)),
-        EvalError::Table { path, source } => (path, source.into()),
-        EvalError::Write { path, source, .. } => (path, source.into()),
+        FileError::Table { path, source: ParquetError::External(cause) } => (path, anyhow!(cause)),
+        FileError::Table { path, source } => (path, source.into()),
+        FileError::Write { path, source, .. } => (path, source.into()),
         other => return other.into(),
     };
     cause.context(format!("cannot write `{}`{remedy}", path.display()))

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use airpace_eval::comparison;
-use airpace_eval::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
-use airpace_eval::summary::{by_scheme, is_under_test};
-use airpace_eval::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
-use airpace_eval::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_path::trace::Start;
+use airpace_run::comparison;
+use airpace_run::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
+use airpace_run::summary::{by_scheme, is_under_test};
+use airpace_run::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
+use airpace_run::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_sim::Scenario;
 
 use crate::terminal::{Paint, Table, columns, count, fit, hang};
@@ -231,12 +231,12 @@ mod tests {
         let mut flows =
             vec![flow("phone", scheme, 0), flow("another phone in the cell", "cbr:rate_mbps=60", 1)];
         for (at, flow) in flows.iter_mut().enumerate() {
-            let mut metrics = airpace_eval::FlowMetrics {
+            let mut metrics = airpace_run::FlowMetrics {
                 throughput_mbps: 44.604_999 + seed as f64,
                 utilization: Some(0.978),
                 loss_rate: Some(0.000_031),
                 jain: (at == 1).then_some(0.999_84),
-                ..airpace_eval::FlowMetrics::default()
+                ..airpace_run::FlowMetrics::default()
             };
             metrics.one_way_delay_ms.mean = Some(1_041.25);
             metrics.one_way_delay_ms.p95 = Some(2_187.96);

@@ -11,7 +11,6 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_core::{Bytes, Rate, Time};
-use airpace_eval::tables;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -170,7 +169,7 @@ impl InPython {
             ))
         })?;
         for (name, value) in values {
-            if tables::is_controller_column(&name) || name.is_empty() {
+            if airpace_tables::is_controller_column(&name) || name.is_empty() {
                 return Err(raise::value(format!(
                     "inspect() names a value `{name}`, as the table `controller` calls a column of its own; call it \
                          otherwise"

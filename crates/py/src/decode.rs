@@ -1,10 +1,10 @@
 //! Decoder of the control channel of an LTE cell, from radio samples in an array.
 
-use airpace_eval::tables::decoded::{Message, messages};
 use airpace_phy::decoder::{Decoder, Options, Output};
 use airpace_phy::evidence::Caution;
 use airpace_phy::found::Found;
 use airpace_radio::CarrierId;
+use airpace_tables::decoded::{Message, messages};
 use numpy::{Complex32, PyReadonlyArray1};
 use pyo3::prelude::*;
 

@@ -12,9 +12,9 @@ use airpace_diag::kpi::{Extractor, KPIS, Reason, Subscription, Trouble};
 use airpace_diag::source::{Item, Reader};
 use airpace_diag::{LogPacket, Message, Radio};
 
-use airpace_eval::direction;
-use airpace_eval::tables::kpis::{Row, Rows};
-use airpace_eval::tables::windows::{Window, Windows};
+use airpace_tables::direction;
+use airpace_tables::kpis::{Row, Rows};
+use airpace_tables::windows::{Window, Windows};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 

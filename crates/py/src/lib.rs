@@ -1,8 +1,9 @@
 //! Native module of the Python package `airpace`, called by `python/airpace`.
 //!
 //! ```text
-//! Python ─▶ python/airpace ─▶ _airpace ─┬─▶ eval: matrices of runs ─▶ Table ─▶ polars, pandas, DuckDB
+//! Python ─▶ python/airpace ─▶ _airpace ─┬─▶ run: matrices of runs ─▶ Table ─▶ polars, pandas, DuckDB
 //!                                       ├─▶ cc, core: capacities, block sizes, controllers in Python
+//!                                       ├─▶ lab: programs on an emulated network, real transports
 //!                                       └─▶ phy, diag: samples and logs ─▶ Table
 //! ```
 //!
@@ -18,6 +19,7 @@
 //! | `events` | the events that such a controller receives |
 //! | `simulators` | simulators that wait for agents at every step |
 //! | `steered` | flows that agents steer, in such simulators or as a scheme |
+//! | `lab` | experiments in real time, and the parts of them that run in processes of their own |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
 //! | `raise` | errors as Python's exceptions |
@@ -31,6 +33,7 @@ mod controller;
 mod decode;
 mod diag;
 mod events;
+mod lab;
 mod radio;
 mod raise;
 mod run;
@@ -51,6 +54,8 @@ mod _airpace {
     use super::diag::{bandwidth, diag, kpis};
     #[pymodule_export]
     use super::events::{Ack, Loss, Sent, Setup};
+    #[pymodule_export]
+    use super::lab::{agree, agree_emulator, emulate, part};
     #[pymodule_export]
     use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
     #[pymodule_export]

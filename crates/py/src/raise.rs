@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use airpace_eval::EvalError;
+use airpace_page::PageError;
+use airpace_run::RunError;
+use airpace_tables::FileError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
 
@@ -60,27 +62,46 @@ pub fn in_python(text: &str) -> String {
     SAID.iter().fold(text, |text, (program, here)| text.replace(program, here))
 }
 
-/// The exception for an error of a matrix of runs or of a run folder.
-pub fn eval(error: EvalError) -> PyErr {
+/// The exception for an error of a matrix of runs, of a sweep, or of a run folder.
+pub fn run(error: RunError) -> PyErr {
     let text = in_python(&with_causes(&error));
     match error {
-        EvalError::Write { ref path, ref source, .. }
-        | EvalError::Read { ref path, ref source }
-        | EvalError::ReportFile { ref path, ref source } => os(source, &text, path),
-        EvalError::Stopped { .. } => PyKeyboardInterrupt::new_err(text),
-        EvalError::Run { .. } | EvalError::NewColumn { .. } => PyRuntimeError::new_err(text),
-        EvalError::Occupied { .. }
-        | EvalError::Strangers { .. }
-        | EvalError::Malformed { .. }
-        | EvalError::Damaged { .. }
-        | EvalError::Table { .. }
-        | EvalError::Busy { .. } => PyOSError::new_err(text),
+        RunError::File(error) => file(error),
+        RunError::ReportFile { ref path, ref source } => os(source, &text, path),
+        RunError::Stopped { .. } => PyKeyboardInterrupt::new_err(text),
+        RunError::Run { .. } => PyRuntimeError::new_err(text),
+        RunError::Occupied { .. }
+        | RunError::Strangers { .. }
+        | RunError::Damaged { .. }
+        | RunError::Busy { .. } => PyOSError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }
 
+/// The exception for an error of a file of a run.
+pub fn file(error: FileError) -> PyErr {
+    let text = in_python(&with_causes(&error));
+    match error {
+        FileError::Write { ref path, ref source, .. } | FileError::Read { ref path, ref source } => {
+            os(source, &text, path)
+        }
+        FileError::NewColumn { .. } => PyRuntimeError::new_err(text),
+        FileError::Malformed { .. } | FileError::Table { .. } => PyOSError::new_err(text),
+        FileError::NotKept { .. } | FileError::NoTable { .. } => PyValueError::new_err(text),
+    }
+}
+
+/// The exception for an error of a page.
+pub fn page(error: PageError) -> PyErr {
+    match error {
+        PageError::File(error) => file(error),
+        PageError::Run(error) => run(error),
+        PageError::NoFigure { .. } => value(error),
+    }
+}
+
 /// The text of an error, followed by those of its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

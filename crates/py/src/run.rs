@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use airpace_core::count::count;
-use airpace_eval::tables::{TABLES, flows, memory::read_table};
-use airpace_eval::{EvalError, Manifest, Memory, RunFolder, Summary, report, sweep};
+use airpace_run::flows;
+use airpace_run::{Manifest, RunError, RunFolder, Summary, sweep};
+use airpace_tables::{Memory, TABLES};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -46,12 +47,12 @@ pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let opened = py.detach(|| {
         if let Ok(Some(_)) = sweep::manifest(&path) {
             let path = path.display();
-            return Err(EvalError::Sweep(format!("`{path}` is a sweep; open it with airpace.open_sweep")));
+            return Err(RunError::Sweep(format!("`{path}` is a sweep; open it with airpace.open_sweep")));
         }
         let folder = RunFolder::open(&path)?;
         Ok((folder.summary()?, folder))
     });
-    let (summary, folder) = opened.map_err(raise::eval)?;
+    let (summary, folder) = opened.map_err(raise::run)?;
     Ok(Run::in_folder(summary, folder))
 }
 
@@ -71,7 +72,7 @@ impl Run {
             return Ok(known);
         }
         let table = match &self.place {
-            Place::Memory(memory, _) => memory.table(name, &self.summary.runs).ok_or_else(|| {
+            Place::Memory(memory, _) => memory.table(name, &self.summary.keys()).ok_or_else(|| {
                 raise::value(match name {
                     "departures" => {
                         "table `departures` is that of emulated runs, which `airpace emu` makes".to_owned()
@@ -79,7 +80,7 @@ impl Run {
                     _ => format!("table `{name}` was not kept; name it: simulate(…, tables=[\"{name}\"])"),
                 })
             })?,
-            Place::Folder(folder) => py.detach(|| read_table(folder, name)).map_err(raise::eval)?,
+            Place::Folder(folder) => py.detach(|| folder.table(name)).map_err(raise::file)?,
         };
         let table = Py::new(py, Table::new(table))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,17 +117,19 @@ impl Run {
     fn manifest_json(&self) -> PyResult<Option<String>> {
         match &self.place {
             Place::Memory(..) => Ok(None),
-            Place::Folder(folder) => text(&folder.manifest().map_err(raise::eval)?).map(Some),
+            Place::Folder(folder) => text(&folder.manifest().map_err(raise::file)?).map(Some),
         }
     }
 
     /// The data of the report's figures, as JSON; for a page with these figures only if `only` names any.
     fn figures_json(&self, py: Python<'_>, only: Vec<String>) -> PyResult<String> {
         let data = py.detach(|| match &self.place {
-            Place::Memory(memory, manifest) => report::data_in_memory(manifest, &self.summary, memory, &only),
-            Place::Folder(folder) => report::data(folder, &only),
+            Place::Memory(memory, manifest) => {
+                airpace_page::data_in_memory(manifest, &self.summary, memory, &only)
+            }
+            Place::Folder(folder) => airpace_page::data(folder, &only),
         });
-        data.map_err(raise::eval)
+        data.map_err(raise::page)
     }
 
     /// Whether every expectation of the scenario was met.
@@ -150,13 +153,13 @@ impl Run {
 /// The HTML of the report's page, with the data of `Run::figures_json`.
 #[pyfunction]
 pub fn page(json: &str) -> String {
-    report::page(json)
+    airpace_page::page(json)
 }
 
 /// The ids of all figures of the report.
 #[pyfunction]
 pub fn figures() -> Vec<&'static str> {
-    report::figures()
+    airpace_page::figures()
 }
 
 fn text(of: &impl Serialize) -> PyResult<String> {

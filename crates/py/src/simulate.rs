@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::schemes::SCHEMES;
-use airpace_eval::tables::TABLES;
-use airpace_eval::{Choice, EvalError, Matrix, Memory, Outcome, Progress};
+use airpace_run::{Choice, Matrix, Outcome, Progress, RunError};
 use airpace_sim::{Prepared, Scenario, builtin};
+use airpace_tables::Memory;
+use airpace_tables::TABLES;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -76,7 +77,7 @@ pub fn simulate(
         qlog,
         page: true,
     };
-    let prepared = py.detach(|| matrix.prepare()).map_err(raise::eval)?;
+    let prepared = py.detach(|| matrix.prepare()).map_err(raise::run)?;
     let outcome = run(py, &matrix, &prepared, &memory, &calls, progress.as_ref());
     // The caller receives the exception of a controller in Python, rather than the stop that it caused.
     let is_stop = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
@@ -86,7 +87,7 @@ pub fn simulate(
         (Some(raised), _) => return Err(raised),
         (None, outcome) => outcome?,
     };
-    py.detach(|| outcome.finish()).map_err(raise::eval)?;
+    py.detach(|| airpace_page::complete_matrix(&outcome)).map_err(raise::page)?;
     match outcome.folder {
         None => Ok(Run::in_memory(outcome.summary, outcome.manifest, memory)),
         Some(folder) => Ok(Run::in_folder(outcome.summary, folder)),
@@ -127,9 +128,9 @@ fn run(
             Some(_) => matrix.run_prepared(prepared, &listener),
         })?;
     match (ended, interrupted) {
-        (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
+        (Err(RunError::Stopped { .. }), Some(why)) => Err(why),
         (Err(_), Some(why)) if calls.has_stopped() => Err(why),
-        (Err(error), _) => Err(raise::eval(error)),
+        (Err(error), _) => Err(raise::run(error)),
         (Ok(_), Some(why)) => Err(why),
         (Ok(outcome), None) => {
             progress.map_or(Ok(()), tell)?;

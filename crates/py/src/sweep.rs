@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use airpace_eval::seeds::Seeds;
-use airpace_eval::sweep::{self, Axis, Plan, Record, Runner, Spec, Sweep};
-use airpace_eval::{EvalError, Host};
+use airpace_page::sweep::SweepPage;
+use airpace_run::seeds::Seeds;
+use airpace_run::sweep::{self, Axis, Plan, Record, Runner, Spec, Sweep};
+use airpace_run::{Host, RunError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -38,9 +39,9 @@ impl SweepSession {
     }
 
     /// Calls `what` with the sweep, unless the sweep is finished.
-    fn with<T>(&self, what: impl FnOnce(&Sweep) -> Result<T, EvalError>) -> PyResult<T> {
+    fn with<T>(&self, what: impl FnOnce(&Sweep) -> Result<T, RunError>) -> PyResult<T> {
         match &*self.claimed() {
-            Some(sweep) => what(sweep).map_err(raise::eval),
+            Some(sweep) => what(sweep).map_err(raise::run),
             None => Err(raise::failed("this sweep is finished already")),
         }
     }
@@ -75,7 +76,7 @@ impl SweepSession {
             let sweep = Sweep::open(Plan::new(spec)?, &folder, Host::here(command, jobs))?;
             Ok((sweep, text))
         });
-        let (sweep, spec) = opened.map_err(raise::eval)?;
+        let (sweep, spec) = opened.map_err(raise::run)?;
         Ok(SweepSession {
             folder: sweep.root().to_owned(),
             missing: sweep.todo().missing.clone(),
@@ -123,8 +124,8 @@ impl SweepSession {
         };
         let (ended, interrupted) = attend(py, &stop, &tell, &|_| (), || sweep.run(&listener))?;
         match (ended, interrupted) {
-            (Err(EvalError::Stopped { .. }), Some(why)) => Err(why),
-            (Err(error), _) => Err(raise::eval(error)),
+            (Err(RunError::Stopped { .. }), Some(why)) => Err(why),
+            (Err(error), _) => Err(raise::run(error)),
             (Ok(()), Some(why)) => Err(why),
             (Ok(()), None) => tell(),
         }
@@ -160,7 +161,7 @@ impl SweepSession {
         let Some(sweep) = self.claimed().take() else {
             return Err(raise::failed("this sweep is finished already"));
         };
-        py.detach(|| sweep.finish(&mut |_, _, _| Ok(()))).map(drop).map_err(raise::eval)
+        py.detach(|| sweep.finish::<SweepPage>(&mut |_, _, _| Ok(()))).map(drop).map_err(raise::run)
     }
 
     /// Unlocks the folder.
@@ -178,7 +179,7 @@ impl SweepPlan {
     #[new]
     fn new(spec: &str) -> PyResult<SweepPlan> {
         let spec: Spec = serde_json::from_str(spec).map_err(raise::value)?;
-        Plan::new(spec).map(SweepPlan).map_err(raise::eval)
+        Plan::new(spec).map(SweepPlan).map_err(raise::run)
     }
 
     /// Makes these runs, one after the other. Returns one line of text per run.
@@ -203,8 +204,8 @@ pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
         // The same error as that of `open` for a folder that is no run folder.
         let file = path.join("manifest.json");
         match (&error, std::fs::metadata(&file)) {
-            (EvalError::Sweep(reason), Err(missing)) => raise::os(&missing, reason, &file),
-            _ => raise::eval(error),
+            (RunError::Sweep(reason), Err(missing)) => raise::os(&missing, reason, &file),
+            _ => raise::run(error),
         }
     })?;
     let manifest = serde_json::to_string(&manifest).map_err(raise::failed)?;

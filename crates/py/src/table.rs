@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use airpace_core::count::count;
-use airpace_eval::Batches;
+use airpace_tables::Batches;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;

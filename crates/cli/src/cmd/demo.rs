@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use airpace_cc::SchemeSpec;
-use airpace_eval::Choice;
+use airpace_run::Choice;
 use anyhow::Context;
 
 use super::Verdict;

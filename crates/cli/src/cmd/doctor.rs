@@ -2,14 +2,13 @@
 
 mod emu;
 mod kernel;
-mod selftest;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use airpace_eval::Host;
-use airpace_eval::shell::quote;
+use airpace_run::Host;
+use airpace_run::shell::quote;
 use airpace_sdr::radio;
 use serde_json::json;
 

@@ -3,21 +3,17 @@
 mod agree;
 pub mod bulk;
 pub mod compose;
-mod finish;
 mod mmlog;
-pub mod play;
-mod programs;
+mod outcome;
 mod run;
 mod short;
-pub mod stage;
-pub mod telemetry;
 mod truth;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use airpace_eval::Choice;
+use airpace_run::Choice;
 use anyhow::{Context, bail};
 
 use super::{Verdict, complete, scenario};
@@ -85,7 +81,7 @@ pub struct Options {
     /// A command line LINE that runs on device N, counted from 1; may be given several times.
     ///
     /// The run ends when all these programs and the command have ended.
-    #[arg(long, value_name = "N=LINE", value_parser = programs::on_device)]
+    #[arg(long, value_name = "N=LINE", value_parser = on_device)]
     on: Vec<(usize, String)>,
     /// The device on which the command runs, counted from 1.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -143,7 +139,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (Some(Form::Truth(args)), _) => truth::run(args, out),
         (None, Some(name)) => {
             let scenario = scenario::load(name, &args.set)?;
-            scenario::asks_for_no_reports(&scenario)?;
+            airpace_lab::wire::asks_for_no_reports(&scenario)?;
             let choice = Choice { argument: name.clone(), scenario, set: args.set.clone() };
             run::run(choice, &args.options, &args.last_hop, &words(&args.command)?, out)
         }
@@ -163,6 +159,19 @@ fn words(command: &[OsString]) -> anyhow::Result<Vec<String>> {
     command.iter().map(word).collect()
 }
 
+/// Parses `N=LINE`: a command line on device N.
+///
+/// # Errors
+/// The text has another form.
+fn on_device(text: &str) -> Result<(usize, String), String> {
+    let read =
+        text.split_once('=').and_then(|(number, line)| Some((number.trim().parse().ok()?, line.trim())));
+    match read {
+        Some((number, line)) if number > 0 && !line.is_empty() => Ok((number, line.to_owned())),
+        _ => Err("give N=LINE, for example 2='iperf3 -c 100.64.0.1'".to_owned()),
+    }
+}
+
 /// Holds the namespaces of an emulated run; the emulator starts this process.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu-inside 3", hide = true)]
@@ -173,5 +182,19 @@ pub struct InsideArgs {
 
 /// Runs that process to its end.
 pub fn inside(args: &InsideArgs) -> Verdict {
-    Verdict::Status(airpace_emu::session::inside(args.socket) as u8)
+    Verdict::Status(airpace_lab::inside::hold(args.socket) as u8)
+}
+
+/// Runs a part of an experiment inside of an emulated network; the experiment starts it.
+#[derive(clap::Args)]
+#[command(before_help = "Example: airpace emu-part JSON", hide = true)]
+pub struct PartArgs {
+    /// The part, as the experiment describes it.
+    part: String,
+}
+
+/// Runs that part to its end.
+pub fn part(args: &PartArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    airpace_lab::inside::run(&args.part, out)?;
+    Ok(Verdict::Fine)
 }

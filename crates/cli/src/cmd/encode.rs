@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use airpace_core::Streams;
-use airpace_eval::RunFolder;
 use airpace_event::{Event, Recorder};
 use airpace_phy::impair::{Conditions, DelayProfile, noise_power};
 use airpace_phy::numerology::SUBCARRIER_HZ;
 use airpace_phy::station::Station;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::RadioReport;
+use airpace_run::RunFolder;
 use airpace_sdr::iq::{Format, Meta, Writer};
 use airpace_sim::{Scenario, SchemeSpec};
 use anyhow::{Context, anyhow, bail};
@@ -169,7 +169,7 @@ fn profile(text: &str) -> Result<DelayProfile, String> {
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let Run { scenario, scheme, seed } = what_to_run(args)?;
-    scenario::asks_for_no_reports(&scenario)?;
+    airpace_lab::wire::asks_for_no_reports(&scenario)?;
     let cell = cell_of(args, &scenario)?;
     let fft_size = match args.rate {
         None => cell.bandwidth.nominal_fft_size(),

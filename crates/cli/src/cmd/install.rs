@@ -133,7 +133,7 @@ fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Re
         path.symlink_metadata().is_ok() && there().ok().as_ref() != Some(&item.contents)
     });
     let paths: Vec<_> =
-        strange.map(|item| airpace_eval::shell::quote(&prefix.join(&item.place).to_string_lossy())).collect();
+        strange.map(|item| airpace_run::shell::quote(&prefix.join(&item.place).to_string_lossy())).collect();
     if let [first, others @ ..] = &paths[..] {
         let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
         bail!(
@@ -231,7 +231,7 @@ fn advice(prefix: &Path) -> String {
     let bin = prefix.join("bin");
     let mut words = String::new();
     let mut add = |why: &str, line: &str| {
-        words.push_str(&format!("{why}\n  echo {} >> {file}\n", airpace_eval::shell::quote(line)));
+        words.push_str(&format!("{why}\n  echo {} >> {file}\n", airpace_run::shell::quote(line)));
     };
     match in_path("airpace") {
         Some(found) if found == bin.join("airpace") => {}
@@ -243,13 +243,13 @@ fn advice(prefix: &Path) -> String {
                 None => format!("{} is not on PATH. For shells to find it:", bin.display()),
             };
             let line = match shell.as_str() {
-                "fish" => format!("fish_add_path {}", airpace_eval::shell::quote(&bin.to_string_lossy())),
-                _ => format!("export PATH={}:\"$PATH\"", airpace_eval::shell::quote(&bin.to_string_lossy())),
+                "fish" => format!("fish_add_path {}", airpace_run::shell::quote(&bin.to_string_lossy())),
+                _ => format!("export PATH={}:\"$PATH\"", airpace_run::shell::quote(&bin.to_string_lossy())),
             };
             add(&why, &line);
         }
     }
-    let of = |shell: Shell| airpace_eval::shell::quote(&prefix.join(shell.file()).to_string_lossy());
+    let of = |shell: Shell| airpace_run::shell::quote(&prefix.join(shell.file()).to_string_lossy());
     match shell.as_str() {
         "bash" if !bash_looks_there(prefix) => {
             add("For bash to complete it:", &format!(". {}", of(Shell::Bash)));

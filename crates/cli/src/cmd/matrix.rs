@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::SchemeSpec;
-use airpace_eval::seeds::Seeds;
-use airpace_eval::{Choice, EvalError, Matrix, Outcome, Progress, shell};
+use airpace_run::seeds::Seeds;
+use airpace_run::{Choice, Matrix, Outcome, Progress, RunError, shell};
 use airpace_sim::Prepared;
 use anyhow::{Context, bail};
 
@@ -118,11 +118,11 @@ pub fn run(
     };
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(EvalError::Stopped { ended, runs }) => return Err(stopped(&folder, is_numbered, ended, runs)),
+        Err(RunError::Stopped { ended, runs }) => return Err(stopped(&folder, is_numbered, ended, runs)),
         Err(error) => {
             // A run that was refused before it wrote anything leaves no folder. This call removes only an empty folder.
             let is_gone = is_new && std::fs::remove_dir(&folder).is_ok();
-            if !is_gone && matches!(error, EvalError::Run { .. }) {
+            if !is_gone && matches!(error, RunError::Run { .. }) {
                 terminal::say(format_args!("Run folder: {} (incomplete)", folder.display()));
             }
             return Err(error.into());
@@ -132,7 +132,7 @@ pub fn run(
         point_latest_to(&folder);
     }
     // The page is written before anything is printed: the reader of the output may have closed the pipe.
-    let page = outcome.finish();
+    let page = airpace_page::complete_matrix(&outcome);
     drop(claim);
     let summary = &outcome.summary;
     if args.json {
@@ -203,7 +203,7 @@ fn run_with_progress(
     prepared: &[Prepared],
     is_quiet: bool,
     is_interrupted: &AtomicBool,
-) -> Result<Outcome, EvalError> {
+) -> Result<Outcome, RunError> {
     const STEPS: f64 = 1000.0;
     let bar = terminal::progress(is_quiet);
     let fractions: Mutex<Vec<f64>> = Mutex::new(Vec::new());

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use airpace_eval::{RunFolder, report, shell};
+use airpace_run::{RunFolder, shell};
 use anyhow::bail;
 use serde_json::json;
 
@@ -23,13 +23,13 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    if let Ok(Some(sweep)) = airpace_eval::sweep::manifest(&args.folder) {
+    if let Ok(Some(sweep)) = airpace_run::sweep::manifest(&args.folder) {
         let folder = shell::quote(&args.folder.to_string_lossy());
         bail!("this is a sweep; its own command makes the page again: {} --out {folder}", sweep.command);
     }
     let folder = RunFolder::open(&args.folder)?;
     let is_complete = folder.manifest()?.complete;
-    let page = report::write(&args.folder)?;
+    let page = airpace_page::write(&args.folder)?;
     if args.json {
         writeln!(out, "{}", json!({ "report": page, "complete": is_complete }))?;
         return Ok(Verdict::Fine);

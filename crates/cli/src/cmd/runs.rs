@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airpace_eval::{Manifest, RunFolder};
+use airpace_run::{Manifest, RunFolder};
 use anyhow::Context;
 use chrono::DateTime;
 use indicatif::DecimalBytes;
@@ -137,7 +137,8 @@ impl Found {
             if !entry.file_type().with_context(refused)?.is_dir() || !is_file(&path.join("manifest.json")) {
                 continue;
             }
-            let Ok(manifest) = RunFolder::open(&path).and_then(|folder| folder.manifest()) else { continue };
+            let Ok(folder) = RunFolder::open(&path) else { continue };
+            let Ok(manifest) = folder.manifest() else { continue };
             let state = match manifest.complete {
                 true if manifest.emulation.as_ref().is_some_and(|emulation| !emulation.fit) => State::Unfit,
                 true if is_file(&path.join("report.html")) => State::Complete,
@@ -211,7 +212,7 @@ impl Run {
     }
 
     fn seeds(&self) -> String {
-        airpace_eval::shell::seeds_text(&self.manifest.seeds)
+        airpace_run::shell::seeds_text(&self.manifest.seeds)
     }
 }
 

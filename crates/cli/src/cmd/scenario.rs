@@ -1,18 +1,6 @@
 //! Loads scenarios that are named on the command line.
 
 use airpace_sim::{Scenario, ScenarioError};
-use anyhow::bail;
-
-/// Returns an error if the scenario requests files of reports, which only `airpace sim` writes.
-///
-/// # Errors
-/// The message contains the key.
-pub fn asks_for_no_reports(scenario: &Scenario) -> anyhow::Result<()> {
-    match scenario.device.iter().position(|device| device.reports.is_some()) {
-        Some(device) => bail!("--set device.{device}.reports: only `airpace sim` writes that file"),
-        None => Ok(()),
-    }
-}
 
 /// Loads the scenario that `argument` names (a built-in one or a file), with these keys set.
 ///

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use airpace_eval::comparison::Tally;
-use airpace_eval::numbers::shown;
-use airpace_eval::seeds::Seeds;
-use airpace_eval::sweep::{self, Axis, Cell, Plan, Runner, Spec, Sweep, SweepOutcome, Todo};
-use airpace_eval::tables::flows::{FlowRow, metric_names};
-use airpace_eval::{EvalError, Host, shell};
+use airpace_page::sweep::SweepPage;
+use airpace_run::comparison::Tally;
+use airpace_run::flows::{FlowRow, metric_names};
+use airpace_run::numbers::shown;
+use airpace_run::seeds::Seeds;
+use airpace_run::sweep::{self, Axis, Cell, Plan, Runner, Spec, Sweep, SweepOutcome, Todo};
+use airpace_run::{Host, RunError, shell};
 use airpace_sim::Scenario;
 use anyhow::bail;
 use indicatif::{DecimalBytes, HumanDuration};
@@ -88,7 +89,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let sweep = Sweep::open(plan, &folder, host)?;
     warn_of_impossible(&sweep);
     let ran = run_with_progress(&sweep, args.quiet);
-    if let Err(EvalError::Stopped { .. }) = ran {
+    if let Err(RunError::Stopped { .. }) = ran {
         bail!(stopped(&sweep, args));
     }
     ran?;
@@ -117,7 +118,7 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
             }
             Ok(())
         };
-        sweep.finish(&mut told)?
+        sweep.finish::<SweepPage>(&mut told)?
     };
     unread.map_or(Ok(()), Err)?;
     if !args.json {
@@ -234,8 +235,8 @@ fn value_of(text: &str) -> Value {
 }
 
 /// Runs the sweep until its end or Ctrl-C. Shows a progress bar on a terminal.
-fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), EvalError> {
-    let interrupted = super::on_interrupt().map_err(|error| EvalError::Sweep(format!("{error:#}")))?;
+fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), RunError> {
+    let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(format!("{error:#}")))?;
     let bar = terminal::progress(is_quiet);
     let before = sweep.progress().done;
     bar.set_length(sweep.todo().missing.len() as u64);

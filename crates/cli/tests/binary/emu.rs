@@ -225,7 +225,7 @@ fn each_device_has_a_place_of_its_own() {
         words.next().unwrap_or_else(|| panic!("{text}")).to_owned()
     };
     assert_ne!(address("one"), address("two"));
-    shell.run(&["emu", "two.toml", "--device", "3", "--", "true"]).refused(&["--device 3", "2 devices"]);
+    shell.run(&["emu", "two.toml", "--device", "3", "--", "true"]).refused(&["device 3", "2 devices"]);
     shell.run(&["emu", "two.toml", "--on", "x", "--", "true"]).refused(&["give N=LINE"]);
 }
 

@@ -123,9 +123,9 @@ fn what_is_no_schedule_is_one_sentence_and_leaves_no_folder() {
     refused(&["wire.toml", "--schedule", "bad.csv"], &["bad.csv", "line 3", "neither `down` nor `up`"]);
     refused(&["wire.toml", "--schedule", "second.csv"], &["device 2", "1 device"]);
     refused(&["wire.toml", "--schedule", "second.csv", "--device", "1"], &["no packet is left"]);
-    refused(&["wire.toml", "--device", "2"], &["--device 2", "1 device"]);
+    refused(&["wire.toml", "--device", "2"], &["device 2", "1 device"]);
     refused(&["wire.toml", "--for", "0"], &["--for"]);
-    refused(&["wire.toml", "--for", "1e300"], &["--for", "at most a day"]);
+    refused(&["wire.toml", "--for", "1e300"], &["at most a day"]);
     refused(&["wire.toml", "--schedule", "."], &["manifest.json"]);
     assert!(!shell.path("runs").exists());
 }

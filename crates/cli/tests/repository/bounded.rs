@@ -13,14 +13,10 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/bpf/src/kernel/asked.rs", "LOCKDOWN", "the kernel's own file"),
     ("crates/bpf/src/kernel/relay.rs", "Iter::new(lift)", "the kernel writes it"),
     ("crates/bpf/src/kernel/shown.rs", "fs::read(path)", "the kernel writes it"),
-    ("crates/cli/src/cmd/diag/granularity/measure.rs", "task.join(", "below /proc/self/task"),
+    ("crates/lab/src/granularity/measure.rs", "fs::read_to_string(&path)", "below /proc/self/task"),
+    ("crates/lab/src/granularity/measure.rs", "stream.read_to_string", "a page of a daemon that it started"),
     (
-        "crates/cli/src/cmd/diag/granularity/measure.rs",
-        "stream.read_to_string",
-        "a page of a daemon that it started",
-    ),
-    (
-        "crates/cli/src/cmd/emu/stage.rs",
+        "crates/lab/src/stage.rs",
         "self.said.read_to_string",
         "a program of its own user wrote it to a disk file",
     ),

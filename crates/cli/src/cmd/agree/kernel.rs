@@ -1,146 +1,46 @@
-//! Loads Airpace's schemes into the kernel for the duration of a run.
+//! Loads Airpace's schemes into the kernel for the duration of a comparison.
 
-#[cfg(feature = "bpf")]
-mod loaded {
-    use airpace_bpf::kernel::{turn, unload};
-    use airpace_cc::SchemeSpec;
-
-    use crate::cmd::kernel::loaded;
-
-    /// Loaded and pinned schemes; dropping the value unloads them.
-    #[derive(Default)]
-    pub struct InKernel(Vec<&'static str>);
-
-    impl InKernel {
-        /// Loads a scheme. Returns its name for the feeder.
-        ///
-        /// # Errors
-        /// The kernel accepts no programs, or the scheme is already loaded.
-        pub fn load(&mut self, scheme: &SchemeSpec) -> anyhow::Result<&'static str> {
-            let _turn = turn();
-            let (mut kernel, name, doubt) = loaded::bring_in(scheme)?;
-            if let Some(doubt) = doubt {
-                return Err(doubt.context("flows of other programs would not be counted"));
-            }
-            kernel.pin()?;
-            self.0.push(name);
-            Ok(name)
-        }
-    }
-
-    impl Drop for InKernel {
-        fn drop(&mut self) {
-            for name in &self.0 {
-                if let Err(error) = unload(name) {
-                    crate::terminal::say(format_args!(
-                        "`{name}` is still in the kernel: {error}; `airpace kernel unload {name}` removes it"
-                    ));
-                }
-            }
-        }
-    }
-}
-
-#[cfg(not(feature = "bpf"))]
-mod loaded {
-    use airpace_cc::SchemeSpec;
-
-    /// Replacement in a build that cannot load schemes.
-    #[derive(Default)]
-    pub struct InKernel(Vec<&'static str>);
-
-    impl Drop for InKernel {
-        fn drop(&mut self) {
-            debug_assert!(self.0.is_empty(), "nothing was loaded");
-        }
-    }
-
-    impl InKernel {
-        /// Returns an error that names the missing feature.
-        pub fn load(&mut self, _: &SchemeSpec) -> anyhow::Result<&'static str> {
-            anyhow::bail!(crate::cmd::kernel::REMEDY)
-        }
-    }
-}
-
-use std::collections::BTreeSet;
+use std::any::Any;
 
 use airpace_cc::SchemeSpec;
-use airpace_core::Direction;
-use airpace_sim::Scenario;
-use anyhow::{bail, ensure};
 
-pub use loaded::InKernel;
+/// A loaded and pinned scheme. Dropping the value unloads it.
+#[cfg(feature = "bpf")]
+struct Loaded(&'static str);
 
-/// Whether the scheme is BISCAY's relay: the phone limits its download, and the sender uses ordinary TCP.
-pub fn is_relay(scheme: &SchemeSpec) -> bool {
-    scheme.scheme().name == "biscay" && scheme.options().text("relay") == "window"
-}
-
-/// Environment variable with the path of the report socket for the scheme's feeder; `None` if the scheme needs no
-/// feeder.
-pub fn fed_by(scheme: &SchemeSpec) -> Option<&'static str> {
-    match scheme.scheme().name {
-        "biscay" => Some("AIRPACE_MODEM_REPORTS"),
-        "pbe" => Some("AIRPACE_REPORTS"),
-        _ => None,
+#[cfg(feature = "bpf")]
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Err(error) = airpace_bpf::kernel::unload(self.0) {
+            crate::terminal::say(format_args!(
+                "`{name}` is still in the kernel: {error}; `airpace kernel unload {name}` removes it",
+                name = self.0
+            ));
+        }
     }
 }
 
-/// Name of the kernel's congestion control at the sender for this scheme.
-pub fn sender(scheme: &SchemeSpec) -> &str {
-    if is_relay(scheme) { scheme.options().text("sender") } else { scheme.scheme().name }
-}
-
-use super::over::{Over, is_ours};
-
-/// Airpace's schemes that a run needs in the kernel, each with the index of the device whose radio reports feed the
-/// scheme.
+/// Loads a scheme. Returns its name for the feeder, and a value that unloads the scheme when it is dropped.
 ///
 /// # Errors
-/// The kernel's schemes cannot run the scenario: a flow has a direction that its scheme does not control, or flows need
-/// different options or devices of one scheme.
-pub fn needed(scenario: &Scenario, scheme: &SchemeSpec) -> anyhow::Result<Vec<(SchemeSpec, usize)>> {
-    let mut needed: Vec<(SchemeSpec, usize)> = vec![];
-    for (index, flow) in scenario.flow.iter().enumerate() {
-        let own = flow.scheme.as_deref().map(SchemeSpec::parse).transpose()?;
-        let used = own.as_ref().unwrap_or(scheme);
-        if Over::Kernel.of_flow(flow)? != Over::Kernel || !is_ours(used) {
-            continue;
+/// The kernel accepts no programs, or the scheme is already loaded. A build without the feature `bpf` loads nothing.
+#[cfg(feature = "bpf")]
+pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String> {
+    let bring_in = || -> anyhow::Result<&'static str> {
+        let _turn = airpace_bpf::kernel::turn();
+        let (mut kernel, name, doubt) = crate::cmd::kernel::loaded::bring_in(scheme)?;
+        if let Some(doubt) = doubt {
+            return Err(doubt.context("flows of other programs would not be counted"));
         }
-        let (name, device) = (used.scheme().name, usize::from(flow.device));
-        match (name, flow.direction) {
-            ("biscay", Direction::Downlink) if !is_relay(used) => bail!(
-                "flow.{index}: BISCAY in the kernel steers what the phone sends; take a scenario of uploads, or \
-                 `biscay@window`, which bounds what the phone downloads"
-            ),
-            ("biscay", Direction::Uplink) if is_relay(used) => {
-                bail!(
-                    "flow.{index}: `{}` bounds what the phone downloads; take a scenario of that",
-                    used.text()
-                )
-            }
-            ("pbe", Direction::Uplink) => {
-                bail!("flow.{index}: PBE-CC steers downloads; take a scenario of them")
-            }
-            _ => {}
-        }
-        match needed.iter().find(|(known, _)| known.scheme().name == name) {
-            None => needed.push((used.clone(), device)),
-            Some((known, at)) => {
-                let is_same = known.options() == used.options();
-                ensure!(
-                    is_same,
-                    "flow.{index}: the kernel holds one `{name}` at a time, with one set of options"
-                );
-                ensure!(
-                    *at == device || name == "morc",
-                    "flow.{index}: the kernel has one feed for `{name}`, and its flows are on two devices"
-                );
-            }
-        }
-    }
-    let names: BTreeSet<&str> = needed.iter().map(|(scheme, _)| scheme.scheme().name).collect();
-    debug_assert_eq!(names.len(), needed.len());
-    Ok(needed)
+        kernel.pin()?;
+        Ok(name)
+    };
+    let name = bring_in().map_err(|error| format!("{error:#}"))?;
+    Ok((name, Box::new(Loaded(name))))
+}
+
+/// Returns an error that names the missing feature.
+#[cfg(not(feature = "bpf"))]
+pub fn load(_: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String> {
+    Err(crate::cmd::kernel::REMEDY.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use airpace_eval::wire::{Beside, Spread, Verdict};
+use airpace_run::wire::{Beside, Spread, Verdict};
 
 use crate::terminal::{self, Paint, Table};
 

@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal;
 
-use airpace_eval::tables::decoded::Gain;
 use airpace_phy::found::Found;
 use airpace_phy::found::words::Block;
 pub use airpace_phy::found::words::{blocks, direction_of, harq, mcs_table, ranges};
 use airpace_radio::{PrbSet, Rnti};
+use airpace_tables::decoded::Gain;
 use serde_json::{Value, json};
 
 use crate::terminal::columns;

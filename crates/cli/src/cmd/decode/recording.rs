@@ -1,12 +1,12 @@
 //! The state of one recording while it is decoded.
 
 use airpace_core::Direction;
-use airpace_eval::tables::decoded::Gain;
 use airpace_phy::decoder::Reading;
 use airpace_phy::follow::Follower;
 use airpace_phy::found::Found;
 use airpace_radio::{CarrierId, Rnti};
 use airpace_sdr::decode::{End, PendingSubframes};
+use airpace_tables::decoded::Gain;
 use serde_json::{Value, json};
 
 use super::Args;

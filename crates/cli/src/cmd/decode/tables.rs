@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use airpace_eval::EvalError;
-use airpace_eval::tables::decoded::{Answer, Decoded, Gain, Message, Row, Subframe, answers_beside};
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
 use airpace_radio::{CarrierId, Rnti};
+use airpace_tables::FileError;
+use airpace_tables::decoded::{Answer, Decoded, Gain, Message, Row, Subframe, answers_beside};
 
 use super::Args;
 use super::answer;
@@ -75,7 +75,7 @@ impl Tables {
     }
 }
 
-fn said<T>(done: Result<T, EvalError>) -> anyhow::Result<T> {
+fn said<T>(done: Result<T, FileError>) -> anyhow::Result<T> {
     done.map_err(refused)
 }
 

@@ -1,34 +1,17 @@
 //! `airpace diag granularity`: measures the interval between KPIs, their latency, and the CPU cost.
 
-mod emulator;
-mod measure;
-mod page;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use airpace_eval::folder::Host;
-use serde_json::{Value, json};
+use airpace_lab::Executable;
+use airpace_lab::granularity::{self, Goal, Granularity, Load, Outcome, Percentiles, Request};
+use airpace_run::Host;
+use serde_json::json;
 
 use super::port::{DRAIN, parse_drain, parse_duration};
 use crate::cmd::{Verdict, outputs};
 use crate::terminal::{Paint, Table, count, progress};
-use emulator::Load;
-use measure::{Outcome, Percentiles};
-
-/// Maximum interval between KPIs with draining that meets the goal (ms).
-///
-/// Source: BISCAY §5.1 Fig. 4a (one millisecond for the drain, ten for the modem's own report)
-const GAP_GOAL_MS: f64 = 11.0;
-/// Bounds of the interval between KPIs without draining, relative to the time for which the modem keeps packets.
-///
-/// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them so long)
-const BUFFERED_GOAL: [f64; 2] = [0.9, 1.1];
-/// Maximum latency from arrival to reader that meets the goal (µs): median and 99 %.
-const LATENCY_GOALS_US: [f64; 2] = [50.0, 1_000.0];
-/// Maximum share of a core for the daemon at 1,000 packets per second, in percent.
-const CPU_GOAL_PERCENT: f64 = 2.0;
 
 /// Measures the interval between values of a KPI, their latency, and the daemon's CPU use.
 ///
@@ -78,52 +61,29 @@ fn drain_text(text: &str) -> Result<String, String> {
     }
 }
 
-/// A goal, and the value that was measured.
-struct Goal {
-    what: &'static str,
-    found: f64,
-    at_least: Option<f64>,
-    at_most: f64,
-}
-
-impl Goal {
-    fn is_met(&self) -> bool {
-        self.at_least.is_none_or(|bound| bound <= self.found) && self.found <= self.at_most
-    }
-
-    /// The bounds of the value, as text.
-    fn bounds(&self) -> String {
-        match self.at_least {
-            Some(least) => format!("{least} to {}", self.at_most),
-            None => format!("at most {}", self.at_most),
-        }
-    }
-}
-
 /// Runs the measurements.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let began = Instant::now();
     let command = std::env::args().skip(1).fold("airpace".to_owned(), |line, word| format!("{line} {word}"));
     let mut host = Host::here(&command, 2);
-    let load = Load { packets_per_s: args.load, hold: args.buffer, seed: args.seed };
+    let request = Request {
+        load: Load { packets_per_s: args.load, hold: args.buffer, seed: args.seed },
+        drain: args.drain.clone(),
+        span: args.span,
+        wants_realtime: args.realtime,
+    };
     let bar = progress(args.json);
     bar.set_length(2 * args.span.as_millis() as u64);
-    let mut outcomes = vec![];
-    for (at, drains) in [true, false].into_iter().enumerate() {
+    let tick = |drains: bool, done: Duration| {
         bar.set_message(if drains { "with draining" } else { "without draining" });
-        let tick = |done: Duration| bar.set_position((args.span * at as u32 + done).as_millis() as u64);
-        outcomes.push(measure::measure(
-            &load,
-            drains.then_some(&*args.drain),
-            args.span,
-            args.realtime,
-            tick,
-        )?);
-    }
+        let before = if drains { Duration::ZERO } else { args.span };
+        bar.set_position((before + done).as_millis() as u64);
+    };
+    let measured = granularity::measure(&Executable::this()?, &request, &tick)?;
+    let Granularity { outcomes, goals } = measured;
     bar.finish_and_clear();
-    let goals = goals(&outcomes, args.buffer);
     host.wall_ms = began.elapsed().as_millis() as u64;
-    let summary = summary(&outcomes, &goals);
+    let summary = granularity::summary(&outcomes, &goals);
     if let Some(folder) = &args.out {
         outputs::folder("--out", folder)?;
         let manifest = json!({
@@ -137,9 +97,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             "host": host,
         });
         let write = |name: &str, text: String| outputs::write("--out", &folder.join(name), text);
-        write("readings.csv", measure::as_csv(&outcomes))?;
+        write("readings.csv", granularity::as_csv(&outcomes))?;
         write("summary.json", format!("{summary:#}\n"))?;
-        write("report.html", page::page(&outcomes, &goals, &manifest))?;
+        write("report.html", granularity::page(&outcomes, &goals, &manifest))?;
         write("manifest.json", format!("{manifest:#}\n"))?;
     }
     if args.json {
@@ -151,53 +111,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
     }
     Ok(if goals.iter().all(Goal::is_met) { Verdict::Fine } else { Verdict::Failed })
-}
-
-fn goals(outcomes: &[Outcome], buffer: Duration) -> Vec<Goal> {
-    let [drained, buffered] = outcomes else { unreachable!("two measurements") };
-    let at_most = |what, found, at_most| Goal { what, found, at_least: None, at_most };
-    let (gap, latency) = (drained.gaps_ms(), drained.latencies_us());
-    let [least, most] = BUFFERED_GOAL.map(|share| (share * buffer.as_secs_f64() * 1e3).round());
-    vec![
-        at_most("ms between RSRPs with draining, 90 %", gap.p90, GAP_GOAL_MS),
-        at_most("ms between RSRPs with draining, 99 %", gap.p99, GAP_GOAL_MS),
-        Goal {
-            what: "ms between RSRPs without, median",
-            found: buffered.gaps_ms().p50,
-            at_least: Some(least),
-            at_most: most,
-        },
-        at_most("µs from arrival to reader, median", latency.p50, LATENCY_GOALS_US[0]),
-        at_most("µs from arrival to reader, 99 %", latency.p99, LATENCY_GOALS_US[1]),
-        at_most("% of a core for the daemon", drained.cpu_percent, CPU_GOAL_PERCENT),
-    ]
-}
-
-fn summary(outcomes: &[Outcome], goals: &[Goal]) -> Value {
-    let percentiles = |of: &Percentiles| json!({"p50": of.p50, "p90": of.p90, "p99": of.p99, "max": of.max, "count": of.count});
-    let outcome = |outcome: &Outcome| {
-        json!({
-            "drains": outcome.drains,
-            "gap_ms": percentiles(&outcome.gaps_ms()),
-            "arrival_to_reader_us": percentiles(&outcome.latencies_us()),
-            "modem_to_reader_ms": percentiles(&outcome.ages_ms()),
-            "cpu_percent": outcome.cpu_percent,
-            "wakes_per_s": outcome.wakes_per_s,
-            "packets_per_s": outcome.packets_per_s,
-            "drains_per_s": outcome.drains_per_s,
-            "is_realtime": outcome.is_realtime,
-        })
-    };
-    let goals: Vec<_> = goals
-        .iter()
-        .map(|goal| {
-            json!({
-                "what": goal.what, "found": goal.found, "at_least": goal.at_least, "at_most": goal.at_most,
-                "met": goal.is_met(),
-            })
-        })
-        .collect();
-    json!({"measurements": outcomes.iter().map(outcome).collect::<Vec<_>>(), "goals": goals})
 }
 
 fn print(outcomes: &[Outcome], goals: &[Goal], host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {

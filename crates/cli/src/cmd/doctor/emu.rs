@@ -6,11 +6,11 @@ use std::time::Duration;
 use airpace_emu::machine::{self, Lack, Lateness};
 use airpace_emu::session::{Far, Reach, SessionPlan};
 use airpace_emu::{Audit, Session};
-use airpace_eval::shell::quote;
+use airpace_lab::selftest::{self, Carried};
+use airpace_lab::{Executable, stage};
+use airpace_run::shell::quote;
 use serde_json::{Value, json};
 
-use super::super::emu::stage;
-use super::selftest::{self, Carried};
 use super::{Finding, in_path, package_line, present};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
@@ -62,7 +62,7 @@ pub fn examine() -> Examined {
     let mut carried = Ok(vec![]);
     for test in &selftest::TESTS {
         bar.set_message(format!("{} Mbit/s {}", test.rate_mbps, test.way()));
-        match selftest::run(test) {
+        match Executable::this().and_then(|executable| selftest::run(&executable, test)) {
             Ok(measured) => drop(carried.as_mut().map(|all: &mut Vec<Carried>| all.push(measured))),
             Err(error) => {
                 carried = Err(called::as_called(without_this(&format!("{error:#}"))).into_owned());
@@ -104,7 +104,8 @@ fn without_this(sentence: &str) -> &str {
 
 /// Findings about the kernel features and permissions for a session.
 fn session() -> Vec<Finding> {
-    let begun = stage::inside().and_then(|inside| {
+    let begun = Executable::this().and_then(|executable| {
+        let inside = stage::inside(&executable);
         let plan = SessionPlan { inside, devices: 1, far: Far::Host { or_own: true } };
         Ok(Session::begin(&plan)?)
     });

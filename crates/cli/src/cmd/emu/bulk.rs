@@ -1,18 +1,18 @@
-//! One endpoint of a bulk flow within an emulated run. `airpace doctor --emu` and `airpace emu truth` start both
-//! endpoints.
+//! One endpoint of a bulk flow within an emulated run, for tests of the emulator by hand.
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use airpace_emu::bulk::{Bulk, Part, Task};
+use airpace_lab::inside;
 use anyhow::Context;
 
 use super::super::Verdict;
 
 /// Runs one endpoint of a bulk flow within an emulated run.
 ///
-/// `airpace doctor --emu` and `airpace emu truth` start both endpoints.
+/// It is for tests of the emulator by hand.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu-bulk listen 100.64.0.1:9 send 2", hide = true)]
 pub struct Args {
@@ -65,12 +65,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         congestion_control: args.cc.clone(),
         is_wide: args.wide,
     };
-    let goodput_mbps = bulk.run(|| {
-        // A caller that does not read this line does not wait for it.
-        let _ = writeln!(out, "listening").and_then(|()| out.flush());
-    })?;
-    if args.task == Task::Receive {
-        writeln!(out, "{goodput_mbps}")?;
-    }
+    inside::bulk_flow(&bulk, out)?;
     Ok(Verdict::Fine)
 }

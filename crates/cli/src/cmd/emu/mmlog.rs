@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_core::Direction;
-use airpace_eval::Choice;
 use airpace_files::Whole;
 use airpace_path::trace::mmlink::{Line, LogHeader, LogWriter};
+use airpace_run::Choice;
 use anyhow::bail;
 
 use super::LastHopOptions;

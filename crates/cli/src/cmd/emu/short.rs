@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use airpace_eval::{Choice, shell};
+use airpace_run::{Choice, shell};
 use airpace_sim::Scenario;
 use anyhow::{Context, bail};
 use clap::Subcommand as _;

@@ -1,23 +1,23 @@
 //! `airpace emu truth`: measures this machine's kernel over recorded links, and compares it with Linux 6.18 and with
 //! Airpace's schemes.
 
-mod measure;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airpace_eval::Host;
-use airpace_eval::kernel_truth::compare::{Comparison, name_of};
-use airpace_eval::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
-use airpace_eval::kernel_truth::page::page;
-use airpace_eval::kernel_truth::{Condition, Figures, Machine, Measured, paths};
+use airpace_lab::Executable;
+use airpace_lab::finish::kernel;
+use airpace_lab::kernel_truth::compare::{Comparison, name_of};
+use airpace_lab::kernel_truth::measure::{self, Bulk};
+use airpace_lab::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
+use airpace_lab::kernel_truth::page::page;
+use airpace_lab::kernel_truth::{Condition, Figures, Machine, Measured, paths};
+use airpace_run::Host;
 use anyhow::{Context, anyhow, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::super::{Verdict, doctor, matrix, on_interrupt, outputs};
-use super::finish::kernel;
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
@@ -218,6 +218,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     };
     let todo: Vec<(&Condition, usize)> = conditions.iter().map(|&it| (it, wanted(it))).collect();
     let span: u64 = todo.iter().map(|(it, runs)| *runs as u64 * measure::wall(it).as_secs()).sum();
+    let executable = Executable::this()?;
     let is_interrupted = on_interrupt()?;
     let bar = terminal::progress(args.quiet || args.json);
     bar.set_length(span);
@@ -232,7 +233,8 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
                 let tell = |at: Duration| bar.set_position(begun + at.as_secs().min(wall));
                 // Each run has its own seed: the first has 1.
                 let seed = measured.of(condition).len() as u64 + 1;
-                let run = measure::run(traces, condition, seed, &folder, &is_interrupted, tell)
+                let bulk = Bulk { executable: &executable, traces, condition, seed, folder: &folder };
+                let run = measure::run(&bulk, &is_interrupted, tell)
                     .with_context(|| format!("the runs so far are in {}", csv.display()))?;
                 match run {
                     Ok(run) => {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use airpace_eval::RunFolder;
+use airpace_run::RunFolder;
 use indicatif::DecimalBytes;
 use serde_json::json;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::ack_trace::{Entry, Header};
-use airpace_eval::Choice;
 use airpace_files::Whole;
+use airpace_run::Choice;
 use anyhow::ensure;
 
 use crate::cmd::outputs::{self, Named};

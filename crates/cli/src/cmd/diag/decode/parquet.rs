@@ -10,7 +10,7 @@ use airpace_diag::export::{sample, text};
 use airpace_diag::kpi::{Sample, Wanted};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::{LogCode, LogPacket, Stamp, log};
-use airpace_eval::tables::{ParquetFile, ROWS_PER_GROUP, kpis};
+use airpace_tables::{ParquetFile, ROWS_PER_GROUP, kpis};
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, Float64Builder, Int64Builder, StringBuilder, StringDictionaryBuilder,

@@ -1,0 +1,63 @@
+//! Facts of a simulated run, from its scenario: the flows and their active times.
+
+use std::time::Duration;
+
+use airpace_core::{DeviceId, FlowId, Time};
+use airpace_sim::scenario::Flow;
+use airpace_sim::{Scenario, SchemeSpec};
+use airpace_tables::facts::{FlowFacts, RunFacts, Span};
+
+/// Facts of a run of `scenario` with the scheme `under_test`.
+pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
+    let duration = Time::ZERO + scenario.duration();
+    let flows = scenario.flow.iter().enumerate().map(|(index, flow)| {
+        let scheme = scenario.scheme_of(index, under_test);
+        FlowFacts {
+            flow: FlowId(index as u16),
+            name: flow.label.clone(),
+            device: DeviceId(flow.device),
+            direction: flow.direction,
+            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
+            scheme: scheme.text().to_owned(),
+            active: active(flow, duration),
+            size: flow.size(),
+            transfers_due: transfers_due(flow, duration),
+        }
+    });
+    RunFacts {
+        scenario: scenario.name.clone(),
+        scheme: under_test.text().to_owned(),
+        seed,
+        duration,
+        flows: flows.collect(),
+    }
+}
+
+/// Number of a flow's transfers that are due before the run's end or the flow's stop. Transfers that still wait for
+/// earlier transfers at that time are included.
+fn transfers_due(flow: &Flow, duration: Time) -> u64 {
+    let span = flow.stop().min(duration) - flow.start();
+    match (flow.transfer_size(), flow.transfers_every()) {
+        (None, _) => 0,
+        (Some(_), None) => u64::from(!span.is_zero()),
+        (Some(_), Some(every)) => span.as_nanos().div_ceil(every.as_nanos().max(1)) as u64,
+    }
+}
+
+/// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. Empty for a flow
+/// with several transfers, which is active during each transfer; these periods are known only from the events.
+fn active(flow: &Flow, duration: Time) -> Vec<Span> {
+    if flow.every_ms.is_some() {
+        return Vec::new();
+    }
+    let (start, stop) = (flow.start(), flow.stop().min(duration));
+    let (Some(on), Some(off)) = (flow.on_s, flow.off_s) else {
+        return vec![Span { start, end: stop }];
+    };
+    let (on, off) = (Duration::from_secs_f64(on), Duration::from_secs_f64(off));
+    let starts = std::iter::successors(Some(start), |start| Some(*start + on + off));
+    starts
+        .take_while(|start| *start < stop)
+        .map(|start| Span { start, end: (start + on).min(stop) })
+        .collect()
+}
