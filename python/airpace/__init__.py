@@ -7,6 +7,9 @@
 | task | function, class or module |
 | --- | --- |
 | run schemes in a scenario | `simulate` |
+| run programs on an emulated network | `emulate` |
+| compare schemes over real transports with the simulator | `agree` |
+| compare the emulator with the simulator | `agree_emulator` |
 | sweep keys, schemes and seeds, here or on a cluster | `sweep` |
 | open a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, pass the class to `simulate` |
@@ -26,6 +29,7 @@ from airpace._airpace import VERSION, Ack, Loss, Sent, Setup, Table
 from airpace._controller import Agent, Control, Controller
 from airpace._decode import decode
 from airpace._diag import bandwidth, diag, kpis
+from airpace._lab import Agreed, Comparison, Emulated, agree, agree_emulator, emulate
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
 from airpace._run import Run, open  # noqa: A004 - the name is `airpace.open`, as in `gzip.open`
 from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
@@ -37,9 +41,12 @@ __version__ = VERSION
 __all__ = [
     "Ack",
     "Agent",
+    "Agreed",
     "Capacity",
+    "Comparison",
     "Control",
     "Controller",
+    "Emulated",
     "Loss",
     "Run",
     "Scheme",
@@ -49,10 +56,13 @@ __all__ = [
     "Table",
     "Value",
     "__version__",
+    "agree",
+    "agree_emulator",
     "bandwidth",
     "capacity",
     "decode",
     "diag",
+    "emulate",
     "figures",
     "kpis",
     "lte_mcs_tbs",

@@ -177,6 +177,53 @@ def simulate(
     command: str,
     progress: Callable[[float, int, int], object] | None,
 ) -> Run: ...
+def part(words: list[str]) -> int: ...
+def emulate(
+    scenario: str,
+    command: list[str],
+    *,
+    set: list[tuple[str, str]],  # noqa: A002
+    seed: int,
+    out: Path,
+    servers: list[str],
+    on: list[tuple[int, str]],
+    device: int,
+    isolated: bool,
+    seconds: float | None,
+    reports: Path | None,
+    od: Path | None,
+    typed: str,
+    python: str,
+    module: str,
+) -> tuple[Run, int | None, list[str], list[str]]: ...
+def agree_emulator(
+    scenario: str,
+    *,
+    set: list[tuple[str, str]],  # noqa: A002
+    seed: int,
+    out: Path,
+    schedule: str,
+    seconds: float | None,
+    device: int | None,
+    typed: str,
+    python: str,
+    module: str,
+) -> tuple[Run, str, bool]: ...
+def agree(
+    scenario: str,
+    *,
+    schemes: list[str],
+    transports: list[str],
+    set: list[tuple[str, str]],  # noqa: A002
+    seed: int,
+    spread: int,
+    again: int,
+    out: Path,
+    typed: str,
+    progress: Callable[[float, int, int], object] | None,
+    python: str,
+    module: str,
+) -> tuple[Run, str]: ...
 def page(json: str) -> str: ...
 def figures() -> list[str]: ...
 def scenarios() -> list[tuple[str, str]]: ...

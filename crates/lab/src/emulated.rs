@@ -31,7 +31,7 @@ pub struct Radio {
     pub od: Option<PathBuf>,
 }
 
-/// An emulated run whose namespaces exist, and of which nothing is written yet.
+/// An emulated run whose namespaces exist, before anything is written.
 pub struct Emulated {
     world: World,
     prepared: Prepared,

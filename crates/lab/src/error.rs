@@ -54,7 +54,7 @@ pub enum LabError {
     /// A program of the experiment failed.
     #[error("{said}")]
     Program {
-        /// What failed, and what the program printed.
+        /// The failure, and the output of the program.
         said: String,
     },
 }

@@ -20,14 +20,14 @@ pub use page::page;
 const GAP_GOAL_MS: f64 = 11.0;
 /// Bounds of the interval between KPIs without draining, relative to the time for which the modem keeps packets.
 ///
-/// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them so long)
+/// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them for a second)
 const BUFFERED_GOAL: [f64; 2] = [0.9, 1.1];
 /// Maximum latency from arrival to reader that meets the goal (µs): median and 99 %.
 const LATENCY_GOALS_US: [f64; 2] = [50.0, 1_000.0];
 /// Maximum share of a core for the daemon at 1,000 packets per second, in percent.
 const CPU_GOAL_PERCENT: f64 = 2.0;
 
-/// What is measured.
+/// Load, duration and options of the measurements.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Packets that the modem sends.
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// Results of the measurements.
 pub struct Granularity {
-    /// With draining, and without.
+    /// The measurement with draining, then the one without.
     pub outcomes: [Outcome; 2],
     /// The goals, each with its value.
     pub goals: Vec<Goal>,
@@ -50,7 +50,7 @@ pub struct Granularity {
 
 /// A goal, and the value that was measured.
 pub struct Goal {
-    /// What was measured, with its unit.
+    /// The measured quantity, with its unit.
     pub what: &'static str,
     /// The value.
     pub found: f64,

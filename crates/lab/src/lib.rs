@@ -7,7 +7,7 @@
 //! | [`telemetry`] | radio reports of the devices for these programs |
 //! | [`stage`] | the network in real time, and parts of an experiment in it |
 //! | [`part`] | description of a part: this program itself, started again |
-//! | [`inside`], [`play`] | what a part does |
+//! | [`inside`], [`play`] | the work of a part |
 //! | [`finish`] | the results of a run |
 //! | [`agreement`], [`schedule`] | one schedule of packets in real and in virtual time |
 //! | [`over`], [`wire`] | transports; schemes over real transports and in the simulator |

@@ -29,7 +29,7 @@ pub const MAX_LENGTH: Duration = Duration::from_secs(86_400);
 /// Which packets a comparison sends.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Where the packets come from.
+    /// Origin of the packets.
     pub origin: Origin,
     /// Duration of the schedule. `None`: 10 s if the packets are drawn, else all of them.
     pub length: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct Wanted {
     pub only: Option<DeviceId>,
 }
 
-/// Where the packets of a schedule come from.
+/// Origin of the packets of a schedule.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// Drawn with the seed of the comparison.

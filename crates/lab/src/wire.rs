@@ -47,7 +47,7 @@ const LEAD_S: f64 = 1.5;
 /// Chosen: one subframe, because a packet of a real program may by chance miss a subframe.
 const SPREAD_S: f64 = 0.001;
 
-/// What is compared.
+/// Scenario, schemes and transports of a comparison.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The scenario, as the user chose it.
@@ -70,7 +70,7 @@ pub struct Request {
     pub command: String,
 }
 
-/// A comparison that this machine can perform, and of which nothing is written yet.
+/// A comparison that this machine can perform, before anything is written.
 pub struct Comparison {
     request: Request,
     /// The scenario with later flows.
