@@ -10,6 +10,7 @@
 | run programs on an emulated network | `emulate` |
 | compare schemes over real transports with the simulator | `agree` |
 | compare the emulator with the simulator | `agree_emulator` |
+| send files with a scheme | `send` |
 | sweep keys, schemes and seeds, here or on a cluster | `sweep` |
 | open a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, pass the class to `simulate` |
@@ -32,6 +33,7 @@ from airpace._diag import bandwidth, diag, kpis
 from airpace._lab import Agreed, Comparison, Emulated, agree, agree_emulator, emulate
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
 from airpace._run import Run, open  # noqa: A004 - the name is `airpace.open`, as in `gzip.open`
+from airpace._send import send
 from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
 from airpace._sweep import Sweep, open_sweep, sweep
 from airpace._widget import figures, widget
@@ -72,6 +74,7 @@ __all__ = [
     "open_sweep",
     "scenarios",
     "schemes",
+    "send",
     "simulate",
     "sweep",
     "widget",

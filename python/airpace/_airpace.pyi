@@ -224,6 +224,18 @@ def agree(
     python: str,
     module: str,
 ) -> tuple[Run, str]: ...
+def send(
+    files: list[Path],
+    host: str,
+    *,
+    key: str | None,
+    key_file: Path | None,
+    scheme: str,
+    transport: str,
+    patience_s: float,
+    realtime: bool,
+    progress: Callable[[float, int, int], object] | None,
+) -> str: ...
 def page(json: str) -> str: ...
 def figures() -> list[str]: ...
 def scenarios() -> list[tuple[str, str]]: ...

@@ -150,12 +150,12 @@ def switch(name: str, value: object) -> bool:
     return bool(value)
 
 
-def teller_of(progress: object) -> Callable[[float, int, int], object] | Bar | None:
+def teller_of(progress: object, noun: str = "runs") -> Callable[[float, int, int], object] | Bar | None:
     """The receiver of the progress of a long call: a function of the caller, a bar, or `None`."""
     if callable(progress):
         return progress
     if progress is not None and not isinstance(progress, bool):
         raise ValueError(f"progress={progress!r}: give True, False, or a function of (share, ended, runs)")
     if progress or (progress is None and sys.stderr is not None and sys.stderr.isatty()):
-        return Bar(sys.stderr)
+        return Bar(sys.stderr, noun)
     return None

@@ -10,15 +10,16 @@ class Bar:
 
     WIDTH = 30
 
-    def __init__(self, stream: TextIO) -> None:
-        """Makes a bar that is written to `stream`."""
+    def __init__(self, stream: TextIO, noun: str = "runs") -> None:
+        """Makes a bar that is written to `stream`. `noun` names the parts of the work."""
         self._stream = stream
+        self._noun = noun
         self._shown = ""
 
     def __call__(self, share: float, ended: int, runs: int) -> None:
-        """Shows the completed share of the work (0 to 1), the number of completed runs, and the number of all runs."""
+        """Shows the completed share of the work (0 to 1), and the numbers of completed and of all parts."""
         full = round(share * self.WIDTH)
-        line = f"{'━' * full}{'╌' * (self.WIDTH - full)} {ended} of {runs} runs"
+        line = f"{'━' * full}{'╌' * (self.WIDTH - full)} {ended} of {runs} {self._noun}"
         if line != self._shown:
             self._stream.write(f"\r\x1b[K{line}")
             self._stream.flush()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -114,3 +116,28 @@ def test_the_part_of_an_experiment_refuses_other_words() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         assert _airpace.part(["emu-part", "{}"]) == 2
+
+
+def test_a_file_arrives_with_its_bytes(program: Path, tmp_path: Path) -> None:
+    """`send` brings a file to `airpace recv`, and reports counts and rate."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "data").write_bytes(bytes(range(256)) * 1000)
+    key = tmp_path / "key"
+    words = [
+        str(program),
+        "recv",
+        str(tmp_path / "in"),
+        "--listen",
+        "127.0.0.1:0",
+        "--key",
+        str(key),
+        "--once",
+        "--json",
+    ]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        line = json.loads(receiver.stdout.readline())
+        done = airpace.send(tmp_path / "data", line["listen"], key=key, scheme="cubic", transport="udp")
+        receiver.wait(30)
+    assert (tmp_path / "in" / "data").read_bytes() == (tmp_path / "data").read_bytes()
+    assert (done["files"], done["bytes"], done["scheme"]) == (1, 256_000, "cubic")

@@ -20,6 +20,7 @@
 //! | `simulators` | simulators that wait for agents at every step |
 //! | `steered` | flows that agents steer, in such simulators or as a scheme |
 //! | `lab` | experiments in real time, and the parts of them that run in processes of their own |
+//! | `send` | files to another machine |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
 //! | `raise` | errors as Python's exceptions |
@@ -37,6 +38,7 @@ mod lab;
 mod radio;
 mod raise;
 mod run;
+mod send;
 mod simulate;
 mod simulators;
 mod steered;
@@ -60,6 +62,8 @@ mod _airpace {
     use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
     #[pymodule_export]
     use super::run::{Run, figures, open, page};
+    #[pymodule_export]
+    use super::send::send;
     #[pymodule_export]
     use super::simulate::{scenarios, schemes, simulate};
     #[pymodule_export]

@@ -18,6 +18,7 @@
 //! | [`name`] | validation of file names from the peer |
 //! | [`code`], [`keys`] | a key as text, and key files |
 //! | [`progress`] | progress of a transfer |
+//! | [`wire`] | a client or a server on a real socket |
 //! | [`bulk`] | measured flows |
 //! | [`hq`] | files over `hq-interop`, compatible with other QUIC implementations |
 //!
@@ -45,3 +46,4 @@ pub mod steering;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod wire;

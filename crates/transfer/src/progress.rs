@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airpace_cc::controller::Inspect;
-
+use airpace_core::{Bytes, Rate};
 use airpace_transport::endpoint::{Connection, Figures};
+use serde_json::{Value, json};
 
 /// Counters of a transfer over one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,27 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Rate of the bytes that were transferred, and not present before.
+    pub fn throughput(&self) -> Rate {
+        Rate::from_bytes_per(Bytes(self.tally.done - self.tally.resumed), self.elapsed)
+    }
+
+    /// The result of the transfer as JSON: counts, rate, and figures of the transport.
+    pub fn object(&self) -> Value {
+        let tally = &self.tally;
+        json!({
+            "files": tally.files,
+            "bytes": tally.done,
+            "bytes_resumed": tally.resumed,
+            "seconds": self.elapsed.as_secs_f64(),
+            "throughput_mbps": self.throughput().as_mbps(),
+            "connections_lost": self.losses,
+            "rtt_ms": self.figures.rtt.map(|rtt| rtt.smoothed.as_secs_f64() * 1e3),
+            "packets_sent": self.figures.sent.packets,
+            "packets_lost": self.figures.lost.packets,
+        })
+    }
+
     /// Updates the progress from the connection and the counters.
     pub(super) fn look(&mut self, connection: &dyn Connection, tally: Option<&Tally>) {
         self.peer = Some(connection.peer());

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_core::plain::plain;
-use airpace_core::{Bytes, Rate};
 use airpace_files::Inside;
 use airpace_transfer::client::{Client, Job, Settings};
 use airpace_transfer::progress::Progress;
@@ -18,7 +17,7 @@ use airpace_transfer::steering;
 use airpace_transfer::store::Folder;
 use anyhow::{Context, anyhow, bail};
 use indicatif::DecimalBytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::wire::{self, Role, Transport, Wire};
 use super::{Verdict, complete, on_interrupt};
@@ -142,7 +141,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         shown.borrow_mut().show(progress);
     });
     let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
-    let wire = Wire { key, socket, role: Role::Calls(args.transport), radio, wants_realtime: args.realtime };
+    let wire =
+        Wire { key, socket, role: Role::Calls(args.transport.into()), radio, wants_realtime: args.realtime };
     let client = wire::turn(wire, client)?;
     watch.borrow().end();
     match client.outcome() {
@@ -220,21 +220,10 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
 
 /// The result of the transfer as a JSON object.
 fn object(progress: &Progress, args: &Args) -> Value {
-    let tally = &progress.tally;
-    let millis = |span: Duration| span.as_secs_f64() * 1e3;
-    json!({
-        "files": tally.files,
-        "bytes": tally.done,
-        "bytes_resumed": tally.resumed,
-        "seconds": progress.elapsed.as_secs_f64(),
-        "throughput_mbps": throughput(progress).as_mbps(),
-        "scheme": args.scheme.text(),
-        "transport": args.transport.name(),
-        "connections_lost": progress.losses,
-        "rtt_ms": progress.figures.rtt.map(|rtt| millis(rtt.smoothed)),
-        "packets_sent": progress.figures.sent.packets,
-        "packets_lost": progress.figures.lost.packets,
-    })
+    let mut object = progress.object();
+    object["scheme"] = args.scheme.text().into();
+    object["transport"] = args.transport.name().into();
+    object
 }
 
 /// The result of the transfer as text.
@@ -253,12 +242,8 @@ fn sentence(progress: &Progress) -> String {
         terminal::count(tally.files, "file"),
         DecimalBytes(tally.done),
         progress.elapsed.as_secs_f64(),
-        throughput(progress).as_mbps(),
+        progress.throughput().as_mbps(),
     )
-}
-
-fn throughput(progress: &Progress) -> Rate {
-    Rate::from_bytes_per(Bytes(progress.tally.done - progress.tally.resumed), progress.elapsed)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Shared part of `airpace send` and `airpace recv`: addresses, keys, and the display of progress.
 
-mod net;
 pub mod radio;
 
 use std::collections::VecDeque;
@@ -14,6 +13,7 @@ use airpace_core::{Bytes, Rate, Time};
 use airpace_rt::clock;
 use airpace_transfer::progress::{Progress, Stage};
 use airpace_transfer::{code, keys};
+use airpace_transport::both;
 use airpace_transport::key::Key;
 use anyhow::{Context, anyhow, bail};
 use indicatif::{DecimalBytes, ProgressBar};
@@ -21,12 +21,8 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
 use crate::terminal;
-pub use net::{Role, Wire, call, listen, turn};
 
-/// Default UDP port.
-///
-/// Chosen: not registered for another service, and above the privileged ports.
-pub const PORT: u16 = 47_474;
+pub use airpace_transfer::wire::{PORT, Role, Wire, call, listen, turn};
 
 /// Environment variable that may contain a key.
 pub const KEY_VARIABLE: &str = "AIRPACE_KEY";
@@ -54,6 +50,15 @@ impl Transport {
     }
 }
 
+impl From<Transport> for both::Transport {
+    fn from(transport: Transport) -> both::Transport {
+        match transport {
+            Transport::Quic => both::Transport::Quic,
+            Transport::Udp => both::Transport::Udp,
+        }
+    }
+}
+
 /// Parses an address to listen on: `ADDR:PORT`, `:PORT`, a port or an address.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -69,18 +74,7 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
 /// Host and port of `HOST[:PORT]`.
 pub fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let wrong = || "give HOST or HOST:PORT; an IPv6 address with a port is [2001:db8::1]:47474".to_owned();
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, "")) => (host, None),
-        Some((host, rest)) => (host, Some(rest.strip_prefix(':').ok_or_else(wrong)?)),
-        // More than one colon: an IPv6 address.
-        None if text.matches(':').count() > 1 => (text, None),
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Ok(PORT), str::parse).map_err(|_| wrong())?;
-    match host.is_empty() || port == 0 {
-        true => Err(wrong()),
-        false => Ok((host.to_owned(), port)),
-    }
+    airpace_transfer::wire::host_and_port(text).ok_or_else(wrong)
 }
 
 /// The address of a host.

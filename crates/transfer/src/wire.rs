@@ -5,16 +5,31 @@ use std::time::Duration;
 
 use airpace_feed::Radio;
 use airpace_transport::app::App;
-use airpace_transport::both::Both;
+use airpace_transport::both::{Both, Transport};
 use airpace_transport::endpoint::Endpoint;
 use airpace_transport::key::Key;
 use airpace_transport::quic::{self, Identity, QuicEndpoint};
 use airpace_transport::socket::{BindError, Buffers, Socket};
 use airpace_transport::turn::{Control, Turn};
 use airpace_transport::udp::{UdpConfig, UdpEndpoint};
-use anyhow::{Context, anyhow};
 
-use super::Transport;
+/// Default UDP port.
+///
+/// Chosen: not registered for another service, and above the privileged ports.
+pub const PORT: u16 = 47_474;
+
+/// Host and port of `HOST[:PORT]`; `None` if the text has another form.
+pub fn host_and_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, rest)) => (host, Some(rest.strip_prefix(':')?)),
+        // More than one colon: an IPv6 address.
+        None if text.matches(':').count() > 1 => (text, None),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(PORT), str::parse).ok()?;
+    (!host.is_empty() && port != 0).then(|| (host.to_owned(), port))
+}
 
 /// Idle timeout of a connection. After it, a sender opens a new connection, because the receiver may have been
 /// restarted.
@@ -24,6 +39,20 @@ const IDLE: Duration = Duration::from_secs(20);
 
 /// Keep-alive interval of an idle QUIC connection. The UDP prototype has its own keep-alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// The network could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// An endpoint of QUIC cannot be created; the sentence has the reason.
+    #[error("{0}")]
+    Quic(String),
+    /// The system provides no random numbers.
+    #[error(transparent)]
+    Random(#[from] airpace_transport::key::NoRandomNumbers),
+    /// The system provides no file descriptor.
+    #[error("the system has no file descriptor left; close some programs")]
+    Descriptor(#[source] std::io::Error),
+}
 
 /// Parameters of [`turn`].
 pub struct Wire {
@@ -74,10 +103,10 @@ pub fn call(peer: SocketAddr) -> Result<Socket, BindError> {
 ///
 /// # Errors
 /// The system provides no random numbers or no file descriptor.
-pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
+pub fn turn<A: App>(wire: Wire, app: A) -> Result<A, WireError> {
     let accepts = wire.role == Role::Listens;
     let identity =
-        accepts.then(|| Identity::self_signed(&["airpace"])).transpose().map_err(|why| anyhow!(why))?;
+        accepts.then(|| Identity::self_signed(&["airpace"])).transpose().map_err(WireError::Quic)?;
     let config = quic::Config {
         identity,
         idle: IDLE,
@@ -86,14 +115,14 @@ pub fn turn<A: App>(wire: Wire, app: A) -> anyhow::Result<A> {
         reset_key: accepts.then(|| wire.key.derive(b"", b"airpace quic stateless reset")),
         ..quic::Config::default()
     };
-    let quic = QuicEndpoint::new(config).map_err(|why| anyhow!(why))?;
+    let quic = QuicEndpoint::new(config).map_err(WireError::Quic)?;
     let config = UdpConfig { accepts, idle: IDLE, ..UdpConfig::default() };
     let udp = UdpEndpoint::new(wire.key, config)?;
     match wire.role {
         Role::Calls(Transport::Quic) => on(quic, wire.socket, wire.radio, wire.wants_realtime, app),
         Role::Calls(Transport::Udp) => on(udp, wire.socket, wire.radio, wire.wants_realtime, app),
         Role::Listens => {
-            let both = Both::new(quic, udp, airpace_transport::both::Transport::default());
+            let both = Both::new(quic, udp, Transport::default());
             on(both, wire.socket, wire.radio, wire.wants_realtime, app)
         }
     }
@@ -105,8 +134,8 @@ fn on<E: Endpoint, A: App>(
     radio: Option<Box<dyn Radio>>,
     wants_realtime: bool,
     app: A,
-) -> anyhow::Result<A> {
-    let control = Control::new().context("the system has no file descriptor left; close some programs")?;
+) -> Result<A, WireError> {
+    let control = Control::new().map_err(WireError::Descriptor)?;
     let radios = radio.into_iter().collect();
     Ok(Turn { socket, endpoint, app, radios, control, wants_realtime }.run().app)
 }
