@@ -8,9 +8,8 @@ use airpace_core::{Bytes, DeviceId, Streams};
 use airpace_event::Owner;
 use airpace_radio::PrbSet;
 
-use super::super::background::{Arrivals, Rntis, sinrs_db};
+use super::super::background::{Arrivals, Rntis, SESSION_PLACES, sinrs_db};
 use super::super::bler::Bler;
-use super::super::build::SESSION_PLACES;
 use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid};
 use super::super::config::CellConfig;
