@@ -36,7 +36,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("eval/report", &["delays", "packets", "series"]),
     ("eval/tables", &["memory", "read"]),
-    ("path/network", &["last_hop", "plan", "route", "trace_radio", "truth"]),
     ("path/queue", &["buffer", "codel", "fq_codel", "pie"]),
     ("path/trace", &["chances", "format", "rates", "synth"]),
     ("phy", &["channel", "observation", "sync"]),
