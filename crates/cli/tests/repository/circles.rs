@@ -36,7 +36,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("eval/report", &["delays", "packets", "series"]),
     ("eval/tables", &["memory", "read"]),
-    ("path/trace", &["chances", "format", "rates", "synth"]),
     ("phy", &["channel", "observation", "sync"]),
     ("phy/listen", &["following", "searching"]),
     ("phy/search", &["code", "rivals"]),
