@@ -39,7 +39,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("phy", &["channel", "observation", "sync"]),
     ("phy/listen", &["following", "searching"]),
     ("phy/search", &["code", "rivals"]),
-    ("sim", &["driver", "flow", "run"]),
     ("transport", &["endpoint", "quic"]),
     ("transport/quic", &["connection", "streams"]),
 ];
