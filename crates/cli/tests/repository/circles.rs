@@ -39,8 +39,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("phy", &["channel", "observation", "sync"]),
     ("phy/listen", &["following", "searching"]),
     ("phy/search", &["code", "rivals"]),
-    ("transport", &["endpoint", "quic"]),
-    ("transport/quic", &["connection", "streams"]),
 ];
 
 type Path = Vec<String>;
