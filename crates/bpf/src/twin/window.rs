@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-use super::{KernelTuning, NONE, nanos, sys};
+use super::{KernelTuning, NONE, nanos};
+
+mod sys;
 
 /// `struct window` of `window.h`, and the options.
 pub struct Window {
@@ -20,7 +22,7 @@ impl Window {
 
     /// Data arrived that echoes the time stamp of an ACK, sent one round trip ago.
     pub fn on_echo(&mut self, now: Time, rtt: Duration) {
-        sys::window_echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
+        sys::echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
     }
 
     /// The window, in bytes of packets of `mss`, for this part (numerator and denominator) of the device's bandwidth.

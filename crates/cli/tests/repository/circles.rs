@@ -10,8 +10,6 @@ use super::shipped_sources;
 
 /// Circles that exist. The list may become shorter only.
 const KNOWN: &[(&str, &[&str])] = &[
-    ("bpf", &["kernel", "room"]),
-    ("bpf/twin", &["active", "bbr", "morc", "pbe", "pbe_receiver", "sys"]),
     ("cli", &["cmd", "installation", "parquet_file"]),
     ("cli/cmd", &["doctor", "emu", "matrix"]),
     (
