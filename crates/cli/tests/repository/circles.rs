@@ -34,9 +34,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("eval/report", &["delays", "packets", "series"]),
     ("eval/tables", &["memory", "read"]),
-    ("phy", &["channel", "observation", "sync"]),
-    ("phy/listen", &["following", "searching"]),
-    ("phy/search", &["code", "rivals"]),
 ];
 
 type Path = Vec<String>;
