@@ -68,8 +68,8 @@ impl Apps {
         let was_of = flow.app;
         let mut app = self.each.remove(&name).unwrap_or_else(sys::app);
         let before = self.each.get_mut(&was_of).map(|before| &mut before[..]);
-        let hosts = [&mut self.host.words[..], &mut self.apps.words[..]];
-        sys::apps_sends(hosts, flow, (name, &mut app), before, now.as_nanos());
+        let (host, apps) = (&mut self.host.words, &mut self.apps.words);
+        sys::apps_sends(host, apps, flow, name, &mut app, before, now.as_nanos());
         self.each.insert(name, app);
     }
 

@@ -29,7 +29,7 @@ impl Window {
     /// `None`: the sender is not limited.
     pub fn get(&mut self, now: Time, mss: Bytes, sampled: Option<Rate>, part: [u64; 2]) -> Option<Bytes> {
         let sampled = sampled.map_or(NONE, Rate::as_bps);
-        let window = sys::window_of(&mut self.words, &self.tuning, (now.as_nanos(), mss.0), sampled, part);
+        let window = sys::window_of(&mut self.words, &self.tuning, now.as_nanos(), mss.0, sampled, part);
         (window != NONE).then_some(Bytes(window))
     }
 }

@@ -127,6 +127,16 @@ pub struct QuicConnection {
     packet: Vec<u8>,
 }
 
+/// A new connection of noq, with the observers of its packets.
+pub(super) struct ObservedConnection {
+    pub(super) handle: ConnectionHandle,
+    pub(super) noq: noq_proto::Connection,
+    pub(super) peer: SocketAddr,
+    /// Reports of acknowledged and lost packets.
+    pub(super) tap: Handle,
+    pub(super) log: Option<Log>,
+}
+
 impl QuicConnection {
     /// The QUIC connection behind the contract of both transports, for the functions that only QUIC has, such as more
     /// than one stream. [`Event::Readable`] and [`Event::Writable`] then refer to any of the streams. `None` if the
@@ -138,12 +148,11 @@ impl QuicConnection {
 
     pub(super) fn new(
         now: Time,
-        (handle, noq): (ConnectionHandle, noq_proto::Connection),
-        (tap, log): (Handle, Option<Log>),
+        observed: ObservedConnection,
         clock: Clock,
         config: Arc<Config>,
-        peer: SocketAddr,
     ) -> QuicConnection {
+        let ObservedConnection { handle, noq, peer, tap, log } = observed;
         let is_half_open = noq.side().is_server();
         let most_held = config.send_window;
         QuicConnection {

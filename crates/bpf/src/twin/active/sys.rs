@@ -42,9 +42,11 @@ pub fn app() -> Box<[u64]> {
 
 /// `active_sends` and `active_app_sends`. `before`: the flow's previous application, if it is known and is not `app`.
 pub fn apps_sends(
-    [host, apps]: [&mut [u64]; 2],
+    host: &mut [u64],
+    apps: &mut [u64],
     flow: &mut AppFlow,
-    (name, app): (u64, &mut [u64]),
+    name: u64,
+    app: &mut [u64],
     before: Option<&mut [u64]>,
     now: u64,
 ) {

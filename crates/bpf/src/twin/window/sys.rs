@@ -37,7 +37,8 @@ pub fn echo(state: &mut [u64], tuning: &KernelTuning, now: u64, rtt: u64) {
 pub fn window_of(
     state: &mut [u64],
     tuning: &KernelTuning,
-    (now, mss): (u64, u64),
+    now: u64,
+    mss: u64,
     sampled: u64,
     part: [u64; 2],
 ) -> u64 {

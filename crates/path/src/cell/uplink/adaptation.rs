@@ -146,7 +146,8 @@ impl Sounding {
         adaptation: &AdaptationConfig,
         bler: &Bler,
         grid: Grid,
-        (streams, name): (&Streams, &str),
+        streams: &Streams,
+        name: &str,
     ) -> Sounding {
         let has_outer = adaptation.outer_loop && bler.model() == BlerModel::Sinr;
         Sounding {
