@@ -4,7 +4,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{Link, Object, ObjectBuilder, PrintLevel};
 
-use crate::kernel::{LoadError, note, refused};
+use crate::kernel::{LoadError, refused};
+use crate::messages;
 
 #[cfg(has_programs)]
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/run.bpf.o"));
@@ -31,7 +32,7 @@ impl Chooser {
         if PROGRAM.is_empty() {
             return Err(LoadError::NoPrograms);
         }
-        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        libbpf_rs::set_print(Some((PrintLevel::Warn, messages::keep)));
         let refused = |what| move |error: libbpf_rs::Error| refused(scheme, what, error);
         let mut name = [0; NAME];
         name.iter_mut().zip(scheme.bytes().take(NAME - 1)).for_each(|(place, byte)| *place = byte);

@@ -27,13 +27,13 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use crate::feed::{CellFeed, Feed};
-use crate::room::Room;
+use crate::messages;
+use crate::room::RoomProgram;
 use crate::twin::KernelTuning;
 use crate::twin::morc::MorcTuning;
 use crate::twin::pbe::PbeTuning;
@@ -141,7 +141,7 @@ impl Part {
         if self.programs().is_empty() {
             return Err(LoadError::NoPrograms);
         }
-        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
+        libbpf_rs::set_print(Some((PrintLevel::Warn, messages::keep)));
         let opened = ObjectBuilder::default().open_memory(self.programs());
         opened.map_err(|error| refused(self.name(), "open", error))
     }
@@ -408,10 +408,10 @@ impl Kernel {
     ///
     /// # Errors
     /// If the scheme has no option, or the system has no descriptor left.
-    pub fn room(&self) -> io::Result<Room> {
+    pub fn room(&self) -> io::Result<RoomProgram> {
         let found = self.object.progs().find(|found| found.name() == ROOM);
         let program = found.ok_or(io::ErrorKind::NotFound)?.as_fd().try_clone_to_owned()?;
-        Ok(Room::of(program))
+        Ok(RoomProgram::of(program))
     }
 
     /// Counts all TCP and UDP flows that programs in the control group `group` (version 2) send, not only the scheme's
@@ -563,7 +563,7 @@ impl Kernel {
 }
 
 pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::Error) -> LoadError {
-    let said = said();
+    let said = messages::take();
     match error.kind() {
         // The verifier writes messages only for callers that may load programs.
         libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) => {
@@ -580,21 +580,3 @@ pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::
 ///
 /// Source: Linux kernel/bpf/verifier.c (print_verification_stats)
 const VERIFIED: &str = "processed ";
-
-/// Messages of libbpf since the last error was composed.
-static SAID: Mutex<Vec<String>> = Mutex::new(vec![]);
-
-/// Number of lines of libbpf and the verifier that an error shows.
-///
-/// Chosen: the verifier's own error and the instruction before it.
-const LAST_LINES: usize = 8;
-
-pub(crate) fn note(_: PrintLevel, text: String) {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    said.extend(text.lines().map(|line| line.trim().to_owned()));
-}
-
-fn said() -> String {
-    let said = std::mem::take(&mut *SAID.lock().unwrap_or_else(PoisonError::into_inner));
-    said[said.len().saturating_sub(LAST_LINES)..].join("; ")
-}

@@ -37,6 +37,8 @@ pub mod kernel;
 mod layout;
 #[cfg(feature = "load")]
 mod mapped;
+#[cfg(feature = "load")]
+mod messages;
 pub mod replay;
 #[cfg(feature = "load")]
 pub mod room;

@@ -8,7 +8,7 @@ use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, bpf_link_create};
 use libbpf_rs::{PrintLevel, TC_EGRESS, TcHook, TcHookBuilder};
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use crate::kernel::note;
+use crate::messages;
 
 /// Handle and priority by which the filter is found again in a kernel without links.
 ///
@@ -23,12 +23,12 @@ pub fn device_number(name: &str) -> Option<u32> {
 }
 
 /// The program, not yet attached.
-pub struct Room {
+pub struct RoomProgram {
     program: OwnedFd,
 }
 
 /// The program attached to a device. Dropping this value in the device's network namespace detaches it.
-pub struct Attached {
+pub struct AttachedRoom {
     /// A link; in kernels before 6.6, a filter, which remains if the process is killed.
     kind: Kind,
 }
@@ -38,26 +38,26 @@ enum Kind {
     Filter { program: OwnedFd, index: i32 },
 }
 
-impl Room {
-    pub(crate) fn of(program: OwnedFd) -> Room {
+impl RoomProgram {
+    pub(crate) fn of(program: OwnedFd) -> RoomProgram {
         // libbpf's messages about a device without filters are not errors.
-        libbpf_rs::set_print(Some((PrintLevel::Warn, note)));
-        Room { program }
+        libbpf_rs::set_print(Some((PrintLevel::Warn, messages::keep)));
+        RoomProgram { program }
     }
 
     /// Attaches the program to the device of this index, in the network namespace of this thread.
     ///
     /// # Errors
     /// If there is no such device, or the caller lacks privileges.
-    pub fn attach(&self, device: u32) -> io::Result<Attached> {
+    pub fn attach(&self, device: u32) -> io::Result<AttachedRoom> {
         self.attach_link(device).or_else(|_| self.attach_filter(device))
     }
 
     /// Attaches the program by a link, which kernels support since 6.6.
     ///
     /// # Errors
-    /// As [`Room::attach`].
-    pub fn attach_link(&self, device: u32) -> io::Result<Attached> {
+    /// As [`RoomProgram::attach`].
+    pub fn attach_link(&self, device: u32) -> io::Result<AttachedRoom> {
         let index = device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: numbers only; without options, the pointer may be null.
         let link =
@@ -66,20 +66,20 @@ impl Room {
             return Err(io::Error::from_raw_os_error(-link));
         }
         // SAFETY: the descriptor is new, and nobody else has it.
-        Ok(Attached { kind: Kind::Link { _link: unsafe { OwnedFd::from_raw_fd(link) } } })
+        Ok(AttachedRoom { kind: Kind::Link { _link: unsafe { OwnedFd::from_raw_fd(link) } } })
     }
 
     /// Attaches the program by a filter. Replaces a filter of an earlier process.
     ///
     /// # Errors
-    /// As [`Room::attach`].
-    pub fn attach_filter(&self, device: u32) -> io::Result<Attached> {
+    /// As [`RoomProgram::attach`].
+    pub fn attach_filter(&self, device: u32) -> io::Result<AttachedRoom> {
         let index = device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut hook = hook(&self.program, index);
         let refused = |error: libbpf_rs::Error| io::Error::other(error.to_string());
         hook.create().map_err(refused)?;
         hook.attach().map_err(refused)?;
-        Ok(Attached { kind: Kind::Filter { program: self.program.try_clone()?, index } })
+        Ok(AttachedRoom { kind: Kind::Filter { program: self.program.try_clone()?, index } })
     }
 
     /// Removes a filter that an earlier process left at a device. Returns whether there was one.
@@ -99,14 +99,14 @@ fn hook(program: &OwnedFd, index: i32) -> TcHook {
     builder.hook(TC_EGRESS)
 }
 
-impl Attached {
+impl AttachedRoom {
     /// Whether the kernel detaches the program when the process ends, even if it is killed.
     pub fn ends_by_itself(&self) -> bool {
         matches!(self.kind, Kind::Link { .. })
     }
 }
 
-impl Drop for Attached {
+impl Drop for AttachedRoom {
     fn drop(&mut self) {
         if let Kind::Filter { program, index } = &self.kind {
             // The device and its filters may have been removed.

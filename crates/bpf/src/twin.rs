@@ -119,7 +119,7 @@ impl KernelTuning {
 
     /// A flow's part of the device's bandwidth: numerator and denominator.
     pub fn part(&self, seen: &active::Seen) -> [u64; 2] {
-        sys::split(self.split, seen)
+        active::split(self.split, seen)
     }
 
     /// Whether applications share the bandwidth instead of flows: then the kernel must record the creator of each socket.

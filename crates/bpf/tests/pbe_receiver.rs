@@ -15,7 +15,7 @@ use airpace_cc::pbe::receiver::PbeReceiver;
 use airpace_cc::{Ends, Inspect, SchemeSpec, pbe};
 use airpace_core::{Bytes, Rate, Rider, Time};
 use airpace_radio::RadioReport;
-use airpace_sim::{Scenario, builtin, run_changed};
+use airpace_sim::{EndpointReplacement, Scenario, builtin, run_changed};
 use common::{load, their_flow};
 
 /// Maximum relative difference of rates: the feedback in the simulator encodes a rate as an interval in whole nanoseconds.
@@ -144,7 +144,8 @@ fn compared(scenario: &Scenario, scheme: &str) -> Option<Seen> {
         receiver: ends.receiver.map(|_| Box::new(Both::new(&tuning, mss, &kept)) as Box<dyn Receiver>),
         ..ends
     };
-    run_changed(&prepared, &spec, 1, (flow, Box::new(change)), &mut |_| ControlFlow::Continue(())).unwrap();
+    let replacement = EndpointReplacement { flow, replace: Box::new(change) };
+    run_changed(&prepared, &spec, 1, replacement, &mut |_| ControlFlow::Continue(())).unwrap();
     let seen = seen.lock().unwrap().clone();
     Some(seen)
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use airpace_bpf::feed::now;
-use airpace_bpf::room::{Attached, Room, device_number};
+use airpace_bpf::room::{AttachedRoom, RoomProgram, device_number};
 use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_core::Rate;
 use airpace_testing::skipped;
@@ -184,7 +184,8 @@ fn acks_full_of_sack_blocks_tell_what_the_phone_measures() {
     let capture = Capture::start(&server);
     let room = kernel.room().unwrap();
     let number = phone.inside(|| device_number("wire")).unwrap();
-    let attached: [fn(&Room, u32) -> std::io::Result<Attached>; 2] = [Room::attach_link, Room::attach_filter];
+    let attached: [fn(&RoomProgram, u32) -> std::io::Result<AttachedRoom>; 2] =
+        [RoomProgram::attach_link, RoomProgram::attach_filter];
     for attach in attached {
         let before = capture.acks();
         println!("without: {before:?}");

@@ -12,9 +12,10 @@
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
-//! | [`uplink`] | the uplink: devices' buffers, scheduling requests, grants |
+//! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
+//! | `timing` | subframes until an acknowledgement |
 //!
 //! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
 //! start. Packets that it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, and
@@ -51,7 +52,8 @@ mod rlc;
 mod scheduler;
 mod subframe;
 mod telemetry;
-pub mod uplink;
+mod timing;
+mod uplink;
 mod user;
 
 pub use config::{CellConfig, DeviceRadioConfig};

@@ -16,17 +16,17 @@ use airpace_radio::RadioReport;
 use crate::link::{Exit, Link};
 use crate::queue::Queue;
 
+mod flow_config;
 mod in_flight;
 mod last_hop;
 mod plan;
 mod route;
-mod trace_radio;
 mod truth;
 
-pub use plan::{
-    ACK_BYTES, CellularPlan, DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, NetworkPlan, TracePlan,
-};
-pub use truth::{CellService, LinkState, SharedLink};
+pub use flow_config::{ACK_BYTES, DATA_BYTES, FlowConfig};
+pub use last_hop::{CellService, CellularPlan, LastHopPlan, TracePlan};
+pub use plan::{NetworkConfig, NetworkPlan};
+pub use truth::{LinkState, SharedLink};
 
 use last_hop::{LastHop, MILLISECOND};
 use route::{Flow, Hop};

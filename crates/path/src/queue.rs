@@ -12,11 +12,13 @@ use crate::link::{Exit, Link};
 
 pub mod buffer;
 mod codel;
+mod fifo;
 mod fq_codel;
 mod pie;
 mod redraw;
 
-pub use buffer::{Buffer, BufferConfig, Discipline, Dropped, Queued};
+pub use buffer::{Buffer, BufferConfig, Discipline, Dropped};
+pub use fifo::Queued;
 pub use redraw::{Distribution, RedrawConfig};
 
 use redraw::Redraw;

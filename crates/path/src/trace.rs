@@ -25,16 +25,18 @@ use crate::link::{Exit, Link};
 use crate::queue::{Buffer, BufferConfig, Dropped, Queued};
 
 pub mod chances;
+mod error;
 pub mod format;
 pub mod kpi;
 pub mod mmlink;
 pub mod rates;
 pub mod start;
 pub mod synth;
+mod text;
 pub mod trains;
 
 pub use chances::{Hole, Trace, TraceInfo};
-pub use format::TraceError;
+pub use error::TraceError;
 pub use kpi::KpiTrace;
 pub use rates::RateTable;
 pub use start::Start;

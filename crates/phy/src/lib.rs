@@ -55,6 +55,7 @@ pub mod answers;
 pub mod cell;
 pub mod channel;
 pub mod coding;
+mod complex;
 pub mod dci;
 pub mod decoder;
 pub mod diversity;

@@ -14,6 +14,7 @@
 //! subtracts the reconstructed signal of that cell from the samples before it decodes the requested cell. If no PCI is
 //! requested and another cell is stronger for longer than a fade lasts, the listener switches to the other cell.
 
+mod acquisition;
 mod beside;
 mod following;
 mod lost;
@@ -21,6 +22,7 @@ mod louder;
 mod rates;
 mod resent;
 mod searching;
+mod tracking;
 mod usual;
 mod watch;
 

@@ -27,6 +27,7 @@
 
 pub mod code;
 pub mod lanes;
+mod paths;
 mod rivals;
 mod soft;
 mod users;

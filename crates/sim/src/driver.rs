@@ -21,9 +21,10 @@ use airpace_path::network::NetworkPlan;
 use crate::agenda::{Agenda, Part};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
+use crate::error::RunError;
 use crate::flow::FlowState;
 use crate::foresight::{Course, Foresight};
-use crate::run::{Change, RunError};
+use crate::replacement::EndpointReplacement;
 use crate::stats::RunStats;
 use airpace_scenario::Outage;
 use airpace_scenario::Prepared;
@@ -101,14 +102,14 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
-    /// Creates a run. `change` is the index of a flow, and a function that replaces its endpoints. `foresight` is the
+    /// Creates a run. `replacement` replaces the endpoints of one flow. `foresight` is the
     /// advance information for the run's Oracles, or the state that gathers it for a further run.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
         seed: u64,
         recorder: &'a mut dyn Recorder,
-        mut change: Option<(usize, Change)>,
+        mut replacement: Option<EndpointReplacement>,
         foresight: Foresight,
     ) -> Result<Driver<'a>, SchemeError> {
         let scenario = prepared.scenario();
@@ -131,9 +132,9 @@ impl<'a> Driver<'a> {
                 Foresight::Given(_) => scheme.clone(),
                 _ => scenario.scheme_of(index, scheme),
             };
-            let of_it = change.take_if(|(of, _)| *of == index).map(|(_, change)| change);
+            let of_it = replacement.take_if(|it| it.flow == index).map(|it| it.replace);
             let flow = foresight.acted(index, &scenario.flow[index]);
-            flows.push(FlowState::new(scenario, (index, &flow), &spec, &streams, of_it)?);
+            flows.push(FlowState::new(scenario, index, &flow, &spec, &streams, of_it)?);
         }
         if !matches!(foresight, Foresight::Gathered(_)) {
             for flow in flows.iter().filter(|flow: &&FlowState| flow.wants_truth) {

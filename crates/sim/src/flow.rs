@@ -16,7 +16,7 @@ use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
 use crate::foresight::Departures;
 use crate::lie;
-use crate::run::Change;
+use crate::replacement::Replace;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
 use crate::transfers::Transfers;
@@ -71,14 +71,15 @@ pub(crate) struct FlowState {
 }
 
 impl FlowState {
-    /// Creates flow `index` of a scenario with the parameters `flow` and the scheme `spec`. `change` replaces the
+    /// Creates flow `index` of a scenario with the parameters `flow` and the scheme `spec`. `replace` replaces the
     /// endpoints of the first connection.
     pub(crate) fn new(
         scenario: &Scenario,
-        (index, flow): (usize, &Flow),
+        index: usize,
+        flow: &Flow,
         spec: &SchemeSpec,
         streams: &Streams,
-        change: Option<Change>,
+        replace: Option<Replace>,
     ) -> Result<FlowState, SchemeError> {
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let mss = flow.mss();
@@ -86,8 +87,8 @@ impl FlowState {
         let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
         let maker = Maker { spec: spec.clone(), streams: *streams, index, config, ack };
         let mut ends = maker.ends(0)?;
-        if let Some(change) = change {
-            ends = change(ends, spec);
+        if let Some(replace) = replace {
+            ends = replace(ends, spec);
         }
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {

@@ -24,6 +24,7 @@
 //! | `transfers`, `connections` | transfers of a flow of limited size, and their connections |
 //! | `foresight` | advance information of an Oracle about a cell |
 //! | `lie` | receivers that misreport |
+//! | `replacement` | replaced endpoints of a flow, for ACK traces and comparisons |
 //! | `clock` | a device's clock, which may be wrong |
 //! | `antenna` | a device that decodes the control channel from radio samples |
 //!
@@ -36,9 +37,11 @@ mod antenna;
 mod clock;
 mod connections;
 mod driver;
+mod error;
 mod flow;
 mod foresight;
 mod lie;
+mod replacement;
 mod run;
 mod stats;
 mod traffic;
@@ -49,5 +52,7 @@ pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
 pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, builtin};
 pub use clock::DeviceClock;
 pub use driver::Progress;
-pub use run::{Change, RunError, run, run_changed, run_departures, run_prepared, run_traced};
+pub use error::RunError;
+pub use replacement::{EndpointReplacement, Replace};
+pub use run::{run, run_changed, run_departures, run_prepared, run_traced};
 pub use stats::{FlowStats, RunStats};

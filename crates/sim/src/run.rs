@@ -1,39 +1,16 @@
 //! Runs of a scenario.
 
 use airpace_cc::ack_trace::{Tape, Traced};
-use airpace_cc::{Ends, SchemeError, SchemeSpec};
+use airpace_cc::{Ends, SchemeSpec};
 use airpace_core::Time;
 use airpace_event::{Discard, Recorder};
-use airpace_scenario::{Prepared, Scenario, ScenarioError};
+use airpace_scenario::{Prepared, Scenario};
 
 use crate::driver::{Driver, Progress};
+use crate::error::RunError;
 use crate::foresight::Foresight;
+use crate::replacement::EndpointReplacement;
 use crate::stats::RunStats;
-
-/// Error of a run.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The scenario, or a file that it names, has an error.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// An option of a scheme has an error.
-    #[error(transparent)]
-    Scheme(#[from] SchemeError),
-    /// Far more data is sent than the path carries, and no queue drops it.
-    #[error(
-        "more than {MAX_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
-        at.as_secs_f64()
-    )]
-    Crowded {
-        /// Time of the detection.
-        at: Time,
-    },
-}
-
-/// Maximum number of data packets under way: 6 GB of data.
-///
-/// Chosen: a hundred times the number that fills a long path; more would exhaust the memory.
-pub(crate) const MAX_UNDER_WAY: usize = 4_000_000;
 
 /// Runs a scenario once: reads its files, then calls [`run_prepared`].
 ///
@@ -73,20 +50,19 @@ pub fn run_traced(
     prepared: &Prepared,
     scheme: &SchemeSpec,
     seed: u64,
-    (flow, tape): (usize, Tape),
+    flow: usize,
+    tape: Tape,
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
     let traced = move |ends: Ends, spec: &SchemeSpec| Ends {
         controller: Box::new(Traced::new(ends.controller, spec, tape)),
         receiver: ends.receiver,
     };
-    run_changed(prepared, scheme, seed, (flow, Box::new(traced)), progress)
+    let replacement = EndpointReplacement { flow, replace: Box::new(traced) };
+    run_changed(prepared, scheme, seed, replacement, progress)
 }
 
-/// A function that replaces the endpoints of a scheme.
-pub type Change = Box<dyn FnOnce(Ends, &SchemeSpec) -> Ends>;
-
-/// Runs a scenario as [`run_prepared`] does, with replaced endpoints of the first connection of flow `flow`.
+/// Runs a scenario as [`run_prepared`] does, with replaced endpoints of the first connection of one flow.
 ///
 /// # Errors
 /// The same errors as [`run_prepared`].
@@ -94,10 +70,10 @@ pub fn run_changed(
     prepared: &Prepared,
     scheme: &SchemeSpec,
     seed: u64,
-    (flow, change): (usize, Change),
+    replacement: EndpointReplacement,
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
-    run_foreseen(prepared, scheme, seed, &mut Discard, Some((flow, change)), progress)
+    run_foreseen(prepared, scheme, seed, &mut Discard, Some(replacement), progress)
 }
 
 /// Runs a scenario with given send times: `departures` contains the send time of each packet, by flow and in order of
@@ -126,11 +102,11 @@ fn run_foreseen(
     scheme: &SchemeSpec,
     seed: u64,
     recorder: &mut dyn Recorder,
-    change: Option<(usize, Change)>,
+    replacement: Option<EndpointReplacement>,
     progress: &mut Progress<'_>,
 ) -> Result<RunStats, RunError> {
     let end = Time::ZERO + prepared.scenario().duration();
-    let mut driver = Driver::new(prepared, scheme, seed, recorder, change, Foresight::None)?;
+    let mut driver = Driver::new(prepared, scheme, seed, recorder, replacement, Foresight::None)?;
     if let Some(courses) = driver.courses(prepared.network()) {
         let mut next = Some(Foresight::Gathered(courses));
         while let Some(gathering) = next.take() {

@@ -19,7 +19,7 @@ fn traced(name: &str, scheme: &str, flow: usize) -> (Vec<Entry>, RunStats) {
     let tape = Box::new(move |entry: &Entry| kept.lock().unwrap().push(entry.clone()));
     let prepared = scenario.prepare().unwrap();
     let mut go_on = |_| ControlFlow::Continue(());
-    let stats = airpace_sim::run_traced(&prepared, &scheme, 1, (flow, tape), &mut go_on).unwrap();
+    let stats = airpace_sim::run_traced(&prepared, &scheme, 1, flow, tape, &mut go_on).unwrap();
     let plain = airpace_sim::run_prepared(&prepared, &scheme, 1, &mut Discard, &mut go_on).unwrap();
     assert_eq!(stats.flows, plain.flows, "a trace changes nothing");
     let entries = std::mem::take(&mut *entries.lock().unwrap());

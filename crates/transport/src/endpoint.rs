@@ -9,6 +9,7 @@
 //! Instants are nanoseconds of the machine's monotonic clock. All network namespaces of a machine share this clock,
 //! so that one-way delays across an emulator have no offset. Between two machines the clocks have an unknown offset.
 
+use std::any::Any;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,8 +19,6 @@ use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Bytes, Ecn, Rate, Time};
 use airpace_radio::RadioReport;
-
-use crate::quic::QuicConnection;
 
 /// Overhead of the IP and UDP headers per datagram (bytes): IPv4 20, IPv6 40, UDP 8. Controllers count whole packets,
 /// as the simulator does.
@@ -187,8 +186,9 @@ pub struct Ignored {
     pub refused: u64,
 }
 
-/// One connection: a byte stream in each direction, each with its own congestion control.
-pub trait Connection {
+/// One connection: a byte stream in each direction, each with its own congestion control. A transport reaches its own
+/// type behind this contract by [`Any`], for functions that the other transport does not have.
+pub trait Connection: Any {
     /// Appends bytes to the stream. Returns the number of bytes accepted.
     ///
     /// # Errors
@@ -232,12 +232,6 @@ pub trait Connection {
 
     /// Reports the internal variables of the controller, or of the receiver if this endpoint has no controller.
     fn inspect(&self, out: &mut Inspect);
-
-    /// Access to the functions that only a QUIC connection has: more than one stream. [`Event::Readable`] and
-    /// [`Event::Writable`] then refer to any of the streams.
-    fn quic(&mut self) -> Option<&mut QuicConnection> {
-        None
-    }
 }
 
 /// Figures of a connection. Byte counts are those of whole packets, except the stream's.

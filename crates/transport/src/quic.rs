@@ -17,7 +17,7 @@
 //! | `inflow` | reordering of stream data |
 //! | `logged` | packet protection that reports packets to a log |
 //! | `closing` | reasons of closed connections |
-//! | `connection`, `streams`, `endpoint` | the state machine |
+//! | `connection`, `endpoint` | the state machine |
 //!
 //! # Loss and rate samples
 //!
@@ -45,11 +45,9 @@ mod endpoint;
 mod inflow;
 mod logged;
 mod receiving;
-mod streams;
 #[cfg(test)]
 mod tests;
 
 pub use config::{ALPN, Config, HQ_INTEROP, Identity, Retry, Trust, fingerprint_of};
-pub use connection::QuicConnection;
+pub use connection::{QuicConnection, StreamNews};
 pub use endpoint::QuicEndpoint;
-pub use streams::StreamNews;

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::endpoint::{Inbound, Outbound};
-use crate::sys::{self, AT_ONCE, Arrived, Leaving, MAX_PAYLOAD, MAX_SEGMENTS, Room};
+use crate::sys::{self, AT_ONCE, MAX_PAYLOAD, MAX_SEGMENTS, RecvBuffer, RecvMeta, SendMeta};
 use airpace_rt::clock::Offset;
 use airpace_rt::sockopt::set;
 
@@ -109,8 +109,8 @@ pub struct Socket {
     fd: OwnedFd,
     bound: SocketAddr,
     buffers: Buffers,
-    room: Room,
-    arrived: Vec<(Arrived, usize)>,
+    room: RecvBuffer,
+    arrived: Vec<(RecvMeta, usize)>,
     may_have_more: bool,
     /// Whether the last datagrams arrived in large groups.
     come_in_groups: bool,
@@ -125,7 +125,7 @@ pub struct Socket {
 }
 
 /// Function that sends datagrams: [`sys::send`], or a substitute in tests.
-type Kernel = Box<dyn FnMut(BorrowedFd<'_>, &Leaving, &[u8]) -> io::Result<()> + Send>;
+type Kernel = Box<dyn FnMut(BorrowedFd<'_>, &SendMeta, &[u8]) -> io::Result<()> + Send>;
 
 impl std::fmt::Debug for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -163,7 +163,7 @@ impl Socket {
             fd,
             bound,
             buffers,
-            room: Room::new(),
+            room: RecvBuffer::new(),
             arrived: vec![],
             may_have_more: false,
             come_in_groups: false,
@@ -383,7 +383,7 @@ impl Socket {
     /// Calls the kernel to send, and repeats the call after recoverable errors.
     fn call(&mut self, out: &Outbound, segment: Option<u16>, bytes: &[u8]) -> io::Result<()> {
         let is_v6 = self.bound.is_ipv6();
-        let mut leaving = Leaving { to: out.to, from: out.from, ecn: out.ecn, segment, is_v6 };
+        let mut leaving = SendMeta { to: out.to, from: out.from, ecn: out.ecn, segment, is_v6 };
         loop {
             let Err(error) = (self.kernel)(self.fd.as_fd(), &leaving, bytes) else {
                 self.counts.send_calls += 1;

@@ -48,7 +48,7 @@ pub(crate) fn can_send_segments(socket: BorrowedFd<'_>) -> bool {
 struct Control([u8; 256]);
 
 /// Buffers for the datagrams of one receive call.
-pub(crate) struct Room {
+pub(crate) struct RecvBuffer {
     bytes: Box<[u8]>,
     names: Box<[libc::sockaddr_storage]>,
     controls: Box<[Control]>,
@@ -56,7 +56,7 @@ pub(crate) struct Room {
 
 /// Metadata of a datagram, or of a group of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrived {
+pub(crate) struct RecvMeta {
     /// Address of the sender; `None` if it is not an IP address.
     pub from: Option<SocketAddr>,
     /// Local destination address.
@@ -73,11 +73,11 @@ pub(crate) struct Arrived {
     pub is_cut: bool,
 }
 
-impl Room {
-    pub(crate) fn new() -> Room {
+impl RecvBuffer {
+    pub(crate) fn new() -> RecvBuffer {
         // SAFETY: the structure consists of plain numbers, for which zero is valid.
         let name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-        Room {
+        RecvBuffer {
             bytes: vec![0; AT_ONCE * MAX_PAYLOAD].into(),
             names: vec![name; AT_ONCE].into(),
             controls: vec![Control([0; 256]); AT_ONCE].into(),
@@ -85,7 +85,7 @@ impl Room {
     }
 
     /// Receives the waiting datagrams of a socket, at most `most` and [`AT_ONCE`]. Appends the metadata and length of
-    /// each to `arrived`; [`Room::payload`] returns the bytes.
+    /// each to `arrived`; [`RecvBuffer::payload`] returns the bytes.
     ///
     /// # Errors
     /// `WouldBlock` if no datagram is waiting, and any other error of the operating system.
@@ -93,7 +93,7 @@ impl Room {
         &mut self,
         socket: BorrowedFd<'_>,
         most: usize,
-        arrived: &mut Vec<(Arrived, usize)>,
+        arrived: &mut Vec<(RecvMeta, usize)>,
     ) -> io::Result<()> {
         let most = most.min(AT_ONCE);
         // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
@@ -137,8 +137,8 @@ impl Room {
 ///
 /// # Safety
 /// The kernel must have filled the header, and the memory of its control messages must still be valid.
-unsafe fn about(header: &libc::msghdr) -> Arrived {
-    let mut about = Arrived {
+unsafe fn about(header: &libc::msghdr) -> RecvMeta {
+    let mut about = RecvMeta {
         from: None,
         to: None,
         ecn: Ecn::NotEct,
@@ -265,7 +265,7 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
 
 /// Destination and options of outgoing datagrams.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leaving {
+pub(crate) struct SendMeta {
     pub to: SocketAddr,
     pub from: Option<IpAddr>,
     pub ecn: Ecn,
@@ -279,7 +279,7 @@ pub(crate) struct Leaving {
 ///
 /// # Errors
 /// `WouldBlock` if the socket's buffer is full, and any other error of the operating system.
-pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &Leaving, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &SendMeta, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
     let (mut storage, mut message): (libc::sockaddr_storage, libc::msghdr) = unsafe { std::mem::zeroed() };
     let length = name(leaving.to, leaving.is_v6, &mut storage);

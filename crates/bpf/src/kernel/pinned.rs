@@ -18,7 +18,7 @@ use super::{BOUNDS, FLOWS, LoadError, OPS, Totals, pins, refused};
 use crate::feed::{CellFeed, Feed, now};
 use crate::layout::{HostWords, SharesWords, TotalsWords};
 use crate::mapped::Mapped;
-use crate::room::Room;
+use crate::room::RoomProgram;
 
 /// A pinned scheme.
 pub struct Pinned {
@@ -68,14 +68,14 @@ impl Pinned {
     ///
     /// # Errors
     /// If the caller lacks privileges.
-    pub fn room(&self) -> Result<Option<Room>, LoadError> {
+    pub fn room(&self) -> Result<Option<RoomProgram>, LoadError> {
         let path = self.folder.join("room");
         if !path.exists() {
             return Ok(None);
         }
         let program =
             Program::fd_from_pinned_path(path).map_err(|error| refused(self.scheme, "open", error))?;
-        Ok(Some(Room::of(program)))
+        Ok(Some(RoomProgram::of(program)))
     }
 
     /// Whether the scheme is still the one that was opened: neither unloaded nor reloaded since.

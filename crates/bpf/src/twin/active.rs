@@ -6,7 +6,9 @@ use std::time::Duration;
 use airpace_cc::biscay::split::Split;
 use airpace_core::{Bytes, Time};
 
-use super::sys;
+mod sys;
+
+pub(super) use sys::split;
 
 /// Maximum time beyond [`airpace_cc::registry::ACTIVE_FOR`] for which a flow counts as active: a slot of `active.h`.
 pub const SLOT: Duration = Duration::from_micros(12_500);
@@ -29,7 +31,7 @@ impl Default for Active {
 impl Active {
     /// A flow sends bytes.
     pub fn sends(&mut self, last: &mut Last, now: Time) {
-        last.0 = sys::active_sends(&mut self.words, last.0, now.as_nanos());
+        last.0 = sys::sends(&mut self.words, last.0, now.as_nanos());
     }
 
     /// The number of active flows as of the last packet; `None` if that count has expired.
@@ -39,7 +41,7 @@ impl Active {
 }
 
 fn active(words: &[u64], now: Time) -> Option<u64> {
-    let [flows, until] = sys::active_flows(words);
+    let [flows, until] = sys::flows(words);
     (now.as_nanos() < until).then_some(flows)
 }
 
@@ -48,7 +50,7 @@ fn active(words: &[u64], now: Time) -> Option<u64> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppFlow {
     last: u64,
-    pub(super) app: u64,
+    app: u64,
 }
 
 /// A host that counts applications. Their names are greater than zero.
@@ -66,8 +68,8 @@ impl Apps {
         let was_of = flow.app;
         let mut app = self.each.remove(&name).unwrap_or_else(sys::app);
         let before = self.each.get_mut(&was_of).map(|before| &mut before[..]);
-        let hosts = [&mut self.host.words[..], &mut self.apps.words[..]];
-        sys::apps_sends(hosts, flow, (name, &mut app), before, now.as_nanos());
+        let (host, apps) = (&mut self.host.words, &mut self.apps.words);
+        sys::apps_sends(host, apps, flow, name, &mut app, before, now.as_nanos());
         self.each.insert(name, app);
     }
 

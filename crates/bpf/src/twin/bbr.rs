@@ -2,7 +2,7 @@
 
 use airpace_core::{Bytes, Rate, Rng, Time};
 
-use super::sys;
+mod sys;
 
 /// `struct ibbr_ack`: contents of one ACK. [`NONE`](super::NONE) stands for missing values.
 #[repr(C)]
@@ -94,34 +94,34 @@ impl Bbr {
     /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
     /// to send after it.
     pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
-        sys::bbr_sent(&mut self.words, now.as_nanos(), is_first, app_limited);
+        sys::sent(&mut self.words, now.as_nanos(), is_first, app_limited);
         self.draw();
     }
 
     /// Processes an ACK of new packets.
     pub fn on_ack(&mut self, ack: &BbrAck) {
-        sys::bbr_ack(&mut self.words, ack);
+        sys::ack(&mut self.words, ack);
         self.draw();
     }
 
     /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
     /// completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
-        sys::bbr_loss(&mut self.words, lost.0, is_silence, recovered);
+        sys::loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
     /// Replaces a used number. No call uses more than one number, so one number in reserve is enough.
     fn draw(&mut self) {
-        let used = sys::bbr_random(&mut self.words, self.next);
+        let used = sys::random(&mut self.words, self.next);
         if used != self.draws {
             (self.draws, self.next) = (used, self.rng.below(PHASES));
-            sys::bbr_random(&mut self.words, self.next);
+            sys::random(&mut self.words, self.next);
         }
     }
 
     /// The current decision.
     pub fn answer(&self) -> Answer {
-        let [state, cwnd, pacing] = sys::bbr_answer(&self.words);
+        let [state, cwnd, pacing] = sys::answer(&self.words);
         Answer { state: State::of(state), cwnd: Bytes(cwnd), pacing_rate: Rate::from_bps(pacing) }
     }
 }

@@ -3,7 +3,9 @@
 use airpace_cc::morc::profile::Profile;
 use airpace_core::{Bytes, Rate, Time};
 
-use super::{Unsupported, nanos, sys};
+use super::{Unsupported, nanos};
+
+mod sys;
 
 /// `struct ap_morc_tuning` of `intf.h`: MORC's options. Times are in nanoseconds.
 #[repr(C)]
@@ -62,7 +64,7 @@ impl MorcTuning {
 
     /// The bytes of the structure in C.
     pub fn as_bytes(&self) -> &[u8] {
-        sys::bytes_of_morc(self)
+        sys::bytes_of(self)
     }
 }
 
@@ -142,27 +144,27 @@ impl Morc {
 
     /// Records sent packets. `app_limited`: the application has no more data to send after them.
     pub fn on_sent(&mut self, now: Time, sent: &Packets, app_limited: bool) {
-        sys::morc_sent(&mut self.words, now.as_nanos(), sent, app_limited);
+        sys::sent(&mut self.words, now.as_nanos(), sent, app_limited);
     }
 
     /// Processes an ACK of `packets`. The flag of each item: these packets were declared lost before.
     pub fn on_ack(&mut self, ack: &MorcAck, packets: impl Iterator<Item = (Packets, bool)>) {
-        sys::morc_ack(&mut self.words, ack);
+        sys::ack(&mut self.words, ack);
         for (acked, were_lost) in packets {
-            sys::morc_acked(&mut self.words, &acked, were_lost);
+            sys::acked(&mut self.words, &acked, were_lost);
         }
-        sys::morc_after_ack(&mut self.words, ack);
+        sys::after_ack(&mut self.words, ack);
     }
 
     /// Processes losses.
     pub fn on_loss(&mut self, packets: impl Iterator<Item = Packets>) {
-        packets.for_each(|lost| sys::morc_lost(&mut self.words, &lost));
-        sys::morc_after_loss(&mut self.words);
+        packets.for_each(|lost| sys::lost(&mut self.words, &lost));
+        sys::after_loss(&mut self.words);
     }
 
     /// The current decision.
     pub fn answer(&self) -> Answer {
-        let [phase, cwnd, pacing, competes] = sys::morc_answer(&self.words);
+        let [phase, cwnd, pacing, competes] = sys::answer(&self.words);
         let phase = match (phase, competes) {
             (0, _) => Phase::SlowStart,
             (1, 0) => Phase::Adjusting,

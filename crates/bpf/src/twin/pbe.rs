@@ -8,7 +8,9 @@ use airpace_cc::pbe::buffer::Goal;
 use airpace_core::{Bytes, Rate, Rng, Time};
 
 use super::bbr::{self, BbrAck};
-use super::{NONE, Unsupported, nanos, sys};
+use super::{NONE, Unsupported, nanos};
+
+mod sys;
 
 /// `struct ap_pbe_tuning` of `intf.h`: PBE-CC's options. Times are in nanoseconds, gains in thousandths.
 #[repr(C)]
@@ -93,7 +95,7 @@ impl PbeTuning {
 
     /// The bytes of the structure in C.
     pub fn as_bytes(&self) -> &[u8] {
-        sys::bytes_of_pbe(self)
+        sys::bytes_of(self)
     }
 }
 
@@ -152,14 +154,14 @@ impl PbeFed {
 /// bytes.
 pub fn read_option(contents: &[u8; 8], length: u32) -> PbeFed {
     let mut fed = PbeFed::NOTHING;
-    sys::pbe_option(&mut fed, contents, length);
+    sys::option(&mut fed, contents, length);
     fed
 }
 
 /// The contents of an option with this feedback. Rates are exact to a thousandth. Rates below 512 bit/s are encoded as
 /// none, rates above 17 Gbit/s as 17 Gbit/s.
 pub fn write_option(fed: &PbeFed) -> [u8; 8] {
-    sys::pbe_option_write(fed)
+    sys::option_write(fed)
 }
 
 /// The sender's phases.
@@ -225,47 +227,47 @@ impl Pbe {
     /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
     /// to send after it.
     pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
-        sys::pbe_sent(&mut self.words, now.as_nanos(), is_first, app_limited);
+        sys::sent(&mut self.words, now.as_nanos(), is_first, app_limited);
         self.draw();
     }
 
     /// Processes an ACK of new packets, and the receiver's feedback on it.
     pub fn on_ack(&mut self, ack: &PbeAck, told: &PbeFed) {
-        sys::pbe_ack(&mut self.words, ack, told);
+        sys::ack(&mut self.words, ack, told);
         self.draw();
     }
 
     /// Processes feedback on a packet that acknowledges no data.
     pub fn on_feedback(&mut self, now: Time, told: &PbeFed) {
-        sys::pbe_feedback(&mut self.words, now.as_nanos(), told);
+        sys::feedback(&mut self.words, now.as_nanos(), told);
     }
 
     /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
     /// completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
-        sys::pbe_loss(&mut self.words, lost.0, is_silence, recovered);
+        sys::loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
     /// Called before the kernel sends.
     pub fn before_send(&mut self, now: Time) {
-        sys::pbe_before_send(&mut self.words, now.as_nanos());
+        sys::before_send(&mut self.words, now.as_nanos());
     }
 
     /// Draws new numbers in place of those that the last call used.
     fn draw(&mut self) {
-        let used = sys::pbe_random(&mut self.words, 0);
+        let used = sys::random(&mut self.words, 0);
         self.next.drain(..(used - self.draws) as usize);
         self.draws = used;
         while self.next.len() < READY {
             self.next.push_back(self.rng.below(bbr::PHASES));
         }
         let random = self.next.iter().rev().fold(0, |random, digit| random * bbr::PHASES + digit);
-        sys::pbe_random(&mut self.words, random);
+        sys::random(&mut self.words, random);
     }
 
     /// The current decision.
     pub fn answer(&self) -> Answer {
-        let [phase, bbr, cwnd, pacing] = sys::pbe_answer(&self.words);
+        let [phase, bbr, cwnd, pacing] = sys::answer(&self.words);
         let phase = match phase {
             0 => Phase::Start,
             1 => Phase::Wireless,

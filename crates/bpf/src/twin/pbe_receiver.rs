@@ -4,8 +4,10 @@ use airpace_cc::pbe::explained::{Explained, MAX_SUBFRAMES};
 use airpace_cc::pbe::receiver::Measured;
 use airpace_core::{Bytes, Rate, Time};
 
+use super::NONE;
 use super::pbe::{PbeFed, PbeTuning};
-use super::{NONE, sys};
+
+mod sys;
 
 /// `struct pbe_arrival`: a received packet. [`NONE`] stands for values missing in the sender's option.
 #[repr(C)]
@@ -94,12 +96,12 @@ impl PbeReceiver {
 
     /// Processes a received packet. `flows`: number of the device's receiving flows.
     pub fn on_packet(&mut self, arrival: &PbeArrival, cell: &Cell, flows: u64) {
-        sys::pbe_receiver_packet(&mut self.words, arrival, &cell.feed(), flows);
+        sys::packet(&mut self.words, arrival, &cell.feed(), flows);
     }
 
     /// The feedback of an ACK that is sent now.
     pub fn tell(&self, cell: &Cell, flows: u64, now: Time) -> PbeFed {
-        sys::pbe_receiver_tell(&self.words, &cell.feed(), flows, now.as_nanos())
+        sys::feedback(&self.words, &cell.feed(), flows, now.as_nanos())
     }
 }
 
@@ -108,7 +110,7 @@ impl PbeReceiver {
 /// microseconds.
 pub fn header(starting: bool, has_us: bool, rtprop: u64, pacing: u64) -> PbeArrival {
     let mut arrival = PbeArrival { rtprop: NONE, pacing: NONE, ..PbeArrival::default() };
-    sys::pbe_header_read(&mut arrival, sys::pbe_header_write(starting, has_us, rtprop, pacing));
+    sys::header_read(&mut arrival, sys::header_write(starting, has_us, rtprop, pacing));
     arrival
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-use super::{KernelTuning, NONE, nanos, sys};
+use super::{KernelTuning, NONE, nanos};
+
+mod sys;
 
 /// `struct window` of `window.h`, and the options.
 pub struct Window {
@@ -20,14 +22,14 @@ impl Window {
 
     /// Data arrived that echoes the time stamp of an ACK, sent one round trip ago.
     pub fn on_echo(&mut self, now: Time, rtt: Duration) {
-        sys::window_echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
+        sys::echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
     }
 
     /// The window, in bytes of packets of `mss`, for this part (numerator and denominator) of the device's bandwidth.
     /// `None`: the sender is not limited.
     pub fn get(&mut self, now: Time, mss: Bytes, sampled: Option<Rate>, part: [u64; 2]) -> Option<Bytes> {
         let sampled = sampled.map_or(NONE, Rate::as_bps);
-        let window = sys::window_of(&mut self.words, &self.tuning, (now.as_nanos(), mss.0), sampled, part);
+        let window = sys::window_of(&mut self.words, &self.tuning, now.as_nanos(), mss.0, sampled, part);
         (window != NONE).then_some(Bytes(window))
     }
 }

@@ -65,7 +65,7 @@ pub fn trace_of(scenario: &Scenario, scheme: &str) -> Option<Trace> {
     let flow = their_flow(scenario, &spec)?;
     let (entries, tape) = tape();
     let mut go_on = |_| ControlFlow::Continue(());
-    airpace_sim::run_traced(&prepared, &spec, 1, (flow, tape), &mut go_on).unwrap();
+    airpace_sim::run_traced(&prepared, &spec, 1, flow, tape, &mut go_on).unwrap();
     Some(Trace { flow, mss: scenario.flow[flow].mss(), entries: taken(&entries) })
 }
 

@@ -10,36 +10,7 @@ use super::shipped_sources;
 
 /// Circles that exist. The list may become shorter only.
 const KNOWN: &[(&str, &[&str])] = &[
-    ("bpf", &["kernel", "room"]),
-    ("bpf/twin", &["active", "bbr", "morc", "pbe", "pbe_receiver", "sys"]),
     ("cli", &["cmd", "installation", "parquet_file"]),
-    (
-        "path/cell",
-        &[
-            "background",
-            "build",
-            "carriers",
-            "config",
-            "handover",
-            "harq",
-            "plan",
-            "rlc",
-            "scheduler",
-            "subframe",
-            "telemetry",
-            "uplink",
-            "user",
-        ],
-    ),
-    ("path/network", &["last_hop", "plan", "route", "trace_radio", "truth"]),
-    ("path/queue", &["buffer", "codel", "fq_codel", "pie"]),
-    ("path/trace", &["chances", "format", "rates", "synth"]),
-    ("phy", &["channel", "observation", "sync"]),
-    ("phy/listen", &["following", "searching"]),
-    ("phy/search", &["code", "rivals"]),
-    ("sim", &["driver", "flow", "run"]),
-    ("transport", &["endpoint", "quic"]),
-    ("transport/quic", &["connection", "streams"]),
 ];
 
 type Path = Vec<String>;

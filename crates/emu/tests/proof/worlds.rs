@@ -10,7 +10,7 @@ use airpace_path::NetworkPlan;
 use airpace_path::cell::channel::ChannelConfig;
 use airpace_path::cell::channel::fading::DelayProfile;
 use airpace_path::cell::config::BackgroundConfig;
-use airpace_path::cell::uplink::UplinkConfig;
+use airpace_path::cell::config::uplink::UplinkConfig;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::network::{DATA_BYTES, FlowConfig, LastHopPlan, NetworkConfig, TracePlan};
 use airpace_path::queue::{BufferConfig, Discipline, QueueConfig};

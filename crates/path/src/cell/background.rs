@@ -47,6 +47,9 @@ impl Control {
     }
 }
 
+/// Maximum number of simultaneous background downloads on a carrier; further arrivals are rejected.
+pub(super) const SESSION_PLACES: usize = 32;
+
 /// Arrival process of downloads on one carrier.
 #[derive(Debug)]
 pub(super) struct Arrivals {

@@ -9,7 +9,7 @@ use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
 use super::Cell;
 use super::adaptation::{AdaptationPlan, CqiScope, LinkAdaptation};
-use super::background::{Arrivals, Control, Rntis, sinrs_db};
+use super::background::{Arrivals, Control, Rntis, SESSION_PLACES, sinrs_db};
 use super::bler::Bler;
 use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
@@ -24,10 +24,15 @@ use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
 
-/// Maximum number of simultaneous background downloads on a carrier; further arrivals are rejected.
-pub(super) const SESSION_PLACES: usize = 32;
+impl CellPlan {
+    /// Builds the cell. Device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers come from the streams
+    /// `cell.…`.
+    pub fn build(&self, streams: &Streams) -> Cell {
+        cell(self, streams)
+    }
+}
 
-pub(super) fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
+fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     let CellPlan { config, bler, devices, .. } = plan;
     let mut builder = Builder { plan, config, bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
     let mut users: Vec<User> =

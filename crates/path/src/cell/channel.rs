@@ -211,26 +211,39 @@ impl Snapshot<'_> {
     }
 }
 
+/// Names of the random streams of a channel, without their ends `.shadowing` and `.fading`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamNames<'a> {
+    pub shadowing: &'a str,
+    pub fading: &'a str,
+}
+
 impl Channel {
     /// The planned channel on a carrier with this grid and centre frequency. Its random numbers come from the streams
     /// `{name}.shadowing` and `{name}.fading`.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
-        Channel::with_fading_of(plan, grid, frequency_mhz, streams, (name, name))
+        Channel::with_fading_of(
+            plan,
+            grid,
+            frequency_mhz,
+            streams,
+            StreamNames { shadowing: name, fading: name },
+        )
     }
 
-    /// The opposite direction of the channel `name`. It has the same level plus `offset_db`, and the same shadowing, but
-    /// one layer and its own fading from the stream `{own_name}.fading`. Path loss and shadowing are equal in both
-    /// directions; multipath differs because the frequency differs.
+    /// The opposite direction of the channel that gives the name of the shadowing. It has the same level plus `offset_db`,
+    /// and the same shadowing, but one layer and its own fading. Path loss and shadowing are equal in both directions;
+    /// multipath differs because the frequency differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
         grid: Grid,
         frequency_mhz: f64,
         streams: &Streams,
-        (name, own_name): (&str, &str),
+        names: StreamNames<'_>,
         offset_db: f64,
     ) -> Channel {
         let plan = plan.with_one_layer();
-        let mut channel = Channel::with_fading_of(&plan, grid, frequency_mhz, streams, (name, own_name));
+        let mut channel = Channel::with_fading_of(&plan, grid, frequency_mhz, streams, names);
         channel.penalty_db = -offset_db;
         channel
     }
@@ -240,17 +253,17 @@ impl Channel {
         grid: Grid,
         frequency_mhz: f64,
         streams: &Streams,
-        (name, fading_name): (&str, &str),
+        names: StreamNames<'_>,
     ) -> Channel {
         let config = &plan.config;
         let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
-            let rng = streams.stream(&format!("{name}.shadowing"));
+            let rng = streams.stream(&format!("{}.shadowing", names.shadowing));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
         let given = (!config.sinusoids.is_empty()).then(|| Fading::new(&given_taps(&config.sinusoids), grid));
         let drawn = (config.fading != DelayProfile::Flat).then(|| {
-            let mut rng = streams.stream(&format!("{fading_name}.fading"));
+            let mut rng = streams.stream(&format!("{}.fading", names.fading));
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
             Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
         });

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::adaptation::{AdaptationConfig, CqiScope, GrantMcs};
 use super::bler::{BlerConfig, Combining};
 use super::channel::ChannelConfig;
-use super::uplink::UplinkConfig;
+use uplink::UplinkConfig;
 
+pub mod uplink;
 mod validate;
 
 /// One LTE FDD cell with up to five component carriers.

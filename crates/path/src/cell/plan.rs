@@ -1,11 +1,7 @@
 //! Plan of a cell: validated configurations that can be instantiated for any seed.
 
-use airpace_core::Streams;
-
-use super::Cell;
 use super::adaptation::{AdaptationConfig, AdaptationPlan};
 use super::bler::Bler;
-use super::build;
 use super::channel::ChannelPlan;
 use super::config::{CellConfig, DeviceRadioConfig};
 use crate::config_error::ConfigError;
@@ -47,12 +43,6 @@ impl CellPlan {
     /// Number of devices in the cell.
     pub fn devices(&self) -> usize {
         self.devices.len()
-    }
-
-    /// Builds the cell. Device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers come from the streams
-    /// `cell.…`.
-    pub fn build(&self, streams: &Streams) -> Cell {
-        build::cell(self, streams)
     }
 }
 

@@ -13,12 +13,8 @@ use super::harq::{CODEWORDS, Due, InFlight};
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
+use super::timing::FEEDBACK;
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
-
-/// Subframes from a transmission to its acknowledgement.
-///
-/// Source: TS 36.213 §10.2 (FDD: n+4)
-pub(super) const FEEDBACK: u64 = 4;
 
 /// One component carrier.
 #[derive(Debug)]

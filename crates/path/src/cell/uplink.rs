@@ -40,14 +40,12 @@ mod adaptation;
 mod buffer_status;
 mod build;
 mod carrier;
-pub mod config;
 mod knowledge;
 mod sender;
 mod user;
 
 pub(super) use build::uplink;
 use carrier::{Turn, UplinkCarrier};
-pub use config::UplinkConfig;
 use sender::Sender;
 use user::{Shared, Source, UplinkUser};
 

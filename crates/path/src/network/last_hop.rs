@@ -6,13 +6,17 @@ use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rate, Streams, Ti
 use airpace_event::{Source, Subframe};
 use airpace_radio::RadioReport;
 
-use super::plan::{DATA_BYTES, FlowConfig, LastHopPlan};
-use super::trace_radio::TraceRadio;
-use super::truth::CellService;
+use super::flow_config::{DATA_BYTES, FlowConfig};
 use crate::cell::Cell;
 use crate::cellular::CellularLink;
 use crate::link::{Exit, Link};
 use crate::trace::TraceLink;
+
+mod plan;
+mod trace_radio;
+
+pub use plan::{CellularPlan, LastHopPlan, TracePlan};
+use trace_radio::TraceRadio;
 
 /// Subframes from the transmission of an uplink block to its decoding, during which its data still counts as queued.
 ///
@@ -47,6 +51,20 @@ pub(super) struct CellHop {
     told: u64,
     /// Time of the last drain of the cell; reports that were due then are passed on.
     drained_at: Time,
+}
+
+/// Service of a cell for the device of a flow, in the direction of the flow's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellService {
+    /// Bytes that the base station has put into blocks so far. Always 0 for the uplink.
+    pub sent: Bytes,
+    /// Capacity of the whole band at the present MCS over the cell's reaction time: for the downlink, a subframe and the
+    /// processing of a packet; for the uplink, the delay until a grant and a subframe.
+    pub whole_band: Bytes,
+    /// Minimum queue with which the device is served as with an infinite queue.
+    pub saturating: Bytes,
+    /// Free space in the device's queue in the base station. Infinite for the uplink, whose data is queued in the device.
+    pub room: Bytes,
 }
 
 impl LastHop {

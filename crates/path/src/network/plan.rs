@@ -1,28 +1,15 @@
 //! Plan of a network: validated configurations that can be instantiated for any seed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Streams};
+use airpace_core::{DeviceId, Direction, FlowId, Rate, Streams};
 
-use super::last_hop::LastHop;
-use crate::cell::{CellConfig, CellPlan, DeviceRadioConfig};
-use crate::cellular::CellularLink;
+use super::flow_config::{ACK_BYTES, FlowConfig};
+use super::last_hop::{CellularPlan, LastHop, LastHopPlan, TracePlan};
 use crate::config_error::{ConfigError, duration_ms};
 use crate::link::Link;
 use crate::queue::{Queue, QueueConfig};
-use crate::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 use crate::wire::{WireConfig, WirePlan};
-
-/// Default size of a full-sized data packet on the wire.
-///
-/// Source: PBE-CC §4.1 (1500-byte packets)
-pub const DATA_BYTES: Bytes = Bytes(1500);
-
-/// Size of an ACK on the wire.
-///
-/// Chosen: 20 IP, 8 UDP, 32 for ranges and feedback.
-pub const ACK_BYTES: Bytes = Bytes(60);
 
 /// Configuration of a network.
 #[derive(Clone, Debug)]
@@ -39,114 +26,6 @@ pub struct NetworkConfig<'a> {
     pub devices: usize,
     /// The flows, in the order of their numbers.
     pub flows: Vec<FlowConfig>,
-}
-
-/// The validated last hop.
-#[derive(Clone, Debug)]
-pub enum LastHopPlan {
-    /// A cell.
-    Cell(Box<CellPlan>),
-    /// A trace of one device's link: one direction of it, or both.
-    Trace(Box<TracePlan>),
-    /// Both directions of one device's cellular link, emulated as in CellReplay.
-    Cellular(Box<CellularPlan>),
-    /// No last hop: the devices are at the end of the wires, which may have a rate.
-    Nothing(Option<Rate>),
-}
-
-impl LastHopPlan {
-    /// A cell with these devices.
-    ///
-    /// # Errors
-    /// As [`CellPlan::new`]; keys are those of a scenario (`cell.prbs`, `device.0.radio.carriers`).
-    pub fn cell(config: &CellConfig, radios: &[DeviceRadioConfig]) -> Result<LastHopPlan, ConfigError> {
-        let plan = CellPlan::new(config, radios).map_err(|error| {
-            let of_device = error.key.strip_prefix("device.").and_then(|rest| rest.split_once('.'));
-            match of_device {
-                Some((index, key)) => ConfigError::new(format!("device.{index}.radio.{key}"), error.reason),
-                None => error.within("cell"),
-            }
-        })?;
-        Ok(LastHopPlan::Cell(Box::new(plan)))
-    }
-
-    /// Whether packets in this direction cross it.
-    pub(super) fn carries(&self, direction: Direction) -> bool {
-        match self {
-            LastHopPlan::Cell(_) | LastHopPlan::Cellular(_) => true,
-            LastHopPlan::Trace(plan) => plan.direction == direction || plan.back.is_some(),
-            LastHopPlan::Nothing(_) => false,
-        }
-    }
-}
-
-/// A trace as the last hop.
-#[derive(Clone, Debug)]
-pub struct TracePlan {
-    pub(super) link: TraceLink,
-    /// The link of the opposite direction.
-    pub(super) back: Option<TraceLink>,
-    /// The bandwidths that the modem reported while the trace was recorded.
-    pub(super) kpi: Option<Arc<KpiTrace>>,
-    pub(super) direction: Direction,
-    pub(super) has_telemetry: bool,
-}
-
-impl TracePlan {
-    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of the
-    /// trace's chances if there is no `kpi`.
-    ///
-    /// # Errors
-    /// As [`TraceLink::new`].
-    pub fn new(
-        trace: Arc<Trace>,
-        kpi: Option<Arc<KpiTrace>>,
-        direction: Direction,
-        has_telemetry: bool,
-        config: &TraceConfig,
-    ) -> Result<TracePlan, ConfigError> {
-        let link = TraceLink::new(trace, config)?;
-        Ok(TracePlan { link, back: None, kpi, direction, has_telemetry })
-    }
-
-    /// Adds a link of the opposite direction, which replays `trace`. The radio reports remain those of the first link.
-    ///
-    /// # Errors
-    /// As [`TraceLink::new`].
-    pub fn with_back(self, trace: Arc<Trace>, config: &TraceConfig) -> Result<TracePlan, ConfigError> {
-        Ok(TracePlan { back: Some(TraceLink::new(trace, config)?), ..self })
-    }
-}
-
-/// A cellular link as the last hop.
-#[derive(Clone, Debug)]
-pub struct CellularPlan {
-    /// By direction.
-    pub(super) links: [CellularLink; 2],
-}
-
-impl CellularPlan {
-    /// A link of these two directions.
-    pub fn new(down: CellularLink, up: CellularLink) -> CellularPlan {
-        CellularPlan { links: [down, up] }
-    }
-}
-
-/// Route and packet size of a flow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FlowConfig {
-    /// Its device.
-    pub device: DeviceId,
-    /// The direction of its data.
-    pub direction: Direction,
-    /// Whether its ACKs cross the last hop too, if the last hop carries their direction.
-    pub acks_cross_cell: bool,
-    /// Whether its data crosses the Internet queue.
-    pub crosses_internet: bool,
-    /// Minimum round-trip time over the whole empty path, in ms.
-    pub rtt_ms: f64,
-    /// Bytes of its full-sized data packets on the wire.
-    pub data_bytes: Bytes,
 }
 
 /// A network that can be instantiated any number of times.

@@ -7,9 +7,10 @@ use airpace_core::{Bytes, Direction, FlowId, Packet, Streams, Time};
 use airpace_event::Fate;
 
 use super::Load;
+use super::flow_config::FlowConfig;
 use super::in_flight::InFlight;
 use super::last_hop::LastHop;
-use super::plan::{FlowConfig, NetworkPlan, forward_wire};
+use super::plan::{NetworkPlan, forward_wire};
 use crate::link::Link;
 use crate::wire::{Wire, WirePlan};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, DeviceId, Direction, FlowId, Rate, Time};
 
 use super::Network;
+use super::last_hop::CellService;
 use super::route::{Flow, Hop, Route};
 use crate::link::Link;
 use crate::trace::TraceLink;
@@ -27,20 +28,6 @@ pub struct LinkState {
     pub rate: Option<Rate>,
     /// Bytes queued at the link, of all flows that share it.
     pub backlog: Bytes,
-}
-
-/// Service of a cell for the device of a flow, in the direction of the flow's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CellService {
-    /// Bytes that the base station has put into blocks so far. Always 0 for the uplink.
-    pub sent: Bytes,
-    /// Capacity of the whole band at the present MCS over the cell's reaction time: for the downlink, a subframe and the
-    /// processing of a packet; for the uplink, the delay until a grant and a subframe.
-    pub whole_band: Bytes,
-    /// Minimum queue with which the device is served as with an infinite queue.
-    pub saturating: Bytes,
-    /// Free space in the device's queue in the base station. Infinite for the uplink, whose data is queued in the device.
-    pub room: Bytes,
 }
 
 impl SharedLink {

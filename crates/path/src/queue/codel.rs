@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Packet, Time};
 
-use super::buffer::{Fifo, Queued};
+use super::fifo::{Fifo, Queued};
 use crate::config_error::ConfigError;
 
 /// Maximum size of a queue that never counts as persistent: one packet of the largest usual size.

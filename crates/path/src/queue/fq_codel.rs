@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use airpace_core::{Bytes, FlowId, Packet, Time};
 
-use super::buffer::{Fifo, Queued};
 use super::codel::CoDel;
+use super::fifo::{Fifo, Queued};
 
 /// Maximum number of packets dropped from the longest queue at once.
 ///

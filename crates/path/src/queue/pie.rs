@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Packet, Rng, Streams, Time};
 
-use super::buffer::Fifo;
+use super::fifo::Fifo;
 use crate::config_error::ConfigError;
 
 /// Interval of updates of the probability.

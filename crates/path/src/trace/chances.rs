@@ -5,7 +5,7 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate};
 use serde::Serialize;
 
-use super::format::TraceError;
+use super::error::TraceError;
 
 /// Bytes per delivery chance when a trace is expressed as a rate.
 pub const CHANCE: Bytes = Bytes(1500);

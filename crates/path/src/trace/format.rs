@@ -1,42 +1,11 @@
 //! Formats of trace files: mahimahi's list of milliseconds, and a table of rates.
 
-use std::fmt;
 use std::fmt::Write as _;
 
 use super::chances::{CHANCE, Trace};
+use super::error::TraceError;
 use super::rates::{self, RateTable};
-
-/// Error in a trace, with its line and the remedy. The code that reads the file adds the file's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceError {
-    /// The line, counted from 1; `None` if the error concerns the whole file.
-    pub line: Option<u64>,
-    /// Description of the error.
-    pub what: String,
-    /// The remedy.
-    pub remedy: String,
-}
-
-impl TraceError {
-    pub(super) fn at(line: u64, what: impl Into<String>, remedy: impl Into<String>) -> TraceError {
-        TraceError { line: Some(line), what: what.into(), remedy: remedy.into() }
-    }
-
-    pub(super) fn whole(what: impl Into<String>, remedy: impl Into<String>) -> TraceError {
-        TraceError { line: None, what: what.into(), remedy: remedy.into() }
-    }
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        write!(f, "{}; {}", self.what, self.remedy)
-    }
-}
-
-impl std::error::Error for TraceError {}
+use super::text::{lines, shown};
 
 impl Trace {
     /// Reads a trace in either format. If the first line contains a separator or a letter, it is the header of a table of
@@ -119,22 +88,6 @@ impl Trace {
         }
         text
     }
-}
-
-/// The lines that are not empty, trimmed, with their numbers. A byte-order mark is removed from the first.
-pub(super) fn lines(file: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let file = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
-    let trimmed = file.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    (1..).zip(trimmed).filter(|(_, text)| !text.is_empty())
-}
-
-pub(super) fn fields(row: &[u8]) -> impl Iterator<Item = &[u8]> {
-    row.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
-}
-
-/// A piece of a file for an error message.
-pub(super) fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).chars().take(40).collect()
 }
 
 /// Reads a whole number of milliseconds; the error is the remedy.

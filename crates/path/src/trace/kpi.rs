@@ -8,7 +8,8 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate};
 
 use super::chances::{CHANCE, Trace};
-use super::format::{TraceError, fields, lines, shown};
+use super::error::TraceError;
+use super::text::{fields, lines, shown};
 
 /// The columns of a KPI trace: the start time of a bandwidth, and the bandwidth.
 const COLUMNS: [&str; 2] = ["time_ms", "bandwidth_mbps"];

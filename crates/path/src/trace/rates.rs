@@ -5,8 +5,9 @@ use std::fmt;
 use airpace_core::count::count;
 
 use super::chances::Trace;
-use super::format::{TraceError, lines, shown};
+use super::error::TraceError;
 use super::synth::Credit;
+use super::text::{lines, shown};
 
 mod clock;
 mod unit;

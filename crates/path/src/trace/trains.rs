@@ -6,7 +6,8 @@ use std::time::Duration;
 use airpace_core::{Bytes, Rate, Rng};
 
 use super::chances::Trace;
-use super::format::{TraceError, lines, shown};
+use super::error::TraceError;
+use super::text::{lines, shown};
 use crate::config_error::{ConfigError, positive};
 
 /// Maximum delay, and maximum duration of a train, in milliseconds.

@@ -17,9 +17,9 @@ use self::spread::{FIRST_SPREAD, MIN_OTHERS, Spread, distance};
 use super::wiener::{Key, PAIRS, STEP, Weights, spread_s};
 use super::{Channel, Hints, MIN_NOISE};
 use crate::cell::Cell;
+use crate::complex::{angle, correlate};
 use crate::grid::Grid;
 use crate::sequence::crs;
-use crate::sync::{angle, correlate};
 
 /// Estimates the channel of one cell, subframe by subframe: [`Estimator::begin`], then [`Estimator::add`] for every
 /// received symbol with reference signals, with the first symbol last, then [`Estimator::finish`].

@@ -9,6 +9,7 @@
 
 use pulp::Arch;
 
+use super::paths::light;
 use super::rivals::Rivals;
 use crate::coding::crc::{self, CRC16};
 use crate::coding::{Codeword, RateMatcher};
@@ -55,13 +56,6 @@ pub struct Mistake {
     /// Difference of the masks of the two CRCs.
     pub mask: u16,
 }
-
-/// Maximum number of coded bits that a mistake changes, with three coded bits per bit of the word. The minimum of the
-/// code is 15.
-const MAX_DIFFERENT: u32 = 20;
-
-/// Maximum span of a mistake (bits of the word).
-const MAX_MISTAKE: u32 = 9;
 
 /// Payload and the bits of the first CCE of its word: those of one word, or the difference between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -383,17 +377,6 @@ fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
     words.map(|word| Mistake { word, mask: crc::mask16(word, size) }).collect()
 }
 
-/// Bits of a word of `len` bits that such a path changes, if it starts at the lowest bit.
-pub(super) fn light(len: usize) -> Vec<u128> {
-    let weight = |pattern: u128| -> u32 {
-        let coded = Codeword::encode(pattern, len);
-        coded.steps().iter().flatten().map(|&bit| u32::from(bit)).sum()
-    };
-    // Patterns contain the lowest bit, so none is counted twice.
-    let patterns = (1u128..1 << MAX_MISTAKE).filter(|pattern| pattern % 2 == 1);
-    patterns.filter(|&pattern| weight(pattern) <= MAX_DIFFERENT).collect()
-}
-
 fn circle_of(matcher: &RateMatcher, word: u128, len: usize) -> Circle {
     let codeword = Codeword::encode(word, len);
     let mut circle = [0; 4];
@@ -435,6 +418,7 @@ fn sum_nibbles<T: Copy>(tables: &[[T; 16]], bits: u128, zero: T, add: impl Fn(T,
 mod tests {
     use super::*;
     use crate::pdcch::coded;
+    use crate::search::paths::MAX_DIFFERENT;
     use airpace_radio::Rnti;
     use proptest::prelude::*;
 

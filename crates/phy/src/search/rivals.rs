@@ -7,7 +7,7 @@
 //! Chosen: public decoders have no such test. Only paths that change at most 20 coded bits count; other limits were not
 //! tried.
 
-use super::code::light;
+use super::paths::light;
 use super::*;
 use crate::coding::Codeword;
 

@@ -8,10 +8,10 @@
 
 use num_complex::Complex32;
 
-use super::correlate;
 use super::stream::Window;
 use crate::cell::Cell;
 use crate::channel::{Channel, Estimator, Hints, Learnt, Turn};
+use crate::complex::correlate;
 use crate::diversity::Quad;
 use crate::grid::{Grid, Reg};
 

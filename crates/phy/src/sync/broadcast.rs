@@ -2,10 +2,11 @@
 
 use num_complex::Complex32;
 
-use super::{VIEW_HZ, turn_back};
+use super::VIEW_HZ;
 use crate::cell::{Cell, PhichDuration, PhichResource, Ports};
 use crate::channel::Estimator;
 use crate::coding::Viterbi;
+use crate::complex::turn_back;
 use crate::grid::{Grid, Reg};
 use crate::modulation::{Soft, soft_bits};
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};

@@ -8,11 +8,10 @@
 use num_complex::Complex32;
 
 use super::antennas::Antennas;
-use super::correlate;
 use super::lookout::Sight;
-use super::{angle, phasor};
 use crate::cell::{Cell, Ports};
 use crate::channel::Estimator;
+use crate::complex::{angle, correlate, phasor};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 use crate::observation::{Both, Layout, SYMBOLS};

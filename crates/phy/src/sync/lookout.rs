@@ -5,8 +5,8 @@
 
 use num_complex::Complex32;
 
-use super::{angle, correlate};
 use crate::cell::Cell;
+use crate::complex::{angle, correlate};
 use crate::grid::Grid;
 use crate::sequence::pss::{LEN, pss};
 use crate::sequence::sss::sss;

@@ -11,8 +11,9 @@ use num_complex::Complex32;
 use rustfft::{Fft, FftDirection};
 
 use super::notch::Notch;
-use super::{VIEW_HZ, VIEW_PASSBAND_HZ, angle, turn_back};
+use super::{VIEW_HZ, VIEW_PASSBAND_HZ};
 use crate::cell::Cell;
+use crate::complex::{angle, turn_back};
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
 use crate::ofdm::Transform;
 use crate::sequence::pss::{LEN, pss};

@@ -2,7 +2,7 @@
 
 use num_complex::{Complex32, Complex64};
 
-use super::{phasor, phasors_back};
+use crate::complex::{phasor, phasors_back};
 use crate::numerology::Numerology;
 
 /// Phasors that remove the carrier offset from the samples of a symbol.

@@ -8,7 +8,7 @@ use airpace_path::network::{Journey, Load, Output};
 use super::transfers::Back;
 use super::{Driver, Progress};
 use crate::agenda::Part;
-use crate::run::MAX_UNDER_WAY;
+use crate::error::MAX_UNDER_WAY;
 use crate::transfers::Transfers;
 
 /// Number of packets sent at one instant between two checks of the number of packets under way.

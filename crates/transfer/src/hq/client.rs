@@ -318,7 +318,7 @@ impl App for Client {
         if Some(id) != self.id {
             return;
         }
-        let connection = endpoint.connection(id).and_then(|connection| connection.quic());
+        let connection = endpoint.connection(id).and_then(QuicConnection::of);
         match (event, connection) {
             (Event::Connected, Some(connection)) => {
                 self.is_connected = true;

@@ -154,7 +154,7 @@ impl Server {
     fn share(&self, endpoint: &mut dyn Endpoint) {
         let each = MAX_HELD / self.connections.len().max(1) as u64;
         for id in self.connections.keys() {
-            if let Some(connection) = endpoint.connection(*id).and_then(|connection| connection.quic()) {
+            if let Some(connection) = endpoint.connection(*id).and_then(QuicConnection::of) {
                 connection.hold_at_most(each.min(24 << 20));
             }
         }
@@ -271,7 +271,7 @@ impl Server {
                 continue;
             };
             answer.is_ready = false;
-            let connection = endpoint.connection(id).and_then(|connection| connection.quic());
+            let connection = endpoint.connection(id).and_then(QuicConnection::of);
             let Some(connection) = connection else {
                 self.let_go(Some(Stream::Answering(answer)));
                 continue;
@@ -352,7 +352,7 @@ impl App for Server {
     fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, event: Event) {
         match event {
             Event::Connected => {
-                if let Some(connection) = endpoint.connection(id).and_then(|connection| connection.quic()) {
+                if let Some(connection) = endpoint.connection(id).and_then(QuicConnection::of) {
                     self.on_connected(now, id, connection);
                 }
                 self.share(endpoint);
@@ -372,7 +372,7 @@ impl App for Server {
                 }
             }
             Event::Readable | Event::Writable | Event::Flushed => {
-                if let Some(connection) = endpoint.connection(id).and_then(|connection| connection.quic()) {
+                if let Some(connection) = endpoint.connection(id).and_then(QuicConnection::of) {
                     self.on_streams(now, id, connection);
                 }
             }

@@ -15,7 +15,7 @@ use airpace_transfer::hq::server::Server;
 use airpace_transfer::hq::{fetching, serving};
 use airpace_transport::app::App;
 use airpace_transport::endpoint::{ConnectionId, Endpoint, Event};
-use airpace_transport::quic::{Identity, QuicEndpoint, Retry, Trust};
+use airpace_transport::quic::{Identity, QuicConnection, QuicEndpoint, Retry, Trust};
 use airpace_transport::socket::{Buffers, Socket};
 use airpace_transport::turn::{Control, Turn};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -89,7 +89,7 @@ impl<A> Updating<A> {
         let moved = (figures.sent.bytes.0 + figures.received.bytes.0) >> 20;
         if moved > 0 && self.megabytes.insert(id, moved) != Some(moved) {
             assert!(
-                connection.quic().expect("it is QUIC").update_keys(),
+                QuicConnection::of(connection).expect("it is QUIC").update_keys(),
                 "after a megabyte each side is sure of the other"
             );
         }

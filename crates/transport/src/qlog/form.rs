@@ -43,14 +43,13 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// Returns the event of a started connection: the addresses and connection IDs of the local endpoint and of the peer.
 /// A client does not know its source address yet.
-pub(super) fn started(local: (Option<IpAddr>, &[u8]), peer: (SocketAddr, &[u8])) -> Value {
-    let (peer, peers_id) = peer;
+pub(super) fn started(local: Option<IpAddr>, local_id: &[u8], peer: SocketAddr, peers_id: &[u8]) -> Value {
     json!({
         "ip_version": if peer.is_ipv4() { "v4" } else { "v6" },
-        "src_ip": local.0.map_or_else(String::new, |ip| ip.to_string()),
+        "src_ip": local.map_or_else(String::new, |ip| ip.to_string()),
         "dst_ip": peer.ip().to_string(),
         "dst_port": peer.port(),
-        "src_cid": hex(local.1),
+        "src_cid": hex(local_id),
         "dst_cid": hex(peers_id),
         "protocol": "QUIC",
     })
@@ -312,7 +311,7 @@ mod tests {
 
         #[test]
         fn other_people_read_the_ends(peer: SocketAddr, local: Option<IpAddr>, id: [u8; 4]) {
-            let data = started((local, &id), (peer, &[]));
+            let data = started(local, &id, peer, &[]);
             let event = json!({ "time": 0.0, "name": "connectivity:connection_started", "data": data });
             prop_assert!(serde_json::from_value::<Event>(event).is_ok());
             let read: ConnectionStarted = serde_json::from_value(data).unwrap();

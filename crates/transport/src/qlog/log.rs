@@ -116,7 +116,7 @@ impl Log {
         let title = format!("{side} of {}", page.peer);
         page.text(&form::header(&title, side, &original));
         let local_id = parameters.bytes(Parameters::INITIAL_SOURCE).unwrap_or_default();
-        let started = form::started((page.local, local_id), (page.peer, peers_id));
+        let started = form::started(page.local, local_id, page.peer, peers_id);
         page.event("connectivity:connection_started", started);
         page.exponents[0] = Some(parameters.ack_delay_exponent());
         page.event("transport:parameters_set", form::parameters("local", parameters));

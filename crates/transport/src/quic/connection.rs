@@ -6,11 +6,14 @@
 //! | `departure` | transmission times, stamps and feedback |
 //! | `farewell` | repetition of the final packet |
 //! | `contract` | the functions common to both transports |
+//! | `streams` | access to several streams |
 
 mod contract;
 mod departure;
 mod farewell;
+mod streams;
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,13 +30,14 @@ use noq_proto::{
 
 use self::departure::Pending;
 use self::farewell::Farewell;
+pub use self::streams::StreamNews;
 use super::adapter::{Clock, Handle, Note};
 use super::closing::closed;
 use super::config::{ALPN, Config};
 use super::datagram::Datagram;
 use super::inflow::Inflow;
 use super::receiving::Receiving;
-use crate::endpoint::{Closed, Event, MSS, overhead};
+use crate::endpoint::{Closed, Connection, Event, MSS, overhead};
 use crate::qlog::{Log, Metrics};
 
 /// Scheme of a connection until [`Connection::steer`].
@@ -116,22 +120,39 @@ pub struct QuicConnection {
     most_held: u64,
     holds: u64,
     /// Events of other streams.
-    pub(super) stream_events: VecDeque<super::streams::StreamNews>,
+    stream_events: VecDeque<StreamNews>,
 
     /// Buffers that are kept to reuse their memory.
     notes: Vec<Note>,
     packet: Vec<u8>,
 }
 
+/// A new connection of noq, with the observers of its packets.
+pub(super) struct ObservedConnection {
+    pub(super) handle: ConnectionHandle,
+    pub(super) noq: noq_proto::Connection,
+    pub(super) peer: SocketAddr,
+    /// Reports of acknowledged and lost packets.
+    pub(super) tap: Handle,
+    pub(super) log: Option<Log>,
+}
+
 impl QuicConnection {
+    /// The QUIC connection behind the contract of both transports, for the functions that only QUIC has, such as more
+    /// than one stream. [`Event::Readable`] and [`Event::Writable`] then refer to any of the streams. `None` if the
+    /// connection is of the other transport.
+    pub fn of(connection: &mut dyn Connection) -> Option<&mut QuicConnection> {
+        let connection: &mut dyn Any = connection;
+        connection.downcast_mut()
+    }
+
     pub(super) fn new(
         now: Time,
-        (handle, noq): (ConnectionHandle, noq_proto::Connection),
-        (tap, log): (Handle, Option<Log>),
+        observed: ObservedConnection,
         clock: Clock,
         config: Arc<Config>,
-        peer: SocketAddr,
     ) -> QuicConnection {
+        let ObservedConnection { handle, noq, peer, tap, log } = observed;
         let is_half_open = noq.side().is_server();
         let most_held = config.send_window;
         QuicConnection {
@@ -423,7 +444,6 @@ impl QuicConnection {
     }
 
     fn on_stream(&mut self, event: StreamEvent) {
-        use super::streams::StreamNews;
         match event {
             StreamEvent::Opened { dir: Dir::Bi } => {
                 while let Some(id) = self.noq.streams().accept(Dir::Bi) {
@@ -450,7 +470,7 @@ impl QuicConnection {
         }
     }
 
-    fn tell(&mut self, id: StreamId, event: Event, news: super::streams::StreamNews) {
+    fn tell(&mut self, id: StreamId, event: Event, news: StreamNews) {
         if self.main != Some(id) {
             return self.news(event, news);
         }
@@ -460,7 +480,7 @@ impl QuicConnection {
     }
 
     /// Queues an event of a stream other than the main one. `event` makes the application call `poll_stream`.
-    fn news(&mut self, event: Event, news: super::streams::StreamNews) {
+    fn news(&mut self, event: Event, news: StreamNews) {
         self.stream_events.push_back(news);
         if self.events.back() != Some(&event) {
             self.events.push_back(event);
@@ -487,12 +507,12 @@ impl QuicConnection {
             self.noq.close(instant, VarInt::from_u32(0), TOO_MANY_PIECES.as_bytes().to_vec().into());
             return self.end(Closed::Failed(TOO_MANY_PIECES.to_owned()));
         }
-        self.tell(id, Event::Readable, super::streams::StreamNews::Readable(id.into()));
+        self.tell(id, Event::Readable, StreamNews::Readable(id.into()));
         self.throttle();
     }
 
     /// Stops extending the peer's flow-control credit while more than half of the receive window is unread.
-    pub(super) fn throttle(&mut self) {
+    fn throttle(&mut self) {
         let unread: u64 = self.streams.values().map(Inflow::waiting).sum();
         if !self.is_throttled && unread > u64::from(self.config.receive_window / 2) {
             self.is_throttled = true;
@@ -504,7 +524,7 @@ impl QuicConnection {
     }
 
     /// Notes that bytes, or the end of a stream, were written.
-    pub(super) fn on_written(&mut self, bytes: usize) {
+    fn on_written(&mut self, bytes: usize) {
         self.pending = Pending::Yes;
         self.unsent += bytes as u64;
     }

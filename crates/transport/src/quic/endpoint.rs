@@ -17,8 +17,8 @@ use ring::hmac;
 use super::adapter::{Clock, Handle};
 use super::blocks::Blocks;
 use super::config::{Config, Retry};
-use super::connection::{AMPLIFICATION, QuicConnection};
-use super::logged::{Door, Way};
+use super::connection::{AMPLIFICATION, ObservedConnection, QuicConnection};
+use super::logged::{LoggedClientConfig, LoggedServerConfig};
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 use crate::qlog::Log;
 
@@ -42,7 +42,7 @@ pub struct QuicEndpoint {
     tokens: Arc<TokenMemoryCache>,
     server: Option<ServerConfig>,
     /// Wrapper of the server's TLS, if connections are logged.
-    door: Option<Door>,
+    logged: Option<LoggedServerConfig>,
     clock: Clock,
     now: Time,
     connections: BTreeMap<ConnectionId, QuicConnection>,
@@ -84,10 +84,10 @@ impl QuicEndpoint {
         let tls = config.client()?;
         let mut server = config.server()?;
         let is_logged = config.qlog.is_some();
-        let door = server.as_mut().filter(|_| is_logged).map(|server| {
-            let door = Door::new(server.crypto.clone());
-            server.crypto = Arc::new(door.clone());
-            door
+        let logged = server.as_mut().filter(|_| is_logged).map(|server| {
+            let logged = LoggedServerConfig::new(server.crypto.clone());
+            server.crypto = Arc::new(logged.clone());
+            logged
         });
         let mut settings = config.reset_key.as_ref().map_or_else(EndpointConfig::default, lasting);
         // The first byte distinguishes QUIC from the other transport on one port. Source: RFC 9287 §3
@@ -99,7 +99,7 @@ impl QuicEndpoint {
             tls,
             tokens: Arc::default(),
             server,
-            door,
+            logged,
             clock: Clock::new(),
             now: Time::ZERO,
             connections: BTreeMap::new(),
@@ -135,17 +135,11 @@ impl QuicEndpoint {
         self.half_open
     }
 
-    fn adopt(
-        &mut self,
-        now: Time,
-        noq: (noq_proto::ConnectionHandle, noq_proto::Connection),
-        taps: (Handle, Option<Log>),
-        peer: SocketAddr,
-    ) -> ConnectionId {
+    fn adopt(&mut self, now: Time, observed: ObservedConnection) -> ConnectionId {
         let id = ConnectionId(self.next_id);
         self.next_id += 1;
-        self.by_handle.insert(noq.0.0, id);
-        let connection = QuicConnection::new(now, noq, taps, self.clock, self.config.clone(), peer);
+        self.by_handle.insert(observed.handle.0, id);
+        let connection = QuicConnection::new(now, observed, self.clock, self.config.clone());
         self.half_open += usize::from(connection.is_half_open);
         self.connections.insert(id, connection);
         self.touched.insert(id);
@@ -195,13 +189,13 @@ impl QuicEndpoint {
         };
         server.transport_config(Arc::new(transport));
         let log = self.log(now, peer, incoming.local_ip());
-        if let (Some(door), Some(log)) = (&self.door, &log) {
-            server.crypto = door.with(log.clone());
+        if let (Some(logged), Some(log)) = (&self.logged, &log) {
+            server.crypto = logged.with(log.clone());
         }
         let instant = self.clock.tick(now);
         match self.noq.accept(incoming, instant, &mut bytes, Some(Arc::new(server))) {
-            Ok(accepted) => {
-                let id = self.adopt(now, accepted, (tap, log), peer);
+            Ok((handle, noq)) => {
+                let id = self.adopt(now, ObservedConnection { handle, noq, peer, tap, log });
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.credit = credit;
                 }
@@ -355,17 +349,17 @@ impl Endpoint for QuicEndpoint {
         let tap = Handle::default();
         let log = self.log(now, peer, None);
         let mut client = ClientConfig::new(match &log {
-            Some(log) => Arc::new(Way::new(self.tls.clone(), log.clone())),
+            Some(log) => Arc::new(LoggedClientConfig::new(self.tls.clone(), log.clone())),
             None => self.tls.clone(),
         });
         client.token_store(self.tokens.clone());
         client.transport_config(Arc::new(self.config.transport(&peer, &tap)?));
         let instant = self.clock.tick(now);
-        let noq = self
+        let (handle, noq) = self
             .noq
             .connect(instant, client, peer, &self.config.server_name)
             .map_err(|error| format!("no connection to {peer} can begin: {error}"))?;
-        Ok(self.adopt(now, noq, (tap, log), peer))
+        Ok(self.adopt(now, ObservedConnection { handle, noq, peer, tap, log }))
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Connection> {

@@ -4,7 +4,7 @@
 //! its keys receive the header and plain text of each packet. Connections without a log have no wrapper.
 //!
 //! A server decrypts a client's first packet before the connection exists, with keys of the endpoint. The decrypted
-//! packet waits in the [`Door`] for the session, which starts right after it.
+//! packet waits in the [`LoggedServerConfig`] for the session, which starts right after it.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,38 +37,38 @@ impl Opened {
 
 /// Destination of the packet reports.
 #[derive(Clone)]
-enum Ear {
+enum PacketLog {
     /// The log of a connection.
     Log(Log),
     /// Buffer of a client's first packet, until its connection exists.
-    Door(Arc<Mutex<Option<Opened>>>),
+    First(Arc<Mutex<Option<Opened>>>),
 }
 
 /// TLS configuration of a server whose connections are logged.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct LoggedServerConfig {
     inner: Arc<dyn ServerConfig>,
     /// Log of the next connection.
     log: Option<Log>,
     first: Arc<Mutex<Option<Opened>>>,
 }
 
-impl Door {
+impl LoggedServerConfig {
     /// Creates the wrapper of an endpoint.
-    pub(super) fn new(inner: Arc<dyn ServerConfig>) -> Door {
-        Door { inner, log: None, first: Arc::default() }
+    pub(super) fn new(inner: Arc<dyn ServerConfig>) -> LoggedServerConfig {
+        LoggedServerConfig { inner, log: None, first: Arc::default() }
     }
 
     /// Returns a copy for one connection, with its log.
-    pub(super) fn with(&self, log: Log) -> Arc<Door> {
-        Arc::new(Door { log: Some(log), ..self.clone() })
+    pub(super) fn with(&self, log: Log) -> Arc<LoggedServerConfig> {
+        Arc::new(LoggedServerConfig { log: Some(log), ..self.clone() })
     }
 }
 
-impl ServerConfig for Door {
+impl ServerConfig for LoggedServerConfig {
     fn initial_keys(&self, version: u32, id: ConnectionId) -> Result<Keys, UnsupportedVersion> {
         let keys = self.inner.initial_keys(version, id)?;
-        Ok(Ear::Door(self.first.clone()).keys(keys))
+        Ok(PacketLog::First(self.first.clone()).keys(keys))
     }
 
     fn retry_tag(&self, version: u32, original: ConnectionId, packet: &[u8]) -> [u8; 16] {
@@ -97,18 +97,18 @@ impl ServerConfig for Door {
 }
 
 /// TLS configuration of one logged connection of a client.
-pub(super) struct Way {
+pub(super) struct LoggedClientConfig {
     inner: Arc<dyn ClientConfig>,
     log: Log,
 }
 
-impl Way {
-    pub(super) fn new(inner: Arc<dyn ClientConfig>, log: Log) -> Way {
-        Way { inner, log }
+impl LoggedClientConfig {
+    pub(super) fn new(inner: Arc<dyn ClientConfig>, log: Log) -> LoggedClientConfig {
+        LoggedClientConfig { inner, log }
     }
 }
 
-impl ClientConfig for Way {
+impl ClientConfig for LoggedClientConfig {
     fn start_session(
         &self,
         version: u32,
@@ -140,8 +140,8 @@ struct Logged {
 }
 
 impl Logged {
-    fn ear(&self) -> Ear {
-        Ear::Log(self.log.clone())
+    fn log(&self) -> PacketLog {
+        PacketLog::Log(self.log.clone())
     }
 }
 
@@ -151,7 +151,7 @@ impl Session for Logged {
         if let Some(parameters) = parameters {
             self.log.begin(false, &id, &id, Parameters::new(&parameters));
         }
-        self.ear().keys(self.inner.initial_keys(id, side))
+        self.log().keys(self.inner.initial_keys(id, side))
     }
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
@@ -163,7 +163,7 @@ impl Session for Logged {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        self.inner.early_crypto().map(|(header, packet)| (header, self.ear().key(packet)))
+        self.inner.early_crypto().map(|(header, packet)| (header, self.log().key(packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
@@ -189,11 +189,11 @@ impl Session for Logged {
     }
 
     fn write_handshake(&mut self, bytes: &mut Vec<u8>) -> Option<Keys> {
-        self.inner.write_handshake(bytes).map(|keys| self.ear().keys(keys))
+        self.inner.write_handshake(bytes).map(|keys| self.log().keys(keys))
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        self.inner.next_1rtt_keys().map(|pair| self.ear().pair(pair))
+        self.inner.next_1rtt_keys().map(|pair| self.log().pair(pair))
     }
 
     fn is_valid_retry(&self, original: ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -214,7 +214,7 @@ impl Session for Logged {
     }
 }
 
-impl Ear {
+impl PacketLog {
     fn keys(&self, keys: Keys) -> Keys {
         Keys { header: keys.header, packet: self.pair(keys.packet) }
     }
@@ -224,19 +224,19 @@ impl Ear {
     }
 
     fn key(&self, inner: Box<dyn PacketKey>) -> Box<dyn PacketKey> {
-        Box::new(Telling { inner, ear: self.clone() })
+        Box::new(LoggedKey { inner, log: self.clone() })
     }
 }
 
 /// A packet key that reports the packets it encrypts and decrypts.
-struct Telling {
+struct LoggedKey {
     inner: Box<dyn PacketKey>,
-    ear: Ear,
+    log: PacketLog,
 }
 
-impl PacketKey for Telling {
+impl PacketKey for LoggedKey {
     fn encrypt(&self, path: PathId, number: u64, packet: &mut [u8], header: usize) {
-        if let Ear::Log(log) = &self.ear
+        if let PacketLog::Log(log) = &self.log
             && let Some((header, sealed)) = packet.split_at_checked(header)
         {
             let payload = &sealed[..sealed.len().saturating_sub(self.inner.tag_len())];
@@ -254,9 +254,9 @@ impl PacketKey for Telling {
     ) -> Result<(), CryptoError> {
         let length = (header.len() + payload.len()) as u64;
         self.inner.decrypt(path, number, header, payload)?;
-        match &self.ear {
-            Ear::Log(log) => log.received(Packet { header, number, payload, length }),
-            Ear::Door(first) => {
+        match &self.log {
+            PacketLog::Log(log) => log.received(Packet { header, number, payload, length }),
+            PacketLog::First(first) => {
                 let opened = Opened { header: header.to_vec(), number, payload: payload.to_vec(), length };
                 *first.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
             }

@@ -197,7 +197,7 @@ fn played(says: &[Option<i32>]) -> (Socket, Arc<Mutex<Played>>) {
     let played = Arc::new(Mutex::new(Played { says: says.iter().copied().collect(), took: vec![] }));
     let mut socket = bind("127.0.0.1:0");
     let kernel = Arc::clone(&played);
-    socket.kernel = Box::new(move |_, leaving: &Leaving, bytes: &[u8]| {
+    socket.kernel = Box::new(move |_, leaving: &SendMeta, bytes: &[u8]| {
         let mut kernel = kernel.lock().unwrap();
         if let Some(Some(errno)) = kernel.says.pop_front() {
             return Err(io::Error::from_raw_os_error(errno));

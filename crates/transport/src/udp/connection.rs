@@ -21,7 +21,7 @@ pub use self::receive::Envelope;
 use super::UdpConfig;
 use super::handshake::Session;
 use super::packet::{COOKIE, NONCE};
-use super::path::{Ends, Path, Question};
+use super::path::{Path, PathEnds, PathProbe};
 use super::seal::{Opener, Sealer};
 use super::stream::{Incoming, Outgoing};
 use crate::endpoint::{Closed, Connection, ConnectionId, Counted, Event, Figures, MSS, Read};
@@ -54,7 +54,7 @@ pub struct UdpConnection {
     is_client: bool,
     /// Pending Ping: to keep the connection alive, to confirm the handshake, to show a new local address, or to request
     /// a higher limit.
-    question: Option<Question>,
+    question: Option<PathProbe>,
     /// Tokens of Pings to answer, with the addresses to answer to.
     pongs: VecDeque<(u64, SocketAddr)>,
     /// Generator of the tokens of Pings.
@@ -157,10 +157,10 @@ impl Keys {
 }
 
 /// Parameters of a new connection.
-pub struct Begin {
+pub struct ConnectionSetup {
     pub id: ConnectionId,
     pub own_name: u64,
-    pub ends: Ends,
+    pub ends: PathEnds,
     pub now: Time,
     /// Seed of the connection's random numbers.
     pub seed: [u8; Key::BYTES],
@@ -168,7 +168,7 @@ pub struct Begin {
 
 impl UdpConnection {
     /// Creates a client's connection, which sends a Hello with this nonce.
-    pub fn client(config: UdpConfig, begin: Begin, nonce: [u8; NONCE]) -> UdpConnection {
+    pub fn client(config: UdpConfig, begin: ConnectionSetup, nonce: [u8; NONCE]) -> UdpConnection {
         let greeting = Greeting {
             nonce,
             cookie: [0; COOKIE],
@@ -180,7 +180,7 @@ impl UdpConnection {
     }
 
     /// Creates a server's connection, for a client whose cookie and proof are valid.
-    pub fn server(config: UdpConfig, begin: Begin, key: &Key, session: Session) -> UdpConnection {
+    pub fn server(config: UdpConfig, begin: ConnectionSetup, key: &Key, session: Session) -> UdpConnection {
         let state = State::HalfOpen { gives_up: begin.now + config.patience, accept_due: true };
         let mut connection = UdpConnection::new(config, begin, state);
         connection.peer_name = session.client;
@@ -188,8 +188,8 @@ impl UdpConnection {
         connection
     }
 
-    fn new(config: UdpConfig, begin: Begin, state: State) -> UdpConnection {
-        let Begin { id, own_name, ends, now, seed } = begin;
+    fn new(config: UdpConfig, begin: ConnectionSetup, state: State) -> UdpConnection {
+        let ConnectionSetup { id, own_name, ends, now, seed } = begin;
         // Until the application chooses a scheme, CUBIC controls the rate, as in most of the Internet.
         let rng = Streams::new(id.0).stream("udp.controller");
         let ends_of_cubic = SchemeSpec::parse("cubic").and_then(|spec| spec.build(&Setup { mss: MSS, rng }));
@@ -275,7 +275,7 @@ impl UdpConnection {
     /// Sends Pings to the peer, from `when` on.
     fn ask(&mut self, when: Time) {
         let token = self.tokens.draw();
-        self.question = Some(Question::new(token, when));
+        self.question = Some(PathProbe::new(token, when));
     }
 
     /// Estimated maximum time until an answer arrives.

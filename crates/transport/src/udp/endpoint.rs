@@ -7,10 +7,10 @@ use std::time::Duration;
 use airpace_core::{Ecn, Time};
 
 use super::UdpConfig;
-use super::connection::{Begin, Envelope, UdpConnection};
-use super::handshake::{self, Own, Session};
+use super::connection::{ConnectionSetup, Envelope, UdpConnection};
+use super::handshake::{self, EndpointSecret, Session};
 use super::packet::{Clear, Cookie, Gone, Hello};
-use super::path::Ends;
+use super::path::PathEnds;
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 use crate::key::{self, Key};
 
@@ -29,7 +29,7 @@ const MAX_GONES: u32 = 400;
 pub struct UdpEndpoint {
     config: UdpConfig,
     key: Key,
-    own: Own,
+    own: EndpointSecret,
     /// Connections by number. No number is used twice.
     connections: BTreeMap<u64, UdpConnection>,
     /// Numbers of connections, by the name that their incoming packets carry.
@@ -43,7 +43,7 @@ pub struct UdpEndpoint {
     touched: VecDeque<u64>,
     half_open: usize,
     next_number: u64,
-    answers: VecDeque<(Ends, Vec<u8>)>,
+    answers: VecDeque<(PathEnds, Vec<u8>)>,
     /// Start of the current second of [`MAX_GONES`], and number of Gones sent in it.
     gones: (Time, u32),
     events: VecDeque<(ConnectionId, Event)>,
@@ -65,7 +65,7 @@ impl UdpEndpoint {
         UdpEndpoint {
             config,
             key,
-            own: Own::new(secret),
+            own: EndpointSecret::new(secret),
             connections: BTreeMap::new(),
             names: BTreeMap::new(),
             peers: BTreeSet::new(),
@@ -87,7 +87,7 @@ impl UdpEndpoint {
         self.connections.len()
     }
 
-    fn on_hello(&mut self, now: Time, ends: Ends, hello: &Hello<'_>) {
+    fn on_hello(&mut self, now: Time, ends: PathEnds, hello: &Hello<'_>) {
         if !self.config.accepts {
             self.ignored.stray += 1;
             return;
@@ -131,7 +131,7 @@ impl UdpEndpoint {
         self.insert(connection);
     }
 
-    fn answer_with_cookie(&mut self, now: Time, ends: Ends, hello: &Hello<'_>) {
+    fn answer_with_cookie(&mut self, now: Time, ends: PathEnds, hello: &Hello<'_>) {
         if self.answers.len() >= MAX_ANSWERS {
             self.ignored.refused += 1;
             return;
@@ -143,9 +143,9 @@ impl UdpEndpoint {
         self.answers.push_back((ends, answer));
     }
 
-    fn begin(&mut self, now: Time, own_name: u64, ends: Ends) -> Begin {
+    fn begin(&mut self, now: Time, own_name: u64, ends: PathEnds) -> ConnectionSetup {
         self.next_number += 1;
-        Begin { id: ConnectionId(self.next_number), own_name, ends, now, seed: self.own.draw() }
+        ConnectionSetup { id: ConnectionId(self.next_number), own_name, ends, now, seed: self.own.draw() }
     }
 
     fn insert(&mut self, connection: UdpConnection) {
@@ -165,7 +165,7 @@ impl UdpEndpoint {
 
     /// Handles a sealed packet for an unknown connection: the connection was closed, or belonged to an earlier run of
     /// the program. The sender is notified with a Gone.
-    fn on_stray(&mut self, now: Time, ends: Ends, connection: u64, counter: u64) {
+    fn on_stray(&mut self, now: Time, ends: PathEnds, connection: u64, counter: u64) {
         self.ignored.stray += 1;
         if now - self.gones.0 >= Duration::from_secs(1) {
             self.gones = (now, 0);
@@ -235,7 +235,7 @@ impl UdpEndpoint {
 impl Endpoint for UdpEndpoint {
     fn handle(&mut self, datagram: Inbound<'_>) {
         let Inbound { received, from, to, ecn, bytes } = datagram;
-        let ends = Ends { peer: from, local: to };
+        let ends = PathEnds { peer: from, local: to };
         match Clear::read(bytes) {
             None => self.ignored.malformed += 1,
             Some(Clear::Hello(hello)) => self.on_hello(received, ends, &hello),
@@ -327,7 +327,7 @@ impl Endpoint for UdpEndpoint {
             return Err(format!("{most} connections are open; wait until one of them is over"));
         }
         let (name, nonce) = (self.own.draw_word(), self.own.draw());
-        let begin = self.begin(now, name, Ends { peer, local: None });
+        let begin = self.begin(now, name, PathEnds { peer, local: None });
         let connection = UdpConnection::client(self.config, begin, nonce);
         let id = connection.id;
         self.insert(connection);

@@ -31,15 +31,15 @@ use crate::key::{Key, is_equal, is_tag, tag};
 const COOKIE_WINDOW_NS: u64 = 10_000_000_000;
 
 /// Generates the random numbers and the cookies of an endpoint, all from one secret that never leaves the endpoint.
-pub struct Own {
+pub struct EndpointSecret {
     secret: hmac::Key,
     drawn: u64,
 }
 
-impl Own {
+impl EndpointSecret {
     /// `secret` must be random.
-    pub fn new(secret: &[u8; 32]) -> Own {
-        Own { secret: hmac::Key::new(hmac::HMAC_SHA256, secret), drawn: 0 }
+    pub fn new(secret: &[u8; 32]) -> EndpointSecret {
+        EndpointSecret { secret: hmac::Key::new(hmac::HMAC_SHA256, secret), drawn: 0 }
     }
 
     /// Returns unpredictable bytes; at most 32.
@@ -63,7 +63,11 @@ impl Own {
     pub fn is_cookie(&self, now: Time, from: SocketAddr, hello: &Hello<'_>) -> bool {
         let window = now.as_nanos() / COOKIE_WINDOW_NS;
         [Some(window), window.checked_sub(1)].into_iter().flatten().any(|window| {
-            is_tag(&self.secret, &Own::parts(window, from, hello).each_ref().map(Vec::as_slice), hello.cookie)
+            is_tag(
+                &self.secret,
+                &EndpointSecret::parts(window, from, hello).each_ref().map(Vec::as_slice),
+                hello.cookie,
+            )
         })
     }
 
@@ -75,7 +79,7 @@ impl Own {
     }
 
     fn cookie_of(&self, window: u64, from: SocketAddr, hello: &Hello<'_>) -> [u8; COOKIE] {
-        tag(&self.secret, &Own::parts(window, from, hello).each_ref().map(Vec::as_slice))
+        tag(&self.secret, &EndpointSecret::parts(window, from, hello).each_ref().map(Vec::as_slice))
     }
 
     fn parts(window: u64, from: SocketAddr, hello: &Hello<'_>) -> [Vec<u8>; 5] {
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_good_for_its_address_its_hello_and_its_time() {
-        let own = Own::new(&[3; 32]);
+        let own = EndpointSecret::new(&[3; 32]);
         let (nonce, other_nonce, proof) = ([1; NONCE], [2; NONCE], [0; PROOF]);
         let hello = Hello { client: 7, nonce: &nonce, cookie: &NONE, proof: &proof };
         let now = Time::from_secs(1005);
@@ -207,7 +211,7 @@ mod tests {
         assert!(!own.is_cookie(now, at(1), &Hello { client: 8, ..hello }));
         assert!(!own.is_cookie(now, at(1), &Hello { nonce: &other_nonce, ..hello }));
         assert!(!own.is_cookie(now, at(1), &Hello { cookie: &NONE, ..hello }));
-        assert!(!Own::new(&[4; 32]).is_cookie(now, at(1), &hello), "another endpoint's");
+        assert!(!EndpointSecret::new(&[4; 32]).is_cookie(now, at(1), &hello), "another endpoint's");
     }
 
     #[test]
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_is_drawn_differs_and_names_do_not() {
-        let mut own = Own::new(&[3; 32]);
+        let mut own = EndpointSecret::new(&[3; 32]);
         assert_ne!(own.draw::<16>(), own.draw::<16>());
         let (nonce, proof) = ([1; NONCE], [0; PROOF]);
         let hello = Hello { client: 7, nonce: &nonce, cookie: &NONE, proof: &proof };

@@ -17,17 +17,17 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 
 /// A Ping that is repeated until its Pong arrives.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct PathProbe {
     token: u64,
     /// Instant of the next Ping.
     next: Time,
     asked: u32,
 }
 
-impl Question {
+impl PathProbe {
     /// Creates a question whose first Ping is due at `when`. `token` must be unpredictable.
-    pub fn new(token: u64, when: Time) -> Question {
-        Question { token, next: when, asked: 0 }
+    pub fn new(token: u64, when: Time) -> PathProbe {
+        PathProbe { token, next: when, asked: 0 }
     }
 
     /// Instant at which the next Ping is due.
@@ -54,7 +54,7 @@ impl Question {
 
 /// An address of the peer, and the local address at which its packets arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct PathEnds {
     pub peer: SocketAddr,
     pub local: Option<IpAddr>,
 }
@@ -62,7 +62,7 @@ pub struct Ends {
 /// The addresses of a connection's packets.
 #[derive(Debug)]
 pub struct Path {
-    ends: Ends,
+    ends: PathEnds,
     /// Present while the address is not validated.
     trial: Option<Trial>,
 }
@@ -70,8 +70,8 @@ pub struct Path {
 #[derive(Debug)]
 struct Trial {
     /// Addresses before the change.
-    before: Ends,
-    question: Question,
+    before: PathEnds,
+    question: PathProbe,
     gives_up: Time,
     received: u64,
     sent: u64,
@@ -79,12 +79,12 @@ struct Trial {
 
 impl Path {
     /// Creates a validated path.
-    pub fn new(ends: Ends) -> Path {
+    pub fn new(ends: PathEnds) -> Path {
         Path { ends, trial: None }
     }
 
     /// Returns the current addresses.
-    pub fn ends(&self) -> Ends {
+    pub fn ends(&self) -> PathEnds {
         self.ends
     }
 
@@ -115,7 +115,7 @@ impl Path {
     pub fn on_datagram(
         &mut self,
         now: Time,
-        from: Ends,
+        from: PathEnds,
         bytes: usize,
         is_newest: bool,
         token: u64,
@@ -135,7 +135,7 @@ impl Path {
         self.ends = from;
         self.trial = (before.peer != from.peer).then(|| Trial {
             before,
-            question: Question::new(token, now),
+            question: PathProbe::new(token, now),
             gives_up: now + patience,
             received: bytes as u64,
             sent: 0,
@@ -173,8 +173,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(3);
 
-    fn ends(port: u16) -> Ends {
-        Ends { peer: SocketAddr::from(([192, 0, 2, 1], port)), local: None }
+    fn ends(port: u16) -> PathEnds {
+        PathEnds { peer: SocketAddr::from(([192, 0, 2, 1], port)), local: None }
     }
 
     fn moved() -> Path {

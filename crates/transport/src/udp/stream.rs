@@ -42,7 +42,7 @@ pub struct Outgoing {
 
 /// The part of the stream that a packet carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Carried {
+pub struct StreamRange {
     /// Range of offsets in the stream.
     pub bytes: Range<u64>,
     /// Whether the stream ends with these bytes.
@@ -146,7 +146,7 @@ impl Outgoing {
     }
 
     /// Returns the next packet to send at `now`; see [`Outbox::poll_transmit`].
-    pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, Carried)> {
+    pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, StreamRange)> {
         self.hand_over_end();
         let polled = self.outbox.poll_transmit(sender, now);
         let arrived = self.arrived();
@@ -158,11 +158,11 @@ impl Outgoing {
         let fin = self.has_end && range.end > self.written;
         // If the bytes of a retransmission were acknowledged meanwhile, the packet carries no bytes.
         let end = range.end.clamp(self.first, self.written);
-        Some((transmit, Carried { bytes: range.start.clamp(self.first, end)..end, fin }))
+        Some((transmit, StreamRange { bytes: range.start.clamp(self.first, end)..end, fin }))
     }
 
     /// Appends the bytes of a packet.
-    pub fn copy(&self, carried: &Carried, out: &mut Vec<u8>) {
+    pub fn copy(&self, carried: &StreamRange, out: &mut Vec<u8>) {
         let from = (carried.bytes.start - self.first) as usize;
         let to = (carried.bytes.end - self.first) as usize;
         let (front, back) = self.bytes.as_slices();
@@ -200,7 +200,7 @@ pub struct Incoming {
 
 /// Violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum StreamViolation {
     /// Bytes beyond the limit that was sent to the peer.
     BeyondLimit,
     /// Bytes after the end of the stream, or a different end.
@@ -254,20 +254,20 @@ impl Incoming {
     ///
     /// # Errors
     /// The peer violates the protocol. The stream is unchanged.
-    pub fn insert(&mut self, offset: u64, bytes: &[u8], fin: bool) -> Result<bool, Broken> {
-        let end = offset.checked_add(bytes.len() as u64).ok_or(Broken::BeyondLimit)?;
+    pub fn insert(&mut self, offset: u64, bytes: &[u8], fin: bool) -> Result<bool, StreamViolation> {
+        let end = offset.checked_add(bytes.len() as u64).ok_or(StreamViolation::BeyondLimit)?;
         let has_other_end = self.length.is_some_and(|length| end > length || fin && end != length);
         if has_other_end || fin && end < self.seen() {
-            return Err(Broken::End);
+            return Err(StreamViolation::End);
         }
         if end > self.limit() {
-            return Err(Broken::BeyondLimit);
+            return Err(StreamViolation::BeyondLimit);
         }
         let next = self.next();
         let is_late = end <= next;
         if !is_late && offset > next {
             if self.above.len() as u64 >= self.most / BYTES_PER_PIECE {
-                return Err(Broken::Pieces);
+                return Err(StreamViolation::Pieces);
             }
             self.put_above(offset, bytes);
         } else if !is_late {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::room::{Attached, Room};
+use airpace_bpf::room::{AttachedRoom, RoomProgram};
 
 use crate::terminal::say;
 
@@ -15,15 +15,15 @@ const DEVICES: &str = "/proc/self/net/dev";
 
 /// The devices to which the program is attached.
 pub struct Devices {
-    room: Room,
+    room: RoomProgram,
     /// `None` if the system refused to attach the program to this device.
-    attached: BTreeMap<u32, Option<Attached>>,
+    attached: BTreeMap<u32, Option<AttachedRoom>>,
     looked: Option<Instant>,
 }
 
 impl Devices {
     /// Starts without devices.
-    pub fn new(room: Room) -> Devices {
+    pub fn new(room: RoomProgram) -> Devices {
         Devices { room, attached: BTreeMap::new(), looked: None }
     }
 
@@ -51,7 +51,7 @@ impl Devices {
 }
 
 /// Detaches the programs of a killed feeder from the devices of this network namespace, in kernels before 6.6.
-pub fn forget(room: &Room) {
+pub fn forget(room: &RoomProgram) {
     for device in present().into_keys() {
         // The call fails for devices without an attached program; ignore this error.
         let _ = room.detach_filter(device);

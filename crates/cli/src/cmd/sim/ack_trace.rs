@@ -59,7 +59,7 @@ pub fn write(
     locked(&lines, &header);
     let writer = Arc::clone(&lines);
     let tape = Box::new(move |entry: &Entry| locked(&writer, entry));
-    airpace_sim::run_traced(&prepared, scheme, seed, (flow, tape), &mut |_| ControlFlow::Continue(()))?;
+    airpace_sim::run_traced(&prepared, scheme, seed, flow, tape, &mut |_| ControlFlow::Continue(()))?;
     // The controller, which held the other handle, was dropped at the end of its run.
     let Some(lines) = Arc::into_inner(lines) else { unreachable!("the run has ended") };
     let lines = lines.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -8,7 +8,7 @@
 //! is retransmitted after `RlcConfig::status_delay_ms`, independent of the STATUS.
 
 use super::super::config::RlcConfig;
-use super::super::subframe::FEEDBACK;
+use super::super::timing::FEEDBACK;
 
 /// Sender and receiver of the STATUS exchange for the data of one direction.
 #[derive(Clone, Debug)]

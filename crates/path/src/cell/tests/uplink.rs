@@ -6,8 +6,8 @@ use airpace_radio::Dci;
 
 use super::super::CellPlan;
 use super::super::bler::BlerModel;
+use super::super::config::uplink::UplinkConfig;
 use super::super::config::{RlcConfig, RlcMode};
-use super::super::uplink::UplinkConfig;
 use super::*;
 
 mod harq;

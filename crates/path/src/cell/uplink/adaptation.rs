@@ -12,8 +12,8 @@ use super::super::adaptation::{AdaptationConfig, OuterLoop, Step};
 use super::super::bler::information::{effective_sinr_db, sinr_db_of};
 use super::super::bler::{Bler, BlerModel, Block};
 use super::super::channel::{Channel, Grid, Snapshot};
+use super::super::config::uplink::UplinkConfig;
 use super::super::scheduler::MAX_RBGS;
-use super::config::UplinkConfig;
 
 /// The uplink's MCS table with the SINR thresholds of its rows.
 #[derive(Clone, Debug)]
@@ -146,7 +146,8 @@ impl Sounding {
         adaptation: &AdaptationConfig,
         bler: &Bler,
         grid: Grid,
-        (streams, name): (&Streams, &str),
+        streams: &Streams,
+        name: &str,
     ) -> Sounding {
         let has_outer = adaptation.outer_loop && bler.model() == BlerModel::Sinr;
         Sounding {

@@ -2,7 +2,7 @@
 //!
 //! Source: TS 36.321 §6.1.3.1
 
-use super::config::BsrReading;
+use super::super::config::uplink::BsrReading;
 
 /// Length of a short report: its MAC subheader and its control element (bytes).
 ///

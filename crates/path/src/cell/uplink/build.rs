@@ -8,11 +8,10 @@ use airpace_core::{Bytes, DeviceId, Streams};
 use airpace_event::Owner;
 use airpace_radio::PrbSet;
 
-use super::super::background::{Arrivals, Rntis, sinrs_db};
+use super::super::background::{Arrivals, Rntis, SESSION_PLACES, sinrs_db};
 use super::super::bler::Bler;
-use super::super::build::SESSION_PLACES;
 use super::super::carriers::Aggregation;
-use super::super::channel::{Channel, ChannelPlan, Grid};
+use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
 use super::super::config::CellConfig;
 use super::super::plan::CellPlan;
 use super::super::rlc::Rlc;
@@ -96,11 +95,14 @@ impl Builder<'_> {
         let usable = downlink.links.iter().take(uplink.carriers.into());
         let links = usable.map(|link| {
             let carrier = link.carrier;
-            let names = (
-                format!("cell.device.{index}.carrier.{carrier}"),
-                format!("cell.device.{index}.uplink.{carrier}"),
-            );
-            self.link(carrier, channel, (&names.0, &names.1), uplink.sinr_offset_db)
+            let downlink = format!("cell.device.{index}.carrier.{carrier}");
+            let own = format!("cell.device.{index}.uplink.{carrier}");
+            self.link(
+                carrier,
+                channel,
+                StreamNames { shadowing: &downlink, fading: &own },
+                uplink.sinr_offset_db,
+            )
         });
         let links: Vec<_> = links.collect();
         let rlc = Rlc::new(&self.config.rlc, Bytes(uplink.queue_bytes));
@@ -115,10 +117,11 @@ impl Builder<'_> {
         }
     }
 
-    fn link(&self, carrier: u8, channel: &ChannelPlan, names: (&str, &str), offset_db: f64) -> UplinkLink {
+    /// The other streams of the link have the name of its fading.
+    fn link(&self, carrier: u8, channel: &ChannelPlan, names: StreamNames<'_>, offset_db: f64) -> UplinkLink {
         let grid = Grid::lte(prbs_of(self.config, carrier.into()));
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
-        let own = names.1;
+        let own = names.fading;
         let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db);
         UplinkLink {
             carrier,
@@ -128,7 +131,8 @@ impl Builder<'_> {
                 &self.config.adaptation,
                 self.bler,
                 grid,
-                (self.streams, &format!("{own}.sounding")),
+                self.streams,
+                &format!("{own}.sounding"),
             ),
             luck: self.streams.draws(&format!("{own}.errors")),
             indicators: 0,
@@ -173,7 +177,12 @@ impl Builder<'_> {
             let user_of = UplinkUser {
                 rnti: rntis.assign(),
                 owner: Owner::Background((first + user - 2 * devices) as u16),
-                links: vec![self.link(index as u8, &channel, (&own, &own), 0.0)],
+                links: vec![self.link(
+                    index as u8,
+                    &channel,
+                    StreamNames { shadowing: &own, fading: &own },
+                    0.0,
+                )],
                 source,
             };
             if matches!(user_of.source, Source::Endless) {

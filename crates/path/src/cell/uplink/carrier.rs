@@ -17,7 +17,7 @@ use super::super::background::Arrivals;
 use super::super::harq::InFlight;
 use super::super::rlc::Content;
 use super::super::scheduler::{BlockSize, Candidate, RbgGrid, Scheduler};
-use super::super::subframe::FEEDBACK;
+use super::super::timing::FEEDBACK;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
 /// The number of HARQ processes of an uplink carrier. It is also the number of subframes from one transmission of a

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::subframe::FEEDBACK;
+use super::super::timing::FEEDBACK;
 
 /// The base station's estimate of one device's buffer.
 #[derive(Clone, Debug, Default)]

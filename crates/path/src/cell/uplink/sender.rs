@@ -11,9 +11,9 @@ use airpace_core::{Bytes, Packet, Rng, Time};
 use airpace_event::Fate;
 
 use super::super::carriers::Aggregation;
+use super::super::config::uplink::UplinkConfig;
 use super::super::rlc::{Content, Rlc};
 use super::buffer_status::{Levels, REPORT_BYTES};
-use super::config::UplinkConfig;
 
 /// Uplink sender of one device.
 #[derive(Debug)]

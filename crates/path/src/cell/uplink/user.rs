@@ -7,11 +7,11 @@ use airpace_radio::Rnti;
 use super::super::bler::Bler;
 use super::super::channel::Channel;
 use super::super::config::RlcConfig;
+use super::super::config::uplink::UplinkConfig;
 use super::super::rlc::Content;
 use super::super::user::{SESSION_HEADER_BITS, Session};
 use super::adaptation::{Sounding, UplinkTable};
 use super::buffer_status::REPORT_BYTES;
-use super::config::UplinkConfig;
 use super::knowledge::Knowledge;
 use super::sender::Sender;
 

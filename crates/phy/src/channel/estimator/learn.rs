@@ -4,7 +4,8 @@
 //! residual also contains channel variation. Within one symbol the channel is constant: there, only noise and echoes
 //! cause curvature between neighbours.
 
-use super::{Estimator, MIN_NOISE, Statistics, correlate};
+use super::{Estimator, MIN_NOISE, Statistics};
+use crate::complex::correlate;
 
 /// Weight of a new value in averages of the channel variation.
 ///

@@ -7,12 +7,12 @@ use num_complex::Complex32;
 use rustfft::{Fft, FftDirection};
 
 use super::{Place, Tracker};
+use crate::complex::{correlate, phasor, phasors_back};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
 use crate::ofdm::Transform;
 use crate::sync::stream::Stream;
 use crate::sync::tuning::Ramp;
-use crate::sync::{correlate, phasor, phasors_back};
 
 /// Reception state of a subframe: timing, carrier, channel and noise.
 #[derive(Clone, Debug)]

@@ -128,8 +128,4 @@ impl Connection for QuicConnection {
             _ => self.receiving.inspect(out),
         }
     }
-
-    fn quic(&mut self) -> Option<&mut QuicConnection> {
-        Some(self)
-    }
 }

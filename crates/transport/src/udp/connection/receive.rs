@@ -8,9 +8,9 @@ use airpace_core::{Bytes, Ecn, Time};
 
 use super::super::handshake::{self, Session};
 use super::super::packet::{Accept, Cookie, Data, Frame, Frames, Gone};
-use super::super::path::{Ends, Path};
+use super::super::path::{Path, PathEnds};
 use super::super::seal::Refusal;
-use super::super::stream::Broken;
+use super::super::stream::StreamViolation;
 use super::{Goodbye, Keys, State, UdpConnection};
 use crate::endpoint::{Closed, Event, Ignored, overhead};
 use crate::key::Key;
@@ -26,7 +26,7 @@ const MAX_OFFSET_NS: i64 = 1 << 60;
 /// Metadata of a sealed packet.
 pub struct Envelope {
     pub received: Time,
-    pub ends: Ends,
+    pub ends: PathEnds,
     pub ecn: Ecn,
     pub counter: u64,
 }
@@ -73,7 +73,7 @@ impl UdpConnection {
 
     /// Handles a copy of the Hello that created this connection, with a cookie for this address: the Accept may have
     /// been lost.
-    pub fn on_hello_again(&mut self, ends: Ends) {
+    pub fn on_hello_again(&mut self, ends: PathEnds) {
         if self.is_half_open() {
             self.path = Path::new(ends);
         }
@@ -210,10 +210,10 @@ impl UdpConnection {
         }
         match self.incoming.insert(data.offset, data.bytes, data.fin) {
             Ok(_) => {}
-            Err(Broken::BeyondLimit) => return breach("it sends more than it may"),
-            Err(Broken::End) => return breach("the stream goes on behind its end"),
+            Err(StreamViolation::BeyondLimit) => return breach("it sends more than it may"),
+            Err(StreamViolation::End) => return breach("the stream goes on behind its end"),
             // The packet counts as lost, and the peer will retransmit it.
-            Err(Broken::Pieces) => return Ok(()),
+            Err(StreamViolation::Pieces) => return Ok(()),
         }
         let size = Bytes(bytes as u64 + overhead(&envelope.ends.peer).0);
         let arrival = Arrival {

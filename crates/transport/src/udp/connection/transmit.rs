@@ -7,9 +7,9 @@ use airpace_core::{Bytes, Ecn, Rider, Time};
 
 use super::super::handshake;
 use super::super::packet::{Accept, Clear, DATA_HEAD, Data, Frame, HELLO_BYTES, Hello, TAG};
-use super::super::path::Ends;
+use super::super::path::PathEnds;
 use super::super::seal;
-use super::super::stream::Carried;
+use super::super::stream::StreamRange;
 use super::{State, UdpConnection};
 use crate::endpoint::{Closed, MSS, Outbound, overhead};
 use crate::key::Key;
@@ -94,7 +94,7 @@ impl UdpConnection {
     fn poll_open(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
         if let Some((token, to)) = self.pongs.pop_front() {
             // A Pong is sent to the source address of the Ping, and is not longer than the Ping.
-            let ends = Ends { peer: to, ..self.path.ends() };
+            let ends = PathEnds { peer: to, ..self.path.ends() };
             let sent = self.control(out, |_, out| Frame::Pong(token).write(out));
             return sent.map(|_| outbound(ends));
         }
@@ -203,7 +203,7 @@ impl UdpConnection {
         &mut self,
         now: Time,
         transmit: &Transmit,
-        carried: &Carried,
+        carried: &StreamRange,
         length: usize,
         out: &mut Vec<u8>,
     ) -> Option<usize> {
@@ -341,7 +341,7 @@ impl UdpConnection {
 }
 
 /// Returns the metadata of one datagram to the peer.
-fn outbound(ends: Ends) -> Outbound {
+fn outbound(ends: PathEnds) -> Outbound {
     Outbound { to: ends.peer, from: ends.local, ecn: Ecn::NotEct, segment: None }
 }
 

@@ -7,8 +7,8 @@ use airpace_radio::{DciFormat, PrbSet};
 use proptest::prelude::*;
 
 use super::super::super::config::RlcMode;
+use super::super::super::config::uplink::{BsrReading, UplinkBackgroundConfig};
 use super::super::super::uplink::OnAir;
-use super::super::super::uplink::config::{BsrReading, UplinkBackgroundConfig};
 use super::*;
 
 fn cells() -> impl Strategy<Value = CellConfig> {

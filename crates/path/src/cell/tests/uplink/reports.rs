@@ -2,7 +2,7 @@
 
 use airpace_radio::{DciFormat, RadioReport};
 
-use super::super::super::uplink::config::{BsrReading, UplinkBackgroundConfig};
+use super::super::super::config::uplink::{BsrReading, UplinkBackgroundConfig};
 use super::*;
 
 #[test]

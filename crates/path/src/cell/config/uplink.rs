@@ -3,7 +3,7 @@
 use airpace_core::count::count;
 use serde::{Deserialize, Serialize};
 
-use super::super::config::BackgroundConfig;
+use super::BackgroundConfig;
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
 /// Uplink configuration: one LTE FDD uplink for each downlink carrier. Scheduling policy, outer loop, block errors, RLC
@@ -153,7 +153,7 @@ impl Default for UplinkBackgroundConfig {
 
 impl UplinkBackgroundConfig {
     /// The same settings as a downlink background, whose arrival process is used.
-    pub(super) fn as_background(&self) -> BackgroundConfig {
+    pub(in super::super) fn as_background(&self) -> BackgroundConfig {
         BackgroundConfig {
             load: Some(self.load),
             mean_kilobytes: self.mean_kilobytes,
@@ -189,7 +189,7 @@ impl UplinkConfig {
 
     /// Rejects a configuration that is invalid with downlink carriers of these PRB pairs; the error names key and remedy.
     /// The cell checks `prbs` itself.
-    pub(in super::super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
+    pub(super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if !(1..=5).contains(&self.carriers) {
             return refuse("carriers", format!("is {}; a device has 1 to 5 of them", self.carriers));

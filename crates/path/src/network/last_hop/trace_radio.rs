@@ -7,14 +7,14 @@ use airpace_core::{Bits, Bytes, DeviceId, Direction, Packet, Streams, Time};
 use airpace_event::Source;
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
-use super::last_hop::MILLISECOND;
+use super::MILLISECOND;
 use super::plan::TracePlan;
 use crate::link::{Exit, Link};
 use crate::trace::{KpiTrace, TraceLink};
 
 /// A trace, and optionally one for the opposite direction. The radio reports are those of the first trace.
 #[derive(Debug)]
-pub(super) struct TraceRadio {
+pub(in super::super) struct TraceRadio {
     link: TraceLink,
     direction: Direction,
     back: Option<TraceLink>,

@@ -3,9 +3,9 @@
 use airpace_core::Time;
 use noq_proto::{Dir, FinishError, StreamId, VarInt, WriteError};
 
-use super::connection::QuicConnection;
-use super::inflow::Inflow;
+use super::QuicConnection;
 use crate::endpoint::Read;
+use crate::quic::inflow::Inflow;
 
 /// Size of the pieces in which written data are stored until they are acknowledged (bytes).
 ///
