@@ -311,7 +311,7 @@ fn can_be_played(scenario: &Scenario) -> anyhow::Result<()> {
 /// The schemes to compare.
 fn schemes(args: &Args, scenario: &Scenario) -> anyhow::Result<Vec<SchemeSpec>> {
     let sees_truth = |scheme: &SchemeSpec| -> anyhow::Result<bool> {
-        let ends = scheme.build(&Setup { mss: Bytes(1_500), rng: Streams::new(0).stream("agree") })?;
+        let ends = scheme.build(&Setup::new(Bytes(1_500), Streams::new(0).stream("agree")))?;
         Ok(ends.controller.sees() == Sees::Truth)
     };
     if args.schemes.is_empty() {
