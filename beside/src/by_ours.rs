@@ -33,7 +33,7 @@ impl App for Bulk {
         if event == Event::Connected {
             self.id = Some(id);
             if self.sends {
-                let setup = Setup { mss: MSS, rng: Streams::new(1).stream("beside") };
+                let setup = Setup::new(MSS, Streams::new(1).stream("beside"));
                 let ends = SchemeSpec::parse(SCHEME).and_then(|spec| spec.build(&setup));
                 connection.steer(now, ends.expect("a scheme of the list").controller);
             }

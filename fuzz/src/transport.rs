@@ -154,7 +154,7 @@ impl Schemes<'_> {
     fn build(&self, scheme: &str) -> Result<Ends, String> {
         self.0.set(self.0.get() + 1);
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
-        let setup = Setup { mss: MSS, rng: Streams::new(1).stream("fuzz") };
+        let setup = Setup::new(MSS, Streams::new(1).stream("fuzz"));
         spec.build(&setup).map_err(|error| error.to_string())
     }
 }

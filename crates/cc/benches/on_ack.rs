@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(4);
 
 fn ends(scheme: &str) -> Ends {
     let rng = Streams::new(1).stream("bench");
-    SchemeSpec::parse(scheme).unwrap().build(&Setup { mss: MSS, rng }).unwrap()
+    SchemeSpec::parse(scheme).unwrap().build(&Setup::new(MSS, rng)).unwrap()
 }
 
 /// A flow over a link, without events: every packet's arrival is known when it leaves.

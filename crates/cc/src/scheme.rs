@@ -60,11 +60,27 @@ pub struct OptionSpec {
 }
 
 /// Parameters from which every scheme builds the endpoints of a flow.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Setup {
     /// Bytes of a full-sized packet on the wire.
     pub mss: Bytes,
     /// The flow's own random number generator.
     pub rng: Rng,
+}
+
+impl Setup {
+    /// Parameters of a flow with this packet size and random number generator. [`Rng::from_rand`] makes one of any
+    /// generator that implements the traits of `rand_core`.
+    pub fn new(mss: Bytes, rng: Rng) -> Setup {
+        Setup { mss, rng }
+    }
+
+    /// Parameters of a flow with this packet size. Flows with equal seeds draw equal numbers, so each flow needs a seed
+    /// of its own.
+    pub fn seeded(mss: Bytes, seed: u64) -> Setup {
+        Setup::new(mss, Rng::seeded(seed))
+    }
 }
 
 /// The two endpoints of a flow.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use airpace_core::{Bytes, Streams};
+use airpace_core::Bytes;
 
 use crate::controller::Inspect;
 use crate::scheme::{Ends, Options, Scheme, SchemeError, Setup, Style};
@@ -151,7 +151,7 @@ impl SchemeSpec {
         let preset = preset.map(|preset| preset.name);
         let spec = SchemeSpec { own: None, scheme, with_ran, preset, text: text.to_owned(), options };
         // Build the scheme once, so that an invalid value is reported now and not after a run has started.
-        spec.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("parse") })?;
+        spec.build(&Setup::seeded(Bytes(1500), 0))?;
         Ok(spec)
     }
 
@@ -226,7 +226,7 @@ impl SchemeSpec {
     /// # Errors
     /// The value of an option cannot be read.
     pub fn inspected(&self) -> Result<Vec<&'static str>, SchemeError> {
-        let ends = self.build(&Setup { mss: Bytes(1500), rng: Streams::new(0).stream("inspected") })?;
+        let ends = self.build(&Setup::seeded(Bytes(1500), 0))?;
         let mut inspect = Inspect::default();
         ends.controller.inspect(&mut inspect);
         if let Some(receiver) = &ends.receiver {

@@ -60,7 +60,7 @@ fn only_a_scheme_that_steers_by_delay_takes_the_suffix_and_it_goes_before_preset
 #[test]
 fn only_the_oracle_sees_what_no_transport_can_know() {
     let sees = |choice: &str| {
-        let setup = Setup { mss: MSS, rng: Streams::new(1).stream("sees") };
+        let setup = Setup::new(MSS, Streams::new(1).stream("sees"));
         let ends = SchemeSpec::parse(choice).and_then(|spec| spec.build(&setup)).unwrap();
         (ends.controller.sees(), ends.receiver.map_or(Sees::Packets, |receiver| receiver.sees()))
     };
@@ -149,7 +149,7 @@ struct Victim {
 
 impl Victim {
     fn new(choice: &str) -> Victim {
-        let setup = Setup { mss: MSS, rng: Streams::new(1).stream("victim") };
+        let setup = Setup::new(MSS, Streams::new(1).stream("victim"));
         let ends = SchemeSpec::parse(choice).unwrap().build(&setup).unwrap();
         Victim {
             choice: choice.to_owned(),

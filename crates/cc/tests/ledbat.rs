@@ -288,7 +288,7 @@ fn plusplus_is_no_faster_than_reno_at_any_rtt() {
 
 /// The windows of a flow over a path whose queue grows and shrinks. The receiver's clock is ahead by `offset`.
 fn windows(scheme: &str, offset: Duration) -> Vec<Bytes> {
-    let setup = Setup { mss: MSS, rng: Streams::new(1).stream("clock") };
+    let setup = Setup::new(MSS, Streams::new(1).stream("clock"));
     let ends = SchemeSpec::parse(scheme).unwrap().build(&setup).unwrap();
     let (mut controller, mut receiver) = (ends.controller, ends.receiver.unwrap());
     let mut windows = vec![];

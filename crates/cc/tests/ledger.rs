@@ -75,7 +75,7 @@ impl Controller for Recording {
 
 fn recording(scheme: &str) -> (Box<Recording>, Log, Option<Box<dyn airpace_cc::controller::Receiver>>) {
     let spec = SchemeSpec::parse(scheme).unwrap();
-    let ends = spec.build(&Setup { mss: MSS, rng: Streams::new(5).stream("scheme") }).unwrap();
+    let ends = spec.build(&Setup::new(MSS, Streams::new(5).stream("scheme"))).unwrap();
     let log = Log::default();
     (Box::new(Recording { inner: ends.controller, log: log.clone() }), log, ends.receiver)
 }

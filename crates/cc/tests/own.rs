@@ -5,10 +5,10 @@ use std::sync::Arc;
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{SchemeError, SchemeSpec};
-use airpace_core::{Bytes, Streams};
+use airpace_core::Bytes;
 
 fn setup() -> Setup {
-    Setup { mss: Bytes(1500), rng: Streams::new(3).stream("own") }
+    Setup::seeded(Bytes(1500), 3)
 }
 
 fn reno() -> SchemeSpec {

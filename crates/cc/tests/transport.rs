@@ -65,7 +65,7 @@ struct Toy {
 impl Toy {
     fn new(scheme: &str, ack: AckPolicy, channel: Channel, bound: u64, seed: u64) -> Toy {
         let streams = Streams::new(seed);
-        let setup = Setup { mss: MSS, rng: streams.stream("controller") };
+        let setup = Setup::new(MSS, streams.stream("controller"));
         let ends = SchemeSpec::parse(scheme).unwrap().build(&setup).unwrap();
         let config = SenderConfig { flow: FlowId(0), mss: MSS, pacer: PacerConfig::default(), ack };
         Toy {

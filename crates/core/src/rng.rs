@@ -14,6 +14,8 @@
 //! gives the same numbers on any machine.
 
 use rand_chacha::ChaCha8Rng;
+/// The traits of random number generators, in the version that [`Rng::from_rand`] accepts.
+pub use rand_chacha::rand_core;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
 /// The run's seed; creates streams and draws by name.
@@ -52,6 +54,18 @@ pub struct Rng {
 }
 
 impl Rng {
+    /// The stream of a seed, for a program that needs one stream and no [`Streams`].
+    pub fn seeded(seed: u64) -> Rng {
+        Streams::new(seed).stream("")
+    }
+
+    /// A stream whose key consists of the next 32 bytes of another generator.
+    pub fn from_rand(source: &mut impl rand_core::Rng) -> Rng {
+        let mut key = [0; 32];
+        source.fill_bytes(&mut key);
+        Rng { bits: ChaCha8Rng::from_seed(key) }
+    }
+
     /// 64 uniformly random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.bits.next_u64()
@@ -237,6 +251,17 @@ mod tests {
         assert!((0..100).all(|_| a.next_u64() == b.next_u64()));
         assert_ne!(Streams::new(7).stream("cell.1.fading").next_u64(), a.next_u64());
         assert_ne!(Streams::new(8).stream("cell.0.fading").next_u64(), a.next_u64());
+    }
+
+    #[test]
+    fn a_stream_needs_no_named_streams() {
+        let first = |mut rng: Rng| rng.next_u64();
+        assert_eq!(first(Rng::seeded(7)), first(Rng::seeded(7)));
+        assert_ne!(first(Rng::seeded(7)), first(Rng::seeded(8)));
+        let mut source = ChaCha8Rng::from_seed([1; 32]);
+        let drawn = [first(Rng::from_rand(&mut source)), first(Rng::from_rand(&mut source))];
+        assert_ne!(drawn[0], drawn[1], "each stream gets bytes of its own");
+        assert_eq!(drawn[0], first(Rng::from_rand(&mut ChaCha8Rng::from_seed([1; 32]))));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 mod recordings_folder;
 
+use airpace_diag::Stamp;
 use airpace_diag::source::Item;
-use airpace_diag::stamp::Stamp;
 use airpace_diag::{Format, LogCode, Message};
 use recordings_folder::{logs, recordings};
 

@@ -327,7 +327,7 @@ fn can_be_played(scenario: &Scenario) -> Result<(), LabError> {
 /// The schemes to compare.
 fn schemes(request: &Request, scenario: &Scenario) -> Result<Vec<SchemeSpec>, LabError> {
     let sees_truth = |scheme: &SchemeSpec| -> Result<bool, LabError> {
-        let ends = scheme.build(&Setup { mss: Bytes(1_500), rng: Streams::new(0).stream("agree") })?;
+        let ends = scheme.build(&Setup::new(Bytes(1_500), Streams::new(0).stream("agree")))?;
         Ok(ends.controller.sees() == Sees::Truth)
     };
     if request.schemes.is_empty() {

@@ -26,6 +26,7 @@ use crate::search::{Search, Work};
 
 /// Options of the decoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Options {
     /// Options for finding and following a cell.
     pub listen: listen::Options,

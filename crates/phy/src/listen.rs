@@ -47,6 +47,7 @@ use crate::sync::{Ring, VIEW_HZ};
 
 /// Configuration of a [`Listener`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Options {
     /// Sample rate, in samples per second and antenna.
     pub rate_hz: u64,

@@ -131,9 +131,8 @@ fn a_louder_cell_is_moved_to_once() {
     println!("{of_left:.4} of the cell that is left before, {of_louder:.4} of the louder one afterwards");
     assert!(of_left > 0.9 && of_louder > 0.95, "{of_left:.4} and {of_louder:.4}");
     // A cell requested by the user is kept.
-    let listen =
-        airpace_phy::listen::Options { pci: Some(56), ..airpace_phy::listen::Options::new(3_840_000) };
-    let options = Options { listen, ..Options::new(3_840_000) };
+    let mut options = Options::new(3_840_000);
+    options.listen.pci = Some(56);
     let mut decoder = Decoder::new(options).expect("a rate");
     decoder.push(&samples);
     decoder.finish();

@@ -121,7 +121,8 @@ fn a_second_cell_eight_decibels_below_is_ignored() {
     // The other cell's messages disturb some of ours: those on one CCE with almost no redundancy.
     assert!(score.wrong_cfi == 0 && score.recall > 0.9, "{score:?}");
     // If requested by identity, the weaker cell is found anyway.
-    let options = Options { pci: Some(56), ..Options::new(RATE_HZ) };
+    let mut options = Options::new(RATE_HZ);
+    options.pci = Some(56);
     let outcome = listen(options, &samples);
     assert_eq!(outcome.locks.first().map(|lock| lock.cell.pci), Some(56));
 }
@@ -350,8 +351,9 @@ fn rates_and_offsets_beyond_all_reason_are_refused_or_cut() {
         assert!(refused.is_some_and(|text| text.contains(&rate_hz.to_string())));
     }
     for max_cfo_hz in [f64::NAN, f64::INFINITY, -1.0] {
-        let mut listener =
-            Listener::new(Options { max_cfo_hz, ..Options::new(1_920_000) }).expect("a rate that is enough");
+        let mut options = Options::new(1_920_000);
+        options.max_cfo_hz = max_cfo_hz;
+        let mut listener = Listener::new(options).expect("a rate that is enough");
         listener.push(&vec![Complex32::new(0.1, 0.0); 20_000]);
         assert!(listener.pop().is_none());
     }

@@ -109,6 +109,22 @@ pub struct RadioReport {
 }
 
 impl RadioReport {
+    /// A report on a slot of a carrier in which nothing was granted to anybody; the carrier's size, the CFI and the own
+    /// device are unknown. `time` is the start of the slot on the reporter's clock.
+    pub fn new(carrier: CarrierId, slot: Slot, time: Time) -> RadioReport {
+        RadioReport {
+            carrier,
+            slot,
+            time,
+            scope: Scope::Everyone,
+            carrier_prbs: None,
+            cfi: None,
+            dcis: Vec::new(),
+            own: None,
+            layer: BitLayer::Physical,
+        }
+    }
+
     /// Number of downlink PRB pairs without a grant. `None` if the report does not contain the grants of all users, or
     /// not the carrier's width.
     ///

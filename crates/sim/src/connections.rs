@@ -23,7 +23,7 @@ impl Maker {
             0 => format!("flow.{}.controller", self.index),
             number => format!("flow.{}.connection.{number}.controller", self.index),
         };
-        self.spec.build(&Setup { mss: self.config.mss, rng: self.streams.stream(&name) })
+        self.spec.build(&Setup::new(self.config.mss, self.streams.stream(&name)))
     }
 }
 

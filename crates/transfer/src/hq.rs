@@ -75,7 +75,7 @@ pub fn fetching(host: &str, trust: Trust) -> Config {
 pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, String> {
     let rng = Streams::new(u64::from_be_bytes(key::random::<8>().map_err(|error| error.to_string())?))
         .stream("scheme");
-    let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| error.to_string())?;
+    let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| error.to_string())?;
     if ends.receiver.is_some() {
         return Err(format!(
             "scheme `{}` needs its half at the receiver, and other people's stacks have none; choose another, or use \

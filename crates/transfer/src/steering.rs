@@ -17,7 +17,7 @@ pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
     let refuse = |why: String| Fault::new(Code::Refused, why);
     let seed = key::random::<8>().map_err(|error| refuse(error.to_string()))?;
     let rng = Streams::new(u64::from_be_bytes(seed)).stream("scheme");
-    let ends = spec.build(&Setup { mss: MSS, rng }).map_err(|error| refuse(error.to_string()))?;
+    let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| refuse(error.to_string()))?;
     let receiver = ends.receiver.as_ref().map(|receiver| receiver.sees());
     if ends.controller.sees() == Sees::Truth || receiver == Some(Sees::Truth) {
         let why = "uses what only a simulator knows, and cannot steer a transfer; see `airpace list schemes`";

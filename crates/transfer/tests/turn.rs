@@ -52,7 +52,7 @@ impl Hooks for Schemes {
 
 fn build(scheme: &str) -> Result<airpace_cc::scheme::Ends, String> {
     let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
-    let setup = Setup { mss: MSS, rng: Streams::new(1).stream("test") };
+    let setup = Setup::new(MSS, Streams::new(1).stream("test"));
     spec.build(&setup).map_err(|error| error.to_string())
 }
 

@@ -75,7 +75,7 @@ impl<E: Endpoint> Flow<E> {
         let connection = self.sides[side].endpoint.connection(id).expect("it is open");
         match event {
             Event::Connected if is_sender => {
-                let setup = Setup { mss: MSS, rng: Streams::new(1).stream("bench") };
+                let setup = Setup::new(MSS, Streams::new(1).stream("bench"));
                 let ends = SchemeSpec::parse(SCHEME).and_then(|spec| spec.build(&setup));
                 connection.steer(now, ends.expect("a scheme of the list").controller);
             }

@@ -248,7 +248,7 @@ pub fn unless_tie<T>(
 /// A controller in Rust, driven by these steps.
 pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
     let spec = SchemeSpec::parse(scheme).unwrap();
-    let setup = Setup { mss, rng: Streams::new(1).stream("twins") };
+    let setup = Setup::new(mss, Streams::new(1).stream("twins"));
     let (entries, tape) = tape();
     let mut controller = Traced::new(spec.build(&setup).unwrap().controller, &spec, tape);
     let (mut now, mut next_number, mut delivered, mut inflight) =

@@ -117,7 +117,7 @@ mod tests {
     use airpace_core::{Bytes, Streams};
 
     fn controller() -> RanController {
-        let setup = Setup { mss: Bytes(1500), rng: Streams::new(1).stream("ran") };
+        let setup = Setup::new(Bytes(1500), Streams::new(1).stream("ran"));
         RanController::new((cbr::SCHEME.build)(&setup, &Options::defaults(&cbr::SCHEME)).unwrap().controller)
     }
 

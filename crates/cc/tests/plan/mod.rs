@@ -212,7 +212,7 @@ impl Plan {
     pub fn start_ends(&mut self, build: impl FnOnce(&Setup) -> Ends, backlog: Backlog) -> usize {
         let index = self.flows.len();
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
-        let ends = build(&Setup { mss: MSS, rng });
+        let ends = build(&Setup::new(MSS, rng));
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         let config = SenderConfig {
             flow: FlowId(index as u16),

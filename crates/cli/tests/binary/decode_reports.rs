@@ -45,7 +45,7 @@ fn perfect() -> Vec<RadioReport> {
 
 /// Capacity and fair share in Mbit/s that PBE-CC's receiver returns, by subframe.
 fn rates(reports: &[RadioReport]) -> Vec<(u64, f64, f64)> {
-    let setup = Setup { mss: Bytes(1500), rng: Streams::new(1).stream("receiver") };
+    let setup = Setup::new(Bytes(1500), Streams::new(1).stream("receiver"));
     let ends = SchemeSpec::parse("pbe").unwrap().build(&setup).unwrap();
     let mut receiver = ends.receiver.expect("PBE-CC has a half at the receiver");
     let rates = reports.iter().map(|report| {

@@ -424,7 +424,7 @@ impl QuicConnection {
         self.is_ours = self.alpn() == ALPN;
         if self.ledger.is_none() {
             let spec = SchemeSpec::parse(DEFAULT_SCHEME);
-            let setup = Setup { mss: MSS, rng: Streams::new(0).stream("unsteered") };
+            let setup = Setup::new(MSS, Streams::new(0).stream("unsteered"));
             if let Some(ends) = spec.ok().and_then(|spec| spec.build(&setup).ok()) {
                 self.charge(now, ends.controller);
             }

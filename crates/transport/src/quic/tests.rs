@@ -103,7 +103,7 @@ fn config() -> Config {
 }
 
 fn scheme(text: &str) -> (Box<dyn Controller>, Option<Box<dyn Receiver>>) {
-    let setup = Setup { mss: MSS, rng: Streams::new(3).stream("scheme") };
+    let setup = Setup::new(MSS, Streams::new(3).stream("scheme"));
     let ends = SchemeSpec::parse(text).unwrap().build(&setup).unwrap();
     (ends.controller, ends.receiver)
 }

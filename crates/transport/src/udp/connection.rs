@@ -192,7 +192,7 @@ impl UdpConnection {
         let ConnectionSetup { id, own_name, ends, now, seed } = begin;
         // Until the application chooses a scheme, CUBIC controls the rate, as in most of the Internet.
         let rng = Streams::new(id.0).stream("udp.controller");
-        let ends_of_cubic = SchemeSpec::parse("cubic").and_then(|spec| spec.build(&Setup { mss: MSS, rng }));
+        let ends_of_cubic = SchemeSpec::parse("cubic").and_then(|spec| spec.build(&Setup::new(MSS, rng)));
         let cubic = ends_of_cubic.expect("cubic is in the list of schemes").controller;
         let sender_config =
             SenderConfig { flow: FlowId(id.0 as u16), mss: MSS, pacer: config.pacer, ack: config.ack };

@@ -111,7 +111,7 @@ struct World {
 }
 
 fn halves(scheme: &str) -> Halves {
-    let setup = Setup { mss: MSS, rng: Streams::new(1).stream("test") };
+    let setup = Setup::new(MSS, Streams::new(1).stream("test"));
     SchemeSpec::parse(scheme).and_then(|spec| spec.build(&setup)).expect("a scheme of the list")
 }
 

@@ -36,7 +36,7 @@ fn any_scheme_takes_over_from_any_point() {
         story.send(ms(0));
         story.ack(ms(40), &[(0, 9)]);
         story.send(ms(40));
-        let setup = Setup { mss: MSS, rng: Streams::new(7).stream("replaced") };
+        let setup = Setup::new(MSS, Streams::new(7).stream("replaced"));
         let ends =
             SchemeSpec::parse(&name).and_then(|spec| spec.build(&setup)).expect("a scheme of the list");
         story.sender.set_controller(ms(60), ends.controller);

@@ -51,8 +51,9 @@ fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
     let reader = Reader::open(path, (Some(rate_hz), Some(format))).ok()?;
     let mut source = Until::new(Box::new(reader), Some(SPAN_S), Arc::default());
     let antennas = source.antennas();
-    let mut listener =
-        Listener::new(listen::Options { antennas, ..listen::Options::new(rate_hz as u64) }).ok()?;
+    let mut options = listen::Options::new(rate_hz as u64);
+    options.antennas = antennas;
+    let mut listener = Listener::new(options).ok()?;
     let mut samples = vec![];
     let (mut snr_db, mut subframes) = (0.0, 0.0);
     loop {
