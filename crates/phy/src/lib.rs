@@ -87,7 +87,7 @@ pub mod sync;
 pub use cell::{Cell, PhichDuration, PhichResource, Ports};
 pub use channel::Channel;
 pub use ladder::Ladder;
-pub use listen::{Heard, Listener};
+pub use listen::{Listener, ListenerEvent};
 pub use num_complex::Complex32;
 pub use numerology::{Bandwidth, CyclicPrefix, Numerology};
 pub use observation::{Observation, Observer};
