@@ -15,7 +15,7 @@ use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::grid::BITS_PER_CCE;
 use airpace_phy::harq::{Granted, HarqMemory};
 use airpace_phy::pbch::{self, FRAMES, Mib};
-use airpace_phy::pdcch::{LEVELS, Place, Sent};
+use airpace_phy::pdcch::{CceRange, LEVELS, TransmittedMessage};
 use airpace_phy::search::lanes::{LANES, Lanes};
 use airpace_phy::search::{Candidate, Search};
 use airpace_phy::{Bandwidth, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
@@ -139,7 +139,7 @@ pub fn trellis(input: &[u8]) {
     let frames = 1 + choices.below(FRAMES);
     let count = choices.of(&[480, 432, 480, 7, 0]);
     let bits: Vec<Vec<i16>> = (0..frames).map(|_| (0..count).map(|_| soft(&mut choices)).collect()).collect();
-    if let Some((mib, ports, sfn)) = pbch::combine(pci, &bits, &mut scalar) {
+    if let Some(pbch::Broadcast { mib, ports, sfn }) = pbch::combine(pci, &bits, &mut scalar) {
         assert_eq!(Mib::parse(mib.pack()), Some(mib));
         assert_eq!((sfn / 4 * 4, sfn < 1024), (mib.sfn, true));
         let confirmed = |soft: &[i16]| pbch::confirm(pci, soft, &mib, ports, sfn, &mut Viterbi::default());
@@ -178,7 +178,7 @@ pub fn evidence(input: &[u8]) {
     let mut search = a_search(&carrier);
     let mut evidence = Evidence::new(1, carrier, Caution::default());
     let mut follower = Follower::new(Rnti(0x1230), 100);
-    let mut taken: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
+    let mut taken: BTreeMap<u64, Vec<CceRange>> = BTreeMap::new();
     let mut index = choices.number() >> 4;
     for _ in 0..6 {
         if choices.is_over() {
@@ -194,7 +194,7 @@ pub fn evidence(input: &[u8]) {
             snr_db: choices.float(),
             ..Observation::default()
         };
-        let sent: Vec<Sent> =
+        let sent: Vec<TransmittedMessage> =
             (0..choices.byte() % 8).filter_map(|_| sent(&mut choices, &carrier, cces)).collect();
         for message in &sent {
             let loud = choices.float().abs();
@@ -243,19 +243,19 @@ fn a_search(carrier: &Carrier) -> Search {
 }
 
 /// A message somewhere among `cces` CCEs.
-fn sent(choices: &mut Choices<'_>, carrier: &Carrier, cces: usize) -> Option<Sent> {
+fn sent(choices: &mut Choices<'_>, carrier: &Carrier, cces: usize) -> Option<TransmittedMessage> {
     let level = choices.of(&LEVELS);
     let at = choices.below(cces / usize::from(level)) as u16 * u16::from(level);
-    let place = Place { cce: at, cces: level };
+    let place = CceRange { cce: at, cces: level };
     let size = carrier.size(choices.of(&Format::ALL), extras(choices));
-    let sent = Sent { rnti: rnti(choices), payload: payload(choices, size), place };
+    let sent = TransmittedMessage { rnti: rnti(choices), payload: payload(choices, size), place };
     (place.range().end <= cces).then_some(sent)
 }
 
 fn check(
     out: &[Found],
     index: u64,
-    taken: &mut BTreeMap<u64, Vec<Place>>,
+    taken: &mut BTreeMap<u64, Vec<CceRange>>,
     follower: &mut Follower,
     search: &mut Search,
 ) {
@@ -311,7 +311,7 @@ pub fn follow(input: &[u8]) {
             rnti,
             kind: RntiKind::of(rnti, &message),
             payload,
-            place: Place { cce: 0, cces: 1 },
+            place: CceRange { cce: 0, cces: 1 },
             message,
             extras: Extras::NONE,
             prbs: message.prbs(&carrier),

@@ -20,8 +20,8 @@ mod far;
 #[path = "../tests/machine/mod.rs"]
 mod machine;
 
-use airpace_bpf::feed::{Told, now};
-use airpace_bpf::kernel::{Kernel, Part};
+use airpace_bpf::feed::{GrantRecord, now};
+use airpace_bpf::kernel::{Kernel, KernelScheme};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_cc::SchemeSpec;
@@ -130,11 +130,11 @@ fn steps_of_pbe(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
 
 fn steps_of_biscay(low: f64) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
     let spec = SchemeSpec::parse("biscay:startup=first:hold=off:switch_margin_percent=100000")?;
-    let kernel = Kernel::load(&Part::Biscay(KernelTuning::new(&Tuning::read(spec.options())?)?))?;
+    let kernel = Kernel::load(&KernelScheme::Biscay(KernelTuning::new(&Tuning::read(spec.options())?)?))?;
     let far = Far::new(["192.0.2.1", "192.0.2.2"], DELAY).ok_or("no path")?;
     let mut feed = kernel.feed()?;
     let mut tell = |mbps: f64| {
-        feed.tell(&Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None });
+        feed.tell(&GrantRecord { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None });
     };
     tell(low);
     let listener = far.ends[1].inside(|| TcpListener::bind("192.0.2.2:0"))?;

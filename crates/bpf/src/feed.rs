@@ -19,7 +19,7 @@ pub const MAX_AGE: Duration = Duration::from_millis(100);
 
 /// The radio's grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct GrantRecord {
     /// Bandwidth of the device's uplink; `None` if it is unknown.
     pub bandwidth: Option<Rate>,
     /// Maximum rate granted over a frame of 10 ms; zero if unknown.
@@ -44,7 +44,7 @@ impl Feed {
 
     /// Writes the radio's current grants. If the writer is interrupted or dies during the write, the previous record stays
     /// valid.
-    pub fn tell(&mut self, told: &Told) {
+    pub fn tell(&mut self, told: &GrantRecord) {
         let (num, den) = told.share.unwrap_or((0, 1));
         write(
             &self.memory.sequence,
@@ -59,13 +59,13 @@ impl Feed {
     }
 
     /// The record in the array, and its age; `None` if none was written yet.
-    pub fn read(&self) -> Option<(Told, Duration)> {
+    pub fn read(&self) -> Option<(GrantRecord, Duration)> {
         let [time, bandwidth, burst, share] = read(&self.memory.sequence, &self.memory.told);
         if time == 0 {
             return None;
         }
         let (num, den) = (share as u32, (share >> 32) as u32);
-        let told = Told {
+        let told = GrantRecord {
             bandwidth: (bandwidth != NONE).then(|| Rate::from_bps(bandwidth)),
             burst: Rate::from_bps(burst),
             share: (num != 0).then_some((num, den)),

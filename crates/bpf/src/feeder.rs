@@ -11,7 +11,7 @@ use airpace_cc::pbe::receiver::PbeReceiver;
 use airpace_core::{Bytes, Direction};
 use airpace_radio::RadioReport;
 
-use crate::feed::Told;
+use crate::feed::GrantRecord;
 use crate::twin::pbe_receiver::Cell;
 
 /// Computes a device's bandwidth from the grants to it.
@@ -26,8 +26,8 @@ impl Feeder {
     }
 
     /// Processes one report. Returns the record for the kernel, if the report contained grants of the device.
-    pub fn report(&mut self, report: &RadioReport) -> Option<Told> {
-        self.bandwidth.on_report(report).then(|| Told {
+    pub fn report(&mut self, report: &RadioReport) -> Option<GrantRecord> {
+        self.bandwidth.on_report(report).then(|| GrantRecord {
             bandwidth: self.bandwidth.get(),
             burst: self.bandwidth.burst(),
             share: None,

@@ -43,7 +43,7 @@ pub use counted::{Cost, Totals};
 pub use pinned::{Pinned, unload};
 use pinned::{read_host, read_totals};
 use relay::Relay;
-pub use shown::Shown;
+pub use shown::FlowStatus;
 
 /// The name by which sockets choose BISCAY.
 pub const BISCAY: &str = "biscay";
@@ -82,7 +82,7 @@ fn has_programs() -> bool {
 
 /// A scheme with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum KernelScheme {
     /// BISCAY.
     Biscay(KernelTuning),
     /// BISCAY for downloads from senders without BISCAY.
@@ -96,45 +96,45 @@ pub enum Part {
     KernelBbr,
 }
 
-impl Part {
+impl KernelScheme {
     /// The name by which sockets choose the scheme, or, for the relay, the name for users.
     pub fn name(&self) -> &'static str {
         match self {
-            Part::Biscay(_) => BISCAY,
-            Part::Relay(_) => RELAY,
-            Part::Morc(_) => MORC,
-            Part::Pbe(_) => PBE,
-            Part::KernelBbr => "airpace_bbr",
+            KernelScheme::Biscay(_) => BISCAY,
+            KernelScheme::Relay(_) => RELAY,
+            KernelScheme::Morc(_) => MORC,
+            KernelScheme::Pbe(_) => PBE,
+            KernelScheme::KernelBbr => "airpace_bbr",
         }
     }
 
     fn programs(&self) -> &'static [u8] {
         match self {
-            Part::Biscay(_) => programs!("biscay"),
-            Part::Relay(_) => programs!("window"),
-            Part::Morc(_) => programs!("morc"),
-            Part::Pbe(_) => programs!("pbe"),
-            Part::KernelBbr => programs!("probe"),
+            KernelScheme::Biscay(_) => programs!("biscay"),
+            KernelScheme::Relay(_) => programs!("window"),
+            KernelScheme::Morc(_) => programs!("morc"),
+            KernelScheme::Pbe(_) => programs!("pbe"),
+            KernelScheme::KernelBbr => programs!("probe"),
         }
     }
 
     fn options(&self) -> &[u8] {
         match self {
-            Part::Biscay(tuning) | Part::Relay(tuning) => tuning.as_bytes(),
-            Part::Morc(tuning) => tuning.as_bytes(),
-            Part::Pbe(tuning) => tuning.as_bytes(),
-            Part::KernelBbr => &[],
+            KernelScheme::Biscay(tuning) | KernelScheme::Relay(tuning) => tuning.as_bytes(),
+            KernelScheme::Morc(tuning) => tuning.as_bytes(),
+            KernelScheme::Pbe(tuning) => tuning.as_bytes(),
+            KernelScheme::KernelBbr => &[],
         }
     }
 
     /// Whether applications share the bandwidth instead of flows.
     fn counts_apps(&self) -> bool {
-        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.counts_apps())
+        matches!(self, KernelScheme::Biscay(tuning) | KernelScheme::Relay(tuning) if tuning.counts_apps())
     }
 
     /// Whether the scheme requires [`Kernel::count_flows`].
     pub fn needs_counts(&self) -> bool {
-        matches!(self, Part::Biscay(tuning) | Part::Relay(tuning) if tuning.needs_counts())
+        matches!(self, KernelScheme::Biscay(tuning) | KernelScheme::Relay(tuning) if tuning.needs_counts())
     }
 
     fn open(&self) -> Result<OpenObject, LoadError> {
@@ -302,7 +302,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`LoadError`] explains what to do.
-    pub fn load(part: &Part) -> Result<Kernel, LoadError> {
+    pub fn load(part: &KernelScheme) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, true)
     }
 
@@ -310,11 +310,11 @@ impl Kernel {
     ///
     /// # Errors
     /// [`LoadError`] explains what to do.
-    pub fn load_without_bbr(part: &Part) -> Result<Kernel, LoadError> {
+    pub fn load_without_bbr(part: &KernelScheme) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, false)
     }
 
-    fn load_into(part: &Part, may_have_bbr: bool) -> Result<Kernel, LoadError> {
+    fn load_into(part: &KernelScheme, may_have_bbr: bool) -> Result<Kernel, LoadError> {
         let name = part.name();
         let mut open = part.open()?;
         if !Path::new(BTF).exists() {

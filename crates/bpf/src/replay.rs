@@ -12,7 +12,7 @@ use airpace_cc::controller::LossCause;
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Bytes, Rate, Time};
 
-use crate::twin::active::Seen;
+use crate::twin::active::DeviceView;
 use crate::twin::{Answer, Biscay, KernelAck, KernelRadio, KernelTuning, NONE};
 
 /// Denominator of the share in a receiver's feedback.
@@ -111,8 +111,8 @@ impl Replay {
 }
 
 /// The kernel's counts for the flows of the simulator's device.
-fn seen(flows: &DeviceFlows) -> Seen {
-    Seen {
+fn seen(flows: &DeviceFlows) -> DeviceView {
+    DeviceView {
         flows: flows.flows.into(),
         apps: flows.apps.into(),
         app_flows: flows.app_flows.into(),

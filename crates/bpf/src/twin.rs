@@ -118,7 +118,7 @@ impl KernelTuning {
     }
 
     /// A flow's part of the device's bandwidth: numerator and denominator.
-    pub fn part(&self, seen: &active::Seen) -> [u64; 2] {
+    pub fn part(&self, seen: &active::DeviceView) -> [u64; 2] {
         active::split(self.split, seen)
     }
 
@@ -315,8 +315,8 @@ mod tests {
         let ours = [
             8,
             size_of::<active::AppFlow>(),
-            size_of::<active::Use>(),
-            size_of::<active::Seen>(),
+            size_of::<active::RecentBytes>(),
+            size_of::<active::DeviceView>(),
             16,
             size_of::<SharesWords>(),
         ];

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use airpace_bpf::twin::KernelTuning;
-use airpace_bpf::twin::active::{Active, AppFlow, Apps, Last, SLOT, Seen, Use};
+use airpace_bpf::twin::active::{AppCounter, AppFlow, DeviceView, FlowCounter, LastSlot, RecentBytes, SLOT};
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey, FlowRegistry, Protocol};
@@ -25,7 +25,7 @@ fn active(registry: &FlowRegistry, now: Time) -> u64 {
 
 #[test]
 fn a_flow_that_changes_hands_is_its_new_owner_s_with_its_next_slot() {
-    let (mut kernel, mut flow, mut other) = (Apps::default(), AppFlow::default(), AppFlow::default());
+    let (mut kernel, mut flow, mut other) = (AppCounter::default(), AppFlow::default(), AppFlow::default());
     let at = Time::from_millis;
     kernel.sends(&mut flow, 1, at(1_000));
     kernel.sends(&mut other, 1, at(1_000));
@@ -51,7 +51,7 @@ proptest! {
     fn it_counts_the_applications_that_the_registry_counts(
         packets in prop::collection::vec((0u64..40_000, 0u16..30), 1..400),
     ) {
-        let mut kernel = Apps::default();
+        let mut kernel = AppCounter::default();
         let mut flows: BTreeMap<u16, AppFlow> = BTreeMap::new();
         let (mut at_once, mut late) = (FlowRegistry::default(), FlowRegistry::new(ACTIVE_FOR + SLOT));
         let mut now = Time::from_secs(1);
@@ -80,7 +80,7 @@ proptest! {
         packets in prop::collection::vec((0u64..90_000, 0u16..4, 1u64..70_000), 1..300),
     ) {
         let mut registry = FlowRegistry::default();
-        let (mut each, mut all) = ([Use::default(); 4], Use::default());
+        let (mut each, mut all) = ([RecentBytes::default(); 4], RecentBytes::default());
         let mut now = Time::from_secs(1);
         for (wait, flow, bytes) in packets {
             now += Duration::from_micros(wait);
@@ -100,7 +100,7 @@ proptest! {
         let moved = used + others;
         let used_share = if moved == 0 { 1.0 } else { used as f64 / moved as f64 };
         let device = DeviceFlows { flows, apps, app_flows, used_share };
-        let seen = Seen { flows: flows.into(), apps: apps.into(), app_flows: app_flows.into(), used, moved };
+        let seen = DeviceView { flows: flows.into(), apps: apps.into(), app_flows: app_flows.into(), used, moved };
         for (kernel, tuning) in policies() {
             let [num, den] = kernel.part(&seen);
             prop_assert!(num >= 1 && num <= den && den <= 1 << 27, "{num} of {den}");
@@ -119,8 +119,8 @@ proptest! {
         packets in prop::collection::vec((0u64..40_000, 0u16..50), 1..400),
         pause in 0u64..2_000_000,
     ) {
-        let mut kernel = Active::default();
-        let mut lasts: BTreeMap<u16, Last> = BTreeMap::new();
+        let mut kernel = FlowCounter::default();
+        let mut lasts: BTreeMap<u16, LastSlot> = BTreeMap::new();
         let (mut at_once, mut late) = (FlowRegistry::default(), FlowRegistry::new(ACTIVE_FOR + SLOT));
         let mut now = Time::from_secs(1);
         let half = packets.len() / 2;
@@ -141,9 +141,9 @@ proptest! {
     /// Flows that all keep sending are counted exactly.
     #[test]
     fn steady_flows_are_counted_exactly(flows in 1u16..300, period in 1u64..100) {
-        let mut kernel = Active::default();
+        let mut kernel = FlowCounter::default();
         let mut registry = FlowRegistry::default();
-        let mut lasts = vec![Last::default(); usize::from(flows)];
+        let mut lasts = vec![LastSlot::default(); usize::from(flows)];
         let mut now = Time::from_secs(1);
         for _ in 0..20 {
             now += Duration::from_millis(period);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 mod machine;
 
-use airpace_bpf::kernel::{Kernel, Part};
+use airpace_bpf::kernel::{Kernel, KernelScheme};
 use airpace_bpf::twin::KernelTuning;
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
@@ -63,14 +63,14 @@ fn one_of_four(window: u32) -> bool {
     (60..=90).contains(&window)
 }
 
-fn steady() -> Part {
+fn steady() -> KernelScheme {
     sharing("equal")
 }
 
-fn sharing(policy: &str) -> Part {
+fn sharing(policy: &str) -> KernelScheme {
     let options = format!("biscay:cwnd_bunching=off:hold=off:startup=first:split={policy}");
     let spec = SchemeSpec::parse(&options).unwrap();
-    Part::Biscay(KernelTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap())
+    KernelScheme::Biscay(KernelTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap())
 }
 
 #[test]

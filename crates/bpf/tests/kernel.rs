@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 mod machine;
 
 use airpace_bpf::choose::Chooser;
-use airpace_bpf::feed::Told;
-use airpace_bpf::kernel::{Kernel, LoadError, Part};
+use airpace_bpf::feed::GrantRecord;
+use airpace_bpf::kernel::{Kernel, KernelScheme, LoadError};
 use airpace_core::Rate;
 use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, relay, turn};
 use rustix::net::sockopt::tcp_congestion;
@@ -24,7 +24,7 @@ fn the_verifier_s_work_is_bounded() {
     for part in [biscay(), relay(""), relay(":split=app"), morc(), pbe()] {
         let Some((kernel, _turn)) = loaded(&part) else { return };
         let costs = kernel.costs().unwrap();
-        let is_relay = matches!(part, Part::Relay(_));
+        let is_relay = matches!(part, KernelScheme::Relay(_));
         assert!(
             costs.len() >= if is_relay { 3 } else { 7 } && costs.iter().all(|cost| cost.verified > 0),
             "{costs:?}"
@@ -92,7 +92,7 @@ fn the_feed_reads_as_it_was_told() {
     let Some((kernel, _turn)) = loaded(&biscay()) else { return };
     let mut feed = kernel.feed().unwrap();
     assert_eq!(feed.read(), None, "nothing was told yet");
-    let unknown = Told { bandwidth: None, burst: Rate::from_mbps(7.0), share: Some((1, 3)) };
+    let unknown = GrantRecord { bandwidth: None, burst: Rate::from_mbps(7.0), share: Some((1, 3)) };
     for told in [mbps(20.0), unknown, mbps(0.0), mbps(5.0)] {
         feed.tell(&told);
         assert_eq!(kernel.feed().unwrap().read().map(|(told, _)| told), Some(told));

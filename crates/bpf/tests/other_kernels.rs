@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::feed::{Told, now};
-use airpace_bpf::kernel::{Kernel, LoadError, PBE, Part, Pinned, readiness, unload};
+use airpace_bpf::feed::{GrantRecord, now};
+use airpace_bpf::kernel::{Kernel, KernelScheme, LoadError, PBE, Pinned, readiness, unload};
 use airpace_bpf::room::device_number;
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
@@ -212,7 +212,7 @@ fn is_refused() {
     assert!(matches!(readiness(), Err(LoadError::Lockdown)), "{:?}", readiness());
     let biscay = KernelTuning::new(&Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME)).unwrap());
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
-    for part in [Part::Biscay(biscay.unwrap()), Part::Morc(morc.unwrap())] {
+    for part in [KernelScheme::Biscay(biscay.unwrap()), KernelScheme::Morc(morc.unwrap())] {
         let error = Kernel::load(&part).err().expect("it takes no programs");
         assert!(matches!(error, LoadError::Lockdown), "{}: {error}", part.name());
     }
@@ -230,7 +230,11 @@ fn every_scheme() {
         |text: &str| KernelTuning::new(&Tuning::read(SchemeSpec::parse(text).unwrap().options()).unwrap());
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME)).unwrap());
     let of_apps = biscay("biscay:split=app").unwrap();
-    for part in [Part::Biscay(biscay("biscay").unwrap()), Part::Biscay(of_apps), Part::Morc(morc.unwrap())] {
+    for part in [
+        KernelScheme::Biscay(biscay("biscay").unwrap()),
+        KernelScheme::Biscay(of_apps),
+        KernelScheme::Morc(morc.unwrap()),
+    ] {
         let name = part.name();
         let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
         let feed = kernel.feed().ok();
@@ -246,7 +250,8 @@ fn every_scheme() {
         if let Some(mut feed) = feed {
             // This machine has only a loopback device, and no packet leaves the machine.
             assert_eq!(pinned.active_flows().unwrap(), Some(0), "they are counted");
-            let told = Told { bandwidth: Some(Rate::from_mbps(1_000.0)), burst: Rate::ZERO, share: None };
+            let told =
+                GrantRecord { bandwidth: Some(Rate::from_mbps(1_000.0)), burst: Rate::ZERO, share: None };
             moves(name, || feed.tell(&told));
         }
         moves(name, || {});
@@ -280,13 +285,13 @@ fn is_shown(pinned: &Pinned, scheme: &str) {
 /// The machine has only a loopback device, whose connections are not bounded. So the test only loads, calls and removes the
 /// programs.
 fn relay_comes_and_goes(tuning: KernelTuning) {
-    let part = Part::Relay(tuning);
+    let part = KernelScheme::Relay(tuning);
     let name = part.name();
     let mut kernel = Kernel::load(&part).unwrap_or_else(|error| panic!("{name}: {error}"));
     let groups = fs::File::open(GROUPS).unwrap();
     kernel.count_flows(groups.as_fd()).unwrap_or_else(|error| panic!("{error}"));
     kernel.bound_downloads(groups.as_fd()).unwrap_or_else(|error| panic!("{error}"));
-    let told = Told { bandwidth: Some(Rate::from_mbps(1.0)), burst: Rate::ZERO, share: None };
+    let told = GrantRecord { bandwidth: Some(Rate::from_mbps(1.0)), burst: Rate::ZERO, share: None };
     let mut feed = kernel.feed().unwrap();
     kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
     drop(kernel);
@@ -303,7 +308,7 @@ fn relay_comes_and_goes(tuning: KernelTuning) {
 /// Both endpoints of PBE-CC: the receiver's feedback controls the sender.
 fn pbe() {
     let tuning = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME)).unwrap()).unwrap();
-    let mut kernel = Kernel::load(&Part::Pbe(tuning)).unwrap_or_else(|error| panic!("pbe: {error}"));
+    let mut kernel = Kernel::load(&KernelScheme::Pbe(tuning)).unwrap_or_else(|error| panic!("pbe: {error}"));
     let group = fs::File::open(GROUPS).unwrap();
     kernel.exchange(group.as_fd()).unwrap_or_else(|error| panic!("{error}"));
     kernel.pin().unwrap_or_else(|error| panic!("pbe: {error}"));

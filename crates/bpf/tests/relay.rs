@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airpace_bpf::twin::KernelTuning;
-use airpace_bpf::twin::active::Seen;
+use airpace_bpf::twin::active::DeviceView;
 use airpace_bpf::twin::window::Window;
 use airpace_cc::SchemeSpec;
 use airpace_cc::biscay::Tuning;
@@ -121,7 +121,7 @@ impl Both {
         let sampled = (is_fresh && !mbps.is_nan()).then(|| Rate::from_bps((mbps * 1e6 + 0.5) as u64));
         let DeviceFlows { flows, apps, app_flows, .. } = self.device;
         let [flows, apps, app_flows] = [flows, apps, app_flows].map(u64::from);
-        let part = self.kernel.part(&Seen { flows, apps, app_flows, used: 0, moved: 0 });
+        let part = self.kernel.part(&DeviceView { flows, apps, app_flows, used: 0, moved: 0 });
         let rust = self.rust.window(now);
         let c = self.c.get(now, MSS, sampled, part);
         let is_same = match (rust, c) {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 mod machine;
 
-use airpace_bpf::kernel::{Kernel, LoadError, Part};
+use airpace_bpf::kernel::{Kernel, KernelScheme, LoadError};
 use airpace_core::Rate;
 use airpace_testing::skipped;
 use machine::{
@@ -130,8 +130,8 @@ fn a_socket_s_own_limit_bounds_the_pacing_rate() {
 }
 
 /// Only BISCAY uses a feed with a bandwidth.
-fn feeding(part: &Part, kernel: &Kernel) -> Option<Feeding> {
-    matches!(part, Part::Biscay(_)).then(|| Feeding::start(kernel, mbps(1_000.0)))
+fn feeding(part: &KernelScheme, kernel: &Kernel) -> Option<Feeding> {
+    matches!(part, KernelScheme::Biscay(_)).then(|| Feeding::start(kernel, mbps(1_000.0)))
 }
 
 /// If the kernel has no BBR either, such a flow uses Reno: it starts with ten packets, grows, and reduces its window when a

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use airpace_phy::coding::{RateMatcher, Viterbi};
 use airpace_phy::dci::{Carrier, Extras};
 use airpace_phy::evidence::{Caution, Evidence};
-use airpace_phy::listen::{self, Heard, Listener};
+use airpace_phy::listen::{self, Listener, ListenerEvent};
 use airpace_phy::search::Search;
 use airpace_phy::search::lanes::{LANES, Lanes};
 use airpace_phy::{
@@ -36,7 +36,7 @@ fn observations(scene: &Scene, samples: &[Complex32]) -> Vec<Observation> {
     listener.push(samples);
     listener.finish();
     let heard = std::iter::from_fn(|| listener.pop());
-    heard.filter_map(|heard| if let Heard::Subframe(at) = heard { Some(at) } else { None }).collect()
+    heard.filter_map(|heard| if let ListenerEvent::Subframe(at) = heard { Some(at) } else { None }).collect()
 }
 
 /// A trellis for one word, and for many in parallel.

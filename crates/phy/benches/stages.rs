@@ -11,9 +11,9 @@ use airpace_phy::coding::{RateMatcher, Viterbi};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::grid::Grid;
-use airpace_phy::listen::{Heard, Listener, Options};
+use airpace_phy::listen::{Listener, ListenerEvent, Options};
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::pdcch::{Place, Sent, coded};
+use airpace_phy::pdcch::{CceRange, TransmittedMessage, coded};
 use airpace_phy::resample::{Parts, Resampler};
 use airpace_phy::sync::search::Search as CellSearch;
 use airpace_phy::{
@@ -33,10 +33,10 @@ fn stages(criterion: &mut Criterion) {
         phich_duration: PhichDuration::Normal,
         phich_resource: PhichResource::One,
     };
-    let message = |cce: u16| Sent {
+    let message = |cce: u16| TransmittedMessage {
         rnti: Rnti(0xFFFF),
         payload: Payload::new(0x0F0_1234, 28).expect("28 bits"),
-        place: Place { cce, cces: 4 },
+        place: CceRange { cce, cces: 4 },
     };
     let messages = [message(0), message(4), message(12)];
     let mut transmitter = Transmitter::new(cell, 2048, 1.0).expect("an FFT size");
@@ -122,7 +122,7 @@ fn front_half(criterion: &mut Criterion, cell: Cell) {
         bench.iter(|| {
             listener.push(pieces.next().expect("an endless cycle"));
             let mut heard = 0;
-            while let Some(Heard::Subframe(observation)) = listener.pop() {
+            while let Some(ListenerEvent::Subframe(observation)) = listener.pop() {
                 heard += observation.cces();
             }
             heard

@@ -14,7 +14,7 @@ use airpace_phy::dci::{Carrier, Extras};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::grid::Grid;
 use airpace_phy::impair::DelayProfile;
-use airpace_phy::listen::{Heard, Listener, Options};
+use airpace_phy::listen::{Listener, ListenerEvent, Options};
 use airpace_phy::ofdm::{Correction, Demodulator};
 use airpace_phy::resample::Resampler;
 use airpace_phy::search::Search;
@@ -163,7 +163,7 @@ fn row_beside(scene: &Scene, rate_hz: u64, other: Option<&Scene>) {
         listener.push(samples);
         while let Some(heard) = listener.pop() {
             let listened = now_us();
-            let Heard::Subframe(observation) = heard else { continue };
+            let ListenerEvent::Subframe(observation) = heard else { continue };
             evidence.advance(index);
             let candidates = search.candidates(&observation, |rnti| evidence.history().prior(rnti, 0.0));
             let searched = now_us();

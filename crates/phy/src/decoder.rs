@@ -19,7 +19,7 @@ use crate::dci::Carrier;
 use crate::evidence::{Caution, Evidence};
 use crate::found::Found;
 use crate::ladder::Ladder;
-use crate::listen::{self, Heard, Listener, Lock, Moved, UnsupportedRate};
+use crate::listen::{self, CellChange, Listener, ListenerEvent, Lock, UnsupportedRate};
 use crate::missed::Account;
 use crate::observation::{CceSet, Observation};
 use crate::search::{Search, Work};
@@ -54,7 +54,7 @@ pub enum Output {
     /// The cell was lost; the search continues.
     Lost,
     /// The decoder leaves the cell for a stronger one, which it locks next. The state of the cell's users is discarded.
-    Moved(Moved),
+    Moved(CellChange),
 }
 
 /// One decoded subframe.
@@ -189,7 +189,7 @@ impl Reader {
         is_news
     }
 
-    fn read(&mut self, (index, leap): (u64, i64), observation: &Observation, ladder: &mut Ladder) -> Reading {
+    fn read(&mut self, index: u64, leap: i64, observation: &Observation, ladder: &mut Ladder) -> Reading {
         let Reader { search, evidence, answers, account, .. } = self;
         evidence.advance(index);
         if leap != 0 {
@@ -297,13 +297,14 @@ impl Decoder {
     fn advance(&mut self) -> Option<Output> {
         loop {
             let heard = self.listener.pop();
-            if let (Some(Heard::Subframe(observation)), Some(reader)) = (&heard, &mut self.reader)
+            if let (Some(ListenerEvent::Subframe(observation)), Some(reader)) = (&heard, &mut self.reader)
                 && !reader.is_news(observation)
             {
                 self.listener.ladder_mut().repeat();
                 continue;
             }
-            let is_doubtful = matches!(&heard, Some(Heard::Subframe(observation)) if observation.is_doubtful);
+            let is_doubtful =
+                matches!(&heard, Some(ListenerEvent::Subframe(observation)) if observation.is_doubtful);
             let output = self.take(heard);
             // Without a message, a subframe counts as idle only if the cell was received.
             match output {
@@ -323,13 +324,13 @@ impl Decoder {
         }
     }
 
-    fn take(&mut self, heard: Option<Heard>) -> Option<Output> {
+    fn take(&mut self, heard: Option<ListenerEvent>) -> Option<Output> {
         let Some(heard) = heard else {
             let late = if self.is_finished { self.settle() } else { Vec::new() };
             return (!late.is_empty()).then_some(Output::Late(late));
         };
         Some(match heard {
-            Heard::Locked(lock) => {
+            ListenerEvent::Locked(lock) => {
                 // Users of a cell that was lost and found again are kept.
                 let same = self.reader.as_ref().is_some_and(|reader| reader.cell == lock.cell);
                 if !same {
@@ -342,12 +343,12 @@ impl Decoder {
                 }
                 Output::Locked(lock)
             }
-            Heard::Lost => Output::Lost,
-            Heard::Moved(moved) => Output::Moved(moved),
-            Heard::Subframe(observation) => {
+            ListenerEvent::Lost => Output::Lost,
+            ListenerEvent::Moved(moved) => Output::Moved(moved),
+            ListenerEvent::Subframe(observation) => {
                 let reader = self.reader.as_mut()?;
-                let number = self.clock.number(reader.cell.pci, &observation);
-                let reading = reader.read(number, &observation, self.listener.ladder_mut());
+                let (index, leap) = self.clock.number(reader.cell.pci, &observation);
+                let reading = reader.read(index, leap, &observation, self.listener.ladder_mut());
                 self.count(reading.found.iter().chain(&reading.late));
                 Output::Subframe(reading)
             }

@@ -9,7 +9,7 @@ use crate::grid::{ControlRegion, Grid, Reg};
 use crate::modulation::qpsk;
 use crate::numerology::{Numerology, SUBCARRIERS_PER_PRB};
 use crate::ofdm::Modulator;
-use crate::pdcch::Sent;
+use crate::pdcch::TransmittedMessage;
 use crate::phich::Answer;
 use crate::sequence::gold::{Gold, pdsch_seed};
 use crate::sequence::{crs, pss, sss};
@@ -25,7 +25,7 @@ pub struct Subframe<'a> {
     /// Control format indicator, 1…3.
     pub cfi: u8,
     /// Messages on the PDCCH.
-    pub messages: &'a [Sent],
+    pub messages: &'a [TransmittedMessage],
     /// HARQ feedback on the PHICH.
     pub answers: &'a [Answer],
     /// Data on the PDSCH.
@@ -144,7 +144,7 @@ impl Encoder {
         let cces = self.cces(subframe.cfi);
         for (at, message) in subframe.messages.iter().enumerate() {
             let place = message.place;
-            if !pdcch::Place::all(cces).any(|other| other == place) {
+            if !pdcch::CceRange::all(cces).any(|other| other == place) {
                 return Err(Refused::Place { cce: place.cce, cces });
             }
             if subframe.messages[..at].iter().any(|other| other.place.overlaps(place)) {

@@ -348,9 +348,8 @@ impl Evidence {
         }
         // Evidence of this message alone, without the probability of its RNTI and the user's history.
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
-        let whence = (judged.at.subframe, judged.candidate.message.place);
         let bits = confidence::all_true(judged.alone + reading, judged.candidate.apart - history::NEW_USER);
-        judged.own = self.history.suspect(rnti, whence, bits);
+        judged.own = self.history.suspect(rnti, judged.at.subframe, judged.candidate.message.place, bits);
         self.waiting.push_back(judged);
     }
 

@@ -14,7 +14,7 @@ use crate::found::Found;
 
 /// A grant of the followed user.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Own {
+pub struct OwnGrant {
     /// Subframe number of the grant.
     pub index: u64,
     /// The grant. Retransmitted blocks have the size of their first transmission, if its grant was decoded.
@@ -57,7 +57,7 @@ impl Sums {
 pub struct Follower {
     rnti: Rnti,
     window: u64,
-    recent: VecDeque<Own>,
+    recent: VecDeque<OwnGrant>,
     now: u64,
     since: Option<u64>,
 }
@@ -82,12 +82,12 @@ impl Follower {
     }
 
     /// Takes a message. Returns the grant, if the message is a grant of the followed user.
-    pub fn take(&mut self, found: &Found) -> Option<Own> {
+    pub fn take(&mut self, found: &Found) -> Option<OwnGrant> {
         let dci = found.dci.filter(|dci| dci.rnti == self.rnti)?;
         let blocks =
             |of: &dyn Fn(usize) -> bool| (0..2).filter(|&at| dci.mcs[at].is_some() && of(at)).count() as u8;
         let new_bits = (0..2).filter(|&at| !dci.retransmission[at]).map(|at| dci.tbs[at].0).sum();
-        let own = Own {
+        let own = OwnGrant {
             index: found.index,
             dci,
             new_bits: Bits(new_bits),
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::dci::{Carrier, Message, Uplink};
     use crate::found::RntiKind;
-    use crate::pdcch::Place;
+    use crate::pdcch::CceRange;
     use airpace_radio::PrbSet;
 
     fn found(rnti: u16, index: u64, size: u64, again: bool) -> Found {
@@ -158,7 +158,7 @@ mod tests {
             rnti,
             kind: RntiKind::of(rnti, &message),
             payload: Default::default(),
-            place: Place { cce: 0, cces: 1 },
+            place: CceRange { cce: 0, cces: 1 },
             message,
             extras: Default::default(),
             prbs: message.prbs(&carrier),

@@ -8,7 +8,7 @@ use airpace_core::tables::lte::{self, McsTable};
 use airpace_radio::{Dci, PrbSet, Rnti};
 
 use crate::dci::{Allocation, Audience, Extras, Gap, Message, Payload};
-use crate::pdcch::Place;
+use crate::pdcch::CceRange;
 
 /// Kind of receiver that an RNTI addresses.
 ///
@@ -75,7 +75,7 @@ pub struct Found {
     /// Payload bits, without the CRC.
     pub payload: Payload,
     /// CCEs of the message.
-    pub place: Place,
+    pub place: CceRange,
     /// Decoded fields of the message.
     pub message: Message,
     /// Whether its format is much likelier than all other formats in which its bits are valid. The formats 1B and 1D

@@ -126,7 +126,7 @@ pub use station::Station;
 #[doc(hidden)]
 pub use channel::Channel;
 #[doc(hidden)]
-pub use listen::{Heard, Listener};
+pub use listen::{Listener, ListenerEvent};
 #[doc(hidden)]
 pub use numerology::Numerology;
 #[doc(hidden)]

@@ -114,21 +114,21 @@ pub struct Lock {
 
 /// Event that [`Listener::pop`] returns.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum ListenerEvent {
     /// A cell was acquired. All following subframes belong to this cell.
     Locked(Lock),
     /// The decoded control region of one subframe.
     Subframe(Observation),
     /// The cell was lost. The listener searches for a cell again.
     Lost,
-    /// The listener leaves the cell for a stronger one. The next event is [`Heard::Locked`] for the stronger cell.
-    Moved(Moved),
+    /// The listener leaves the cell for a stronger one. The next event is [`ListenerEvent::Locked`] for the stronger cell.
+    Moved(CellChange),
 }
 
 /// Change to another cell that was stronger for longer than a fade lasts. The listener changes the cell only if no PCI was
 /// requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+pub struct CellChange {
     /// PCI of the cell that was tracked.
     pub from: u16,
     /// PCI of the cell that is tracked from now on.
@@ -146,7 +146,7 @@ pub struct Listener {
     /// Scratch buffer: samples of one antenna, separated from the interleaved input.
     of_antenna: Vec<Complex32>,
     state: State,
-    heard: VecDeque<Heard>,
+    heard: VecDeque<ListenerEvent>,
     lost: Option<LostCell>,
     /// A cell that is stronger than the requested one. It receives the samples first and passes them on without its own
     /// signal.
@@ -245,7 +245,7 @@ impl Listener {
     }
 
     /// Returns the next event, or `None` if the listener needs more samples.
-    pub fn pop(&mut self) -> Option<Heard> {
+    pub fn pop(&mut self) -> Option<ListenerEvent> {
         self.heard.pop_front().or_else(|| self.advance())
     }
 
@@ -285,7 +285,7 @@ impl Listener {
         &mut self.ladder
     }
 
-    fn advance(&mut self) -> Option<Heard> {
+    fn advance(&mut self) -> Option<ListenerEvent> {
         loop {
             let heard = match &mut self.state {
                 State::Searching(_) => self.find(),
@@ -337,7 +337,7 @@ impl Listener {
 
     /// Checks from time to time for a stronger cell while no PCI is requested. Switches to it if it is stronger for long
     /// enough.
-    fn look_for_louder(&mut self) -> Option<Heard> {
+    fn look_for_louder(&mut self) -> Option<ListenerEvent> {
         if self.options.pci.is_some() {
             return None;
         }
@@ -363,7 +363,7 @@ impl Listener {
         let verdict = match (self.louder.look(loudness, following), outshone, loudness) {
             // The tracked cell, which was found first, is the weaker of the two.
             (_, Some((to, louder_db)), Some((pci, _))) if to == pci => {
-                Verdict::Louder(Moved { from: own, to, louder_db })
+                Verdict::Louder(CellChange { from: own, to, louder_db })
             }
             (verdict, ..) => verdict,
         };
@@ -377,8 +377,8 @@ impl Listener {
         self.watch.begin(false);
         self.ladder.locks += 1;
         self.state = State::Following(Box::new(following));
-        self.heard.push_back(Heard::Locked(lock));
-        Some(Heard::Moved(moved))
+        self.heard.push_back(ListenerEvent::Locked(lock));
+        Some(ListenerEvent::Moved(moved))
     }
 
     /// Subtracts a stronger cell from the samples, starting with the first sample kept, and restarts a running search at

@@ -16,7 +16,7 @@ use airpace_radio::Missed;
 use crate::found::Found;
 use crate::grid::BITS_PER_CCE;
 use crate::observation::{CceSet, Observation};
-use crate::pdcch::{LEVELS, Place};
+use crate::pdcch::{CceRange, LEVELS};
 
 /// Information of the first column of [`CHANCES`] (bits per bit of a message with its CRC).
 const MIN_INFORMATION: f32 = 0.75;
@@ -216,7 +216,7 @@ impl Account {
         let (mut read, mut messages) = (0.0, 0.0);
         for (at, &level) in LEVELS.iter().enumerate() {
             let places = cces / usize::from(level);
-            let places = (0..places).map(|at| Place { cce: at as u16 * u16::from(level), cces: level });
+            let places = (0..places).map(|at| CceRange { cce: at as u16 * u16::from(level), cces: level });
             // Mean decoding probability at this aggregation level over all places.
             let of = places.clone().map(|place| self.chance_at(place, bits)).sum::<f32>();
             let count = self.read[at] + factor * self.unread[at];
@@ -234,7 +234,7 @@ impl Account {
         (self.loud_cces - self.unread_cces).max(0.0)
     }
 
-    fn chance_at(&self, place: Place, bits: f32) -> f32 {
+    fn chance_at(&self, place: CceRange, bits: f32) -> f32 {
         let information: f32 = self.information.get(place.range()).map_or(0.0, |cces| cces.iter().sum());
         chance(place.cces, information / bits)
     }

@@ -2,14 +2,14 @@
 
 mod joint;
 
-pub use joint::{Both, Layout, MAX_ANTENNAS, SYMBOLS};
+pub use joint::{Layout, MAX_ANTENNAS, OtherSubframe, SYMBOLS, TwoCellSignal};
 
 use num_complex::Complex32;
 
 use crate::cell::Cell;
 use crate::channel::Channel;
 use crate::grid::{BITS_PER_CCE, ControlRegion, Grid, REGS_PER_CCE, Reg};
-use crate::pdcch::Place;
+use crate::pdcch::CceRange;
 use crate::sequence::gold::{Gold, pdcch_seed};
 use crate::{pcfich, phich};
 
@@ -106,7 +106,7 @@ pub struct CceSet(u128);
 
 impl CceSet {
     /// CCEs of this set that none of the places covers.
-    pub fn beside(self, places: impl Iterator<Item = Place>) -> CceSet {
+    pub fn beside(self, places: impl Iterator<Item = CceRange>) -> CceSet {
         let taken: CceSet = places.flat_map(|place| place.range()).collect();
         CceSet(self.0 & !taken.0)
     }

@@ -122,19 +122,29 @@ pub fn encode(cell: &Cell, sfn: u16) -> Vec<Quad> {
     bits.chunks_exact(8).map(quad).collect()
 }
 
-/// Decodes the soft bits of one frame. Returns the MIB, the number of ports and the SFN of the frame.
+/// Content of the PBCH of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broadcast {
+    /// The master information block.
+    pub mib: Mib,
+    /// Antenna ports.
+    pub ports: Ports,
+    /// System frame number.
+    pub sfn: u16,
+}
+
+/// Decodes the soft bits of one frame.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
-pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
+pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<Broadcast> {
     combine(pci, &[soft], viterbi)
 }
 
-/// Decodes the soft bits of successive frames, the newest last. Returns the MIB, the number of ports and the SFN of the
-/// newest frame. It tries all four quarters for the newest frame. Earlier frames are added if they belong to the same
-/// MIB.
+/// Decodes the soft bits of successive frames, the newest last. Returns the content of the newest frame. It tries all four
+/// quarters for the newest frame. Earlier frames are added if they belong to the same MIB.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
-pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<(Mib, Ports, u16)> {
+pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<Broadcast> {
     let count = frames.last()?.as_ref().len();
     let matcher = RateMatcher::new(BITS_WITH_CRC);
     let mut scrambling = Gold::new(pbch_seed(pci));
@@ -158,7 +168,7 @@ pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) 
         let mask = crc::mask16(decoded.word, BITS);
         let ports = Ports::ALL[crc::PORT_MASKS.iter().position(|&other| other == mask)?];
         let mib = Mib::parse((decoded.word >> 16) as u32)?;
-        Some((mib, ports, mib.sfn + quarter as u16))
+        Some(Broadcast { mib, ports, sfn: mib.sfn + quarter as u16 })
     })
 }
 
@@ -232,7 +242,7 @@ mod tests {
                         .flat_map(|symbol| [symbol.re, symbol.im].map(|level| (60.0 * level) as Soft))
                         .collect();
                     let found = decode(cell.pci, &soft, &mut Viterbi::default());
-                    assert_eq!(found, Some((Mib::new(&cell, sfn), ports, sfn)));
+                    assert_eq!(found, Some(Broadcast { mib: Mib::new(&cell, sfn), ports, sfn }));
                 }
             }
         }

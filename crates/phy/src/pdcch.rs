@@ -17,21 +17,21 @@ pub const LEVELS: [u8; 4] = [1, 2, 4, 8];
 
 /// CCEs of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct CceRange {
     /// First CCE, a multiple of `cces`.
     pub cce: u16,
     /// Aggregation level: 1, 2, 4 or 8 CCEs.
     pub cces: u8,
 }
 
-impl Place {
+impl CceRange {
     /// All places among `count` CCEs, the largest aggregation level first.
     ///
     /// Source: TS 36.211 §6.8.1
-    pub fn all(count: usize) -> impl Iterator<Item = Place> {
+    pub fn all(count: usize) -> impl Iterator<Item = CceRange> {
         LEVELS.into_iter().rev().flat_map(move |cces| {
             let places = count / usize::from(cces);
-            (0..places).map(move |at| Place { cce: at as u16 * u16::from(cces), cces })
+            (0..places).map(move |at| CceRange { cce: at as u16 * u16::from(cces), cces })
         })
     }
 
@@ -47,7 +47,7 @@ impl Place {
     }
 
     /// Whether two places share a CCE.
-    pub fn overlaps(self, other: Place) -> bool {
+    pub fn overlaps(self, other: CceRange) -> bool {
         let (a, b) = (self.range(), other.range());
         a.start < b.end && b.start < a.end
     }
@@ -61,7 +61,7 @@ const COMMON_CCES: usize = 16;
 /// Whether `place` is in the common search space.
 ///
 /// Source: TS 36.213 §9.1.1 Table 9.1.1-1
-pub fn in_common_space(place: Place, cces: usize) -> bool {
+pub fn in_common_space(place: CceRange, cces: usize) -> bool {
     place.cces >= 4 && place.range().end <= COMMON_CCES.min(cces)
 }
 
@@ -79,19 +79,19 @@ const fn tries(level: u8) -> u32 {
 /// User-specific search space: candidates of aggregation level `level` for `rnti` in a subframe (0…9) with `cces` CCEs.
 ///
 /// Source: TS 36.213 §9.1.1
-pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl Iterator<Item = Place> {
+pub fn own_space(rnti: Rnti, subframe: usize, cces: usize, level: u8) -> impl Iterator<Item = CceRange> {
     let places = cces as u32 / u32::from(level.max(1));
     let start = hash(rnti, subframe);
     (0..if places == 0 { 0 } else { tries(level) }).map(move |m| {
         let at = (start + m) % places;
-        Place { cce: at as u16 * u16::from(level), cces: level }
+        CceRange { cce: at as u16 * u16::from(level), cces: level }
     })
 }
 
 /// Whether `place` is in [`own_space`].
 ///
 /// Source: TS 36.213 §9.1.1
-pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
+pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: CceRange) -> bool {
     let level = u32::from(place.cces.max(1));
     let (places, at) = (cces as u32 / level, u32::from(place.cce) / level);
     let is_place = u32::from(place.cce) == at * level && at < places;
@@ -101,7 +101,7 @@ pub fn in_own_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> b
 /// Whether a message for `rnti` may be at `place`.
 ///
 /// Source: TS 36.213 §9.1.1
-pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: Place) -> bool {
+pub fn in_search_space(rnti: Rnti, subframe: usize, cces: usize, place: CceRange) -> bool {
     match Audience::of(rnti) {
         None => false,
         Some(Audience::Everyone) => in_common_space(place, cces),
@@ -130,16 +130,16 @@ fn hash(rnti: Rnti, subframe: usize) -> u32 {
 
 /// A transmitted message on the PDCCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Sent {
+pub struct TransmittedMessage {
     /// RNTI of the receiver.
     pub rnti: Rnti,
     /// DCI payload.
     pub payload: Payload,
     /// CCEs of the message.
-    pub place: Place,
+    pub place: CceRange,
 }
 
-impl Sent {
+impl TransmittedMessage {
     /// Coded bits of the message, before scrambling.
     ///
     /// Source: TS 36.212 §5.3.3
@@ -163,7 +163,12 @@ pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
 /// Places must lie within the region, and must not overlap; otherwise the bits of the later message overwrite the others.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
-pub fn encode(cell: &Cell, region: &ControlRegion, subframe: usize, messages: &[Sent]) -> Vec<Quad> {
+pub fn encode(
+    cell: &Cell,
+    region: &ControlRegion,
+    subframe: usize,
+    messages: &[TransmittedMessage],
+) -> Vec<Quad> {
     // +1 for 0, −1 for 1, 0 for an unused bit.
     let mut signs = vec![0.0f32; 8 * region.pdcch.len()];
     for message in messages {
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn places_are_aligned_and_inside() {
-        let places: Vec<_> = Place::all(13).collect();
+        let places: Vec<_> = CceRange::all(13).collect();
         assert_eq!(places.len(), 1 + 3 + 6 + 13);
         assert!(places.iter().all(|place| place.range().end <= 13 && place.cce % u16::from(place.cces) == 0));
     }
@@ -227,9 +232,9 @@ mod tests {
                 let y = (0..=subframe).fold(u64::from(rnti.0), |y, _| 39_827 * y % 65_537);
                 assert_eq!(u64::from(hash(rnti, subframe)), y);
                 for level in LEVELS {
-                    let own: Vec<Place> = own_space(rnti, subframe, cces, level).collect();
+                    let own: Vec<CceRange> = own_space(rnti, subframe, cces, level).collect();
                     for cce in 0..cces as u16 + 9 {
-                        let place = Place { cce, cces: level };
+                        let place = CceRange { cce, cces: level };
                         assert_eq!(
                             in_own_space(rnti, subframe, cces, place),
                             own.contains(&place),
@@ -239,8 +244,11 @@ mod tests {
                 }
             }
         }
-        assert!(in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 8, cces: 8 }));
-        assert!(!in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, Place { cce: 16, cces: 4 }));
-        assert!(!in_search_space(Rnti(0xFFF8), 5, 20, Place { cce: 0, cces: 4 }), "reserved RNTIs have none");
+        assert!(in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, CceRange { cce: 8, cces: 8 }));
+        assert!(!in_search_space(Rnti::SYSTEM_INFORMATION, 5, 20, CceRange { cce: 16, cces: 4 }));
+        assert!(
+            !in_search_space(Rnti(0xFFF8), 5, 20, CceRange { cce: 0, cces: 4 }),
+            "reserved RNTIs have none"
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::dci::{Audience, Carrier, EncodeError, Extras, Message, pack};
 use crate::encode::Data;
 use crate::grid::ControlRegion;
-use crate::pdcch::{LEVELS, Place, Sent, in_common_space, own_space};
+use crate::pdcch::{CceRange, LEVELS, TransmittedMessage, in_common_space, own_space};
 
 /// Messages of one subframe with their CCEs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Announcement {
     /// Control format indicator.
     pub cfi: u8,
     /// Messages, without overlaps.
-    pub messages: Vec<Sent>,
+    pub messages: Vec<TransmittedMessage>,
     /// PRBs of the downlink grants, with their users.
     pub data: Vec<Data>,
     /// Grants for which no CCEs were free, as indices into the report; a real cell would not have made these grants.
@@ -66,7 +66,7 @@ impl Scheduler {
             announcement.blocked.clear();
             for (index, sent, _) in &said {
                 match self.place(sent, number, cfi, &announcement.messages) {
-                    Some(place) => announcement.messages.push(Sent { place, ..*sent }),
+                    Some(place) => announcement.messages.push(TransmittedMessage { place, ..*sent }),
                     None => announcement.blocked.push(*index),
                 }
             }
@@ -88,7 +88,11 @@ impl Scheduler {
     }
 
     /// The message of a grant, with its aggregation level but without its first CCE.
-    fn say(&self, dci: &Dci, sinr_db: &impl Fn(&Dci) -> f64) -> Result<(Sent, Message), EncodeError> {
+    fn say(
+        &self,
+        dci: &Dci,
+        sinr_db: &impl Fn(&Dci) -> f64,
+    ) -> Result<(TransmittedMessage, Message), EncodeError> {
         let message = Message::of_dci(&self.carrier, dci)?;
         let audience = Audience::of(dci.rnti).unwrap_or(Audience::User);
         let payload = pack(&self.carrier, Extras::NONE, audience, &message);
@@ -97,22 +101,28 @@ impl Scheduler {
             Audience::Everyone => 8,
             Audience::User => level(payload.len(), sinr_db(dci)),
         };
-        Ok((Sent { rnti: dci.rnti, payload, place: Place { cce: 0, cces } }, message))
+        Ok((TransmittedMessage { rnti: dci.rnti, payload, place: CceRange { cce: 0, cces } }, message))
     }
 
     /// A free candidate in the receiver's search space.
-    fn place(&self, sent: &Sent, subframe: usize, cfi: u8, taken: &[Sent]) -> Option<Place> {
+    fn place(
+        &self,
+        sent: &TransmittedMessage,
+        subframe: usize,
+        cfi: u8,
+        taken: &[TransmittedMessage],
+    ) -> Option<CceRange> {
         let cces = self.cces[usize::from(cfi) - 1];
         let wanted = sent.place.cces;
         let more = LEVELS.into_iter().filter(move |level| *level >= wanted);
         let fewer = LEVELS.into_iter().rev().filter(move |level| *level < wanted);
         more.chain(fewer).find_map(|level| {
-            let is_free = |place: &Place| {
+            let is_free = |place: &CceRange| {
                 place.range().end <= cces && !taken.iter().any(|other| other.place.overlaps(*place))
             };
             match Audience::of(sent.rnti) {
                 Some(Audience::User) => own_space(sent.rnti, subframe, cces, level).find(is_free),
-                _ => Place::all(cces)
+                _ => CceRange::all(cces)
                     .filter(|place| place.cces == level && in_common_space(*place, cces))
                     .find(is_free),
             }

@@ -37,7 +37,7 @@ use airpace_radio::Rnti;
 use crate::dci::{Audience, Carrier, Extras, Format};
 use crate::grid::BITS_PER_CCE;
 use crate::observation::Observation;
-use crate::pdcch::{self, LEVELS, Place, Sent};
+use crate::pdcch::{self, CceRange, LEVELS, TransmittedMessage};
 use code::Code;
 use lanes::{LANES, Lanes};
 use rivals::Margins;
@@ -47,7 +47,7 @@ use soft::{Agreement, PARTS, SoftRegion};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Payload, RNTI and CCEs of the message.
-    pub message: Sent,
+    pub message: TransmittedMessage,
     /// Evidence for this message in its CCEs, against random bits or no transmission (bits): log2 of the likelihood
     /// ratio. It is at most one bit per coded bit. Some word always reaches as much evidence as its own length, because
     /// that many bits are free to fit random input. Only evidence above the length supports the message.
@@ -193,12 +193,12 @@ pub struct Search {
     is_likely: Vec<bool>,
     lanes: Lanes,
     /// Places of one aggregation level that are worth decoding, with the information in their soft bits (bits).
-    loud: Vec<(Place, f32)>,
+    loud: Vec<(CceRange, f32)>,
     /// Words of one aggregation level that are worth decoding: size, place, and information in the soft bits minus the
     /// length of the word (bits).
-    queue: Vec<(usize, Place, f32)>,
+    queue: Vec<(usize, CceRange, f32)>,
     /// Size and place of the words in the lanes.
-    batch: Vec<(usize, Place)>,
+    batch: Vec<(usize, CceRange)>,
     found: Vec<Candidate>,
     /// Bitmap of RNTIs for which a message was accepted.
     known: Vec<u64>,
@@ -337,7 +337,7 @@ impl Search {
     }
 
     /// Whether any receiver searches for messages of a size at a place.
-    fn is_for_anyone(&self, size: &Size, place: Place) -> bool {
+    fn is_for_anyone(&self, size: &Size, place: CceRange) -> bool {
         size.is_users || pdcch::in_common_space(place, self.region.len())
     }
 
@@ -353,7 +353,7 @@ impl Search {
             let both = [words.next(), words.next()];
             drop(words);
             for word in both.into_iter().flatten() {
-                let found = self.consider(subframe, size, cce, (word, None), prior);
+                let found = self.consider(subframe, size, cce, word, None, prior);
                 self.work.by_algebra += u64::from(found);
             }
         }
@@ -368,7 +368,7 @@ impl Search {
         loud.clear();
         let places = (0..cces / usize::from(level)).map(|at| at as u16 * u16::from(level));
         let worth =
-            places.map(|cce| Place { cce, cces: level }).filter(|place| self.is_worth_decoding(*place));
+            places.map(|cce| CceRange { cce, cces: level }).filter(|place| self.is_worth_decoding(*place));
         loud.extend(worth.map(|place| (place, self.region.information(place.range()))));
         for (at, size) in self.sizes.iter().enumerate().filter(|(_, size)| !size.is_extra || size.seen > 0) {
             let fits = loud.iter().filter(|(place, _)| self.fits(size, *place));
@@ -405,14 +405,14 @@ impl Search {
 
     /// Whether a place contains more than noise, and no candidate explains any of its CCEs. If the first CCE is free of
     /// bit errors, algebra has already found the word.
-    fn is_worth_decoding(&self, place: Place) -> bool {
+    fn is_worth_decoding(&self, place: CceRange) -> bool {
         !self.region.is_clear(usize::from(place.cce))
             && place.range().all(|cce| self.is_open(cce))
             && self.region.is_loud(place.range())
     }
 
     /// Whether the soft bits at a place may contain a word of a size. Repeated coded bits must agree.
-    fn fits(&self, size: &Size, place: Place) -> bool {
+    fn fits(&self, size: &Size, place: CceRange) -> bool {
         let (len, bits) = (size.code.len(), place.bits());
         if len as f32 > RARE_RATE * bits.len() as f32 || !self.is_for_anyone(size, place) {
             return false;
@@ -433,7 +433,7 @@ impl Search {
         for (&(size, place), decoded) in batch.iter().zip(decoded) {
             if decoded.bites && place.range().all(|cce| self.is_open(cce)) {
                 let found =
-                    self.consider(subframe, size, usize::from(place.cce), (decoded.word, Some(place)), prior);
+                    self.consider(subframe, size, usize::from(place.cce), decoded.word, Some(place), prior);
                 self.work.by_trellis += u64::from(found);
                 if found {
                     self.compare_with_rivals(size, decoded.word, prior);
@@ -451,7 +451,7 @@ impl Search {
         &mut self,
         subframe: usize,
         size: usize,
-        place: Place,
+        place: CceRange,
         word: u128,
         prior: &impl Fn(Rnti) -> f32,
     ) {
@@ -472,7 +472,7 @@ impl Search {
             for which in 0..count {
                 let mistake = self.sizes[size].code.mistakes(mask ^ rnti.0)[which];
                 let found =
-                    self.consider(subframe, size, usize::from(place.cce), (word ^ mistake.word, None), prior);
+                    self.consider(subframe, size, usize::from(place.cce), word ^ mistake.word, None, prior);
                 self.work.by_doubt += u64::from(found);
             }
         }
@@ -501,7 +501,8 @@ impl Search {
         subframe: usize,
         size: usize,
         cce: usize,
-        (word, decoded): (u128, Option<Place>),
+        word: u128,
+        decoded: Option<CceRange>,
         prior: &impl Fn(Rnti) -> f32,
     ) -> bool {
         let Size { code, is_everyones, is_users, is_extra, .. } = &self.sizes[size];
@@ -523,7 +524,7 @@ impl Search {
         let mut is_near = false;
         let mut bits = code.cces(word);
         for level in LEVELS {
-            let place = Place { cce: cce as u16, cces: level };
+            let place = CceRange { cce: cce as u16, cces: level };
             if !cce.is_multiple_of(usize::from(level)) || place.range().end > cces {
                 break;
             }
@@ -555,7 +556,7 @@ impl Search {
             }
             sum += std::mem::take(&mut more);
             let lead = best.map_or(gain, |best| best.lead.min(gain));
-            let message = Sent { rnti, payload, place };
+            let message = TransmittedMessage { rnti, payload, place };
             let rarity = self.sizes[size].rarity(level);
             best = Some(Candidate { message, evidence: sum.worth(), lead, apart: f32::INFINITY, rarity });
             is_near = wrong <= FEW_WRONG;

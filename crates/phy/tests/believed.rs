@@ -9,7 +9,7 @@ use airpace_phy::dci::{Carrier, Extras, Format, Payload};
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::found::Found;
 use airpace_phy::impair::DelayProfile;
-use airpace_phy::pdcch::{self, Place, Sent};
+use airpace_phy::pdcch::{self, CceRange, TransmittedMessage};
 use airpace_phy::search::Search;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
 use airpace_radio::Rnti;
@@ -254,14 +254,14 @@ fn a_message_does_not_go_on_into_silence() {
     let mut rng = Streams::new(9).stream("phy.silence");
     let carrier = Carrier::symmetric(50, Ports::Two);
     let mut search = Search::new(&carrier);
-    let place = |cces| Place { cce: 4, cces };
+    let place = |cces| CceRange { cce: 4, cces };
     let is_searched =
         |rnti: &Rnti| [1, 2].into_iter().all(|cces| pdcch::in_search_space(*rnti, 3, 20, place(cces)));
     let size = carrier.size(Format::F2A, Extras::NONE);
     for rnti in (1000..).map(Rnti).filter(is_searched).take(100) {
         for cces in [1, 2] {
             let payload = Payload::new(rng.next_u64() & ((1 << size) - 1), size).expect("cut to size");
-            let sent = Sent { rnti, payload, place: place(cces) };
+            let sent = TransmittedMessage { rnti, payload, place: place(cces) };
             let mut llrs: Vec<f32> =
                 (0..20 * 72).map(|_| 0.1 * (2.0 * EXPECTED).sqrt() * rng.normal() as f32).collect();
             for (llr, bit) in llrs[sent.place.bits()].iter_mut().zip(sent.coded()) {

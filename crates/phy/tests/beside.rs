@@ -10,9 +10,9 @@ use airpace_phy::dci::Extras;
 use airpace_phy::decoder::{Decoder, Options, Output, Reading};
 use airpace_phy::grid::Grid;
 use airpace_phy::impair::DelayProfile;
-use airpace_phy::listen::Moved;
+use airpace_phy::listen::CellChange;
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::pdcch::Sent;
+use airpace_phy::pdcch::TransmittedMessage;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
     PhichResource, Ports,
@@ -33,7 +33,7 @@ fn scene(pci: u16, prbs: u16, fft_size: usize, profile: DelayProfile, seed: u64)
 }
 
 /// Share of the transmitted messages that are accepted.
-fn recall(rate_hz: u64, samples: &[Complex32], sent: &[(u64, Sent)]) -> f64 {
+fn recall(rate_hz: u64, samples: &[Complex32], sent: &[(u64, TransmittedMessage)]) -> f64 {
     let believed = blind::believed(rate_hz, samples);
     let found = sent.iter().filter(|(index, sent)| {
         let is_it = |found: &&airpace_phy::found::Found| {
@@ -91,7 +91,7 @@ fn a_louder_cell_is_moved_to_once() {
         .iter()
         .filter_map(|output| match output {
             Output::Locked(lock) => Some(format!("{}", lock.cell.pci)),
-            Output::Moved(Moved { from, to, louder_db }) => {
+            Output::Moved(CellChange { from, to, louder_db }) => {
                 Some(format!("{from} to {to}: {louder_db:.0} dB"))
             }
             Output::Lost => Some("lost".to_owned()),
@@ -117,9 +117,9 @@ fn a_louder_cell_is_moved_to_once() {
     println!("moved after {first} ms");
     assert!((500..1500).contains(&first), "moved after {first} ms");
     let found: Vec<_> = outputs.into_iter().flat_map(blind::messages).collect();
-    let within = |from: u64, to: u64, sent: &[(u64, Sent)]| {
+    let within = |from: u64, to: u64, sent: &[(u64, TransmittedMessage)]| {
         let sent: Vec<_> = sent.iter().filter(|(index, _)| (from..to).contains(index)).collect();
-        let is_found = |(index, sent): &&&(u64, Sent)| {
+        let is_found = |(index, sent): &&&(u64, TransmittedMessage)| {
             let its = |found: &&airpace_phy::found::Found| {
                 (found.index, found.rnti, found.payload) == (*index, sent.rnti, sent.payload)
             };
@@ -252,7 +252,12 @@ fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
 /// Share of messages that a decoder with perfect knowledge decodes: timing, channel, CFI, users, places and mean
 /// interference power are known. The interference is the noise plus the signal of another transmitter with power
 /// `disturbance` per resource element.
-fn recall_if_told(scene: &Scene, samples: &[Complex32], disturbance: f64, sent: &[(u64, Sent)]) -> f64 {
+fn recall_if_told(
+    scene: &Scene,
+    samples: &[Complex32],
+    disturbance: f64,
+    sent: &[(u64, TransmittedMessage)],
+) -> f64 {
     let numerology = Numerology::new(scene.cell.bandwidth, scene.cell.cp, scene.fft_size).expect("a size");
     let (mut demodulator, observer) = (Demodulator::new(numerology), Observer::new(scene.cell));
     let mut estimator = Estimator::new(&scene.cell);

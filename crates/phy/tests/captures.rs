@@ -12,7 +12,7 @@ use airpace_phy::grid::{ControlRegion, Grid};
 use airpace_phy::ladder::Rung;
 use airpace_phy::modulation::soft_bits;
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::pdcch::{Place, descramble};
+use airpace_phy::pdcch::{CceRange, descramble};
 use airpace_phy::{
     Bandwidth, Cell, Channel, Complex32, CyclicPrefix, Numerology, PhichDuration, PhichResource, Ports, pbch,
     pcfich, phich,
@@ -64,7 +64,7 @@ fn a_narrow_cell_announces_its_system_information() {
         second.found.iter().filter(|found| found.kind == RntiKind::SystemInformation).collect();
     let [found] = announced[..] else { panic!("one announcement: {announced:?}") };
     assert_eq!((found.format(), found.payload.len()), ("1A", 21));
-    assert_eq!(found.place, Place { cce: 0, cces: 4 });
+    assert_eq!(found.place, CceRange { cce: 0, cces: 4 });
     // Source: TS 36.331 §5.2.1.2: the first block of system information comes in subframe 5 of every other frame.
     let others = readings.iter().flat_map(|reading| &reading.found).filter(|other| *other != found);
     let others: Vec<_> = others.map(|other| (other.sfn % 2, other.subframe, other.kind)).collect();
@@ -87,7 +87,7 @@ fn a_wide_cell_says_how_wide_it_is() {
     let mut grid = Grid::new(&middle);
     let mut demodulator = Demodulator::new(Numerology::nominal(middle.bandwidth, middle.cp));
     demodulator.demodulate(&samples, usize::MAX, &mut grid).expect("a whole subframe");
-    let (mib, ports, sfn) = Receiver::new(middle, 0.6).broadcast(&grid).expect("a MIB");
+    let pbch::Broadcast { mib, ports, sfn } = Receiver::new(middle, 0.6).broadcast(&grid).expect("a MIB");
     assert_eq!((mib.pack(), ports, mib), (0x68_1C00, Ports::Two, pbch::Mib::new(&WIDE, sfn)));
 }
 
@@ -152,7 +152,7 @@ fn half_a_subframe_of_a_known_cell_is_read() {
     descramble(WIDE.pci, 0, &mut levels);
     let found = Receiver::new(WIDE, 0.98).search(0, region.cces(), &levels);
     let grant = found.first().expect("a message").message;
-    assert_eq!((grant.place, grant.payload.len()), (Place { cce: 0, cces: 2 }, 27));
+    assert_eq!((grant.place, grant.payload.len()), (CceRange { cce: 0, cces: 2 }, 27));
     let mut soft = vec![];
     soft_bits(&levels[grant.place.bits()], &mut soft);
     assert!(agreement(&soft, &grant.coded()) > 0.98, "coded again it is what was heard");

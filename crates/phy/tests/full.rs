@@ -4,7 +4,7 @@ use airpace_core::Streams;
 use airpace_phy::dci::{Allocation, Payload};
 use airpace_phy::dci::{Audience, Block, Carrier, Downlink, Extras, Format, Message, Spatial, pack};
 use airpace_phy::evidence::{Caution, Evidence};
-use airpace_phy::pdcch::{self, Place, Sent};
+use airpace_phy::pdcch::{self, CceRange, TransmittedMessage};
 use airpace_phy::search::Search;
 use airpace_phy::{Observation, Ports};
 use airpace_radio::Rnti;
@@ -23,15 +23,15 @@ fn grants_that_fill_a_cce_are_read_without_a_group_of_its_elements() {
     let (mut all, mut read, mut invented) = (0, 0, 0);
     for index in 0..600 {
         let number = (index % 10) as usize;
-        let mut sent: Vec<Sent> = Vec::new();
+        let mut sent: Vec<TransmittedMessage> = Vec::new();
         for _ in 0..3 {
             let rnti = users[rng.below(users.len() as u64) as usize];
-            let places: Vec<Place> = pdcch::own_space(rnti, number, CCES, 1).collect();
+            let places: Vec<CceRange> = pdcch::own_space(rnti, number, CCES, 1).collect();
             let place = places[rng.below(places.len() as u64) as usize];
             let payload = grant(&carrier, (sent.len() as u32, rng.below(28) as u8, rng.below(8) as u8));
             assert_eq!(payload.len(), 50);
             if sent.iter().all(|other| other.rnti != rnti && !other.place.overlaps(place)) {
-                sent.push(Sent { rnti, payload, place });
+                sent.push(TransmittedMessage { rnti, payload, place });
             }
         }
         // Every bit is certain, except on the missing elements.
@@ -59,9 +59,9 @@ fn grants_that_fill_a_cce_are_read_without_a_group_of_its_elements() {
         let mut found = Vec::new();
         evidence.judge(index, &heard, &candidates, &mut found);
         found.iter().for_each(|found| search.believe(found.rnti, found.payload.len(), found.place.cces));
-        let mut found: Vec<Sent> = found
+        let mut found: Vec<TransmittedMessage> = found
             .iter()
-            .map(|found| Sent { rnti: found.rnti, payload: found.payload, place: found.place })
+            .map(|found| TransmittedMessage { rnti: found.rnti, payload: found.payload, place: found.place })
             .collect();
         if index >= 100 {
             all += sent.len();

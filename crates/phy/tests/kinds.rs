@@ -18,7 +18,7 @@ use airpace_phy::dci::{
 use airpace_phy::encode::{Data, Subframe, Transmitter};
 use airpace_phy::found::Found;
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
-use airpace_phy::pdcch::{Place, Sent, in_common_space, own_space};
+use airpace_phy::pdcch::{CceRange, TransmittedMessage, in_common_space, own_space};
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{PrbSet, Rnti};
 
@@ -151,7 +151,7 @@ fn check(row: &Row, least: f64) {
 /// A transmitted message, and its interpretation.
 struct SentMessage {
     index: u64,
-    sent: Sent,
+    sent: TransmittedMessage,
     message: Message,
     kind: &'static str,
 }
@@ -216,7 +216,7 @@ fn play(row: &Row) -> (u64, Vec<Complex32>, Vec<SentMessage>) {
         let least = cell.least_cfi();
         let cfi = least + town.rng.below(u64::from(4 - least)) as u8;
         let originals = town.subframe(at, transmitter.encoder().cces(cfi), row.snr_db);
-        let messages: Vec<Sent> = originals.iter().map(|original| original.sent).collect();
+        let messages: Vec<TransmittedMessage> = originals.iter().map(|original| original.sent).collect();
         let data: Vec<Data> = originals
             .iter()
             .filter(|original| !matches!(original.message, Message::Uplink(_)))
@@ -301,12 +301,12 @@ impl Town {
             let bits = usize::from(payload.len()) + 16;
             // A message with worse reception gets a lower code rate.
             let (part, whole) = if snr_db < 10.0 { (3, 8) } else { (3, 4) };
-            let places: Vec<Place> = [1, 2, 4, 8]
+            let places: Vec<CceRange> = [1, 2, 4, 8]
                 .into_iter()
-                .flat_map(|level| -> Vec<Place> {
+                .flat_map(|level| -> Vec<CceRange> {
                     if is_common {
-                        let there = |place: &Place| place.cces == level && in_common_space(*place, cces);
-                        Place::all(cces).filter(there).collect()
+                        let there = |place: &CceRange| place.cces == level && in_common_space(*place, cces);
+                        CceRange::all(cces).filter(there).collect()
                     } else {
                         own_space(rnti, number, cces, level).collect()
                     }
@@ -322,7 +322,12 @@ impl Town {
                 *taken = taken.union(wanted);
             }
             self.commit(at, rnti, &message);
-            originals.push(SentMessage { index: at, sent: Sent { rnti, payload, place }, message, kind });
+            originals.push(SentMessage {
+                index: at,
+                sent: TransmittedMessage { rnti, payload, place },
+                message,
+                kind,
+            });
         }
         originals.sort_by_key(|original| original.sent.place);
         originals

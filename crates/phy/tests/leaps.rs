@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use airpace_core::Direction;
 use airpace_phy::dci::Extras;
 use airpace_phy::decoder::Output;
-use airpace_phy::pdcch::Place;
+use airpace_phy::pdcch::CceRange;
 use airpace_phy::{Bandwidth, Cell, Complex32, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::{Dci, Rnti};
 use crowd::Scene;
 use recordings::{Description, data};
 
 /// Grants to users, by the cell's own time, user and place. If a grant is decoded twice, the second one is kept.
-type Grants = BTreeMap<(u16, u8, Rnti, Place), Dci>;
+type Grants = BTreeMap<(u16, u8, Rnti, CceRange), Dci>;
 
 /// Decoded grants, and the number of jumps.
 fn decode(rate_hz: u64, samples: &[Complex32]) -> (Grants, usize) {

@@ -5,7 +5,7 @@ mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use airpace_phy::listen::{Heard, Listener, Lock, Options};
+use airpace_phy::listen::{Listener, ListenerEvent, Lock, Options};
 use airpace_phy::{Complex32, Observation};
 use recordings::{Description, data};
 use reference::Receiver;
@@ -22,10 +22,10 @@ fn listen(options: Options, samples: &[Complex32]) -> (Listener, Vec<Lock>, Vec<
         }
         while let Some(heard) = listener.pop() {
             match heard {
-                Heard::Locked(lock) => locks.push(lock),
-                Heard::Subframe(observation) => observations.push(observation),
-                Heard::Moved(moved) => println!("{moved:?}"),
-                Heard::Lost => println!("lost after {} samples", listener.ladder().samples),
+                ListenerEvent::Locked(lock) => locks.push(lock),
+                ListenerEvent::Subframe(observation) => observations.push(observation),
+                ListenerEvent::Moved(moved) => println!("{moved:?}"),
+                ListenerEvent::Lost => println!("lost after {} samples", listener.ladder().samples),
             }
         }
     }

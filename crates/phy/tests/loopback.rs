@@ -12,7 +12,7 @@ use airpace_phy::diversity::Quad;
 use airpace_phy::encode::{Data, Refused, Subframe, Transmitter};
 use airpace_phy::grid::{ControlRegion, Grid, Reg};
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::pdcch::{Place, Sent, in_search_space};
+use airpace_phy::pdcch::{CceRange, TransmittedMessage, in_search_space};
 use airpace_phy::phich::Answer;
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Numerology, Observation, Observer, PhichDuration,
@@ -35,8 +35,8 @@ fn received(ports: &[Vec<Complex32>]) -> Vec<Complex32> {
 }
 
 /// Messages in many formats, as many as fit, each in its receiver's search space.
-fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> Vec<Sent> {
-    let mut sent: Vec<Sent> = Vec::new();
+fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> Vec<TransmittedMessage> {
+    let mut sent: Vec<TransmittedMessage> = Vec::new();
     for _ in 0..40 {
         let rnti = match rng.below(12) {
             0 => Rnti::SYSTEM_INFORMATION,
@@ -49,14 +49,14 @@ fn messages(rng: &mut Rng, carrier: &Carrier, subframe: usize, cces: usize) -> V
         assert_eq!(parse(carrier, Extras::NONE, audience, message.format(), payload), Ok(message));
         let bits = usize::from(payload.len()) + 16;
         // No base station uses a code rate with almost no redundancy.
-        let possible: Vec<Place> = Place::all(cces)
+        let possible: Vec<CceRange> = CceRange::all(cces)
             .filter(|place| 4 * bits <= 3 * place.bits().len())
             .filter(|place| in_search_space(rnti, subframe, cces, *place))
             .filter(|place| !sent.iter().any(|other| other.place.overlaps(*place)))
             .collect();
         if !possible.is_empty() {
             let place = possible[rng.below(possible.len() as u64) as usize];
-            sent.push(Sent { rnti, payload, place });
+            sent.push(TransmittedMessage { rnti, payload, place });
         }
     }
     sent.sort_by_key(|message| message.place);
@@ -169,12 +169,12 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
             grid.symbol_mut(symbol).iter_mut().for_each(|element| *element /= 0.02);
         }
         if number == 0 {
-            let expected = Some((pbch::Mib::new(&cell, sfn), cell.ports, sfn));
+            let expected = Some(pbch::Broadcast { mib: pbch::Mib::new(&cell, sfn), ports: cell.ports, sfn });
             assert_eq!(receiver.broadcast(&grid), expected, "{cell:?}");
         }
         let reading = receiver.read(number, &grid);
         assert_eq!((reading.cfi, reading.cces), (cfi, cces), "{cell:?}");
-        let found: Vec<Sent> = reading.found.iter().map(|found| found.message).collect();
+        let found: Vec<TransmittedMessage> = reading.found.iter().map(|found| found.message).collect();
         assert_eq!(found, sent, "what was sent is read, no more and no less: {cell:?} subframe {number}");
         hears_answers(&cell, number, &grid, &answers);
         observes(&observer, number, cfi, &grid, &sent);
@@ -184,7 +184,7 @@ fn ring(cell: Cell, fft_size: usize, seed: u64) -> usize {
 }
 
 /// The soft bits of every message have the signs of its transmitted bits.
-fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[Sent]) {
+fn observes(observer: &Observer, number: usize, cfi: u8, grid: &Grid, sent: &[TransmittedMessage]) {
     let channel = reference::estimate(observer.cell(), number, 0, grid);
     let mut observation = Observation { number, ..Observation::default() };
     observer.cfi([(grid, &channel)], &mut observation);
@@ -267,8 +267,8 @@ fn what_no_cell_could_send_is_refused() {
     let cell = cell(1, 6, Ports::One);
     let mut transmitter = Transmitter::new(cell, 128, 1.0).expect("an FFT size");
     let payload = Payload::new(5, 21).expect("21 bits");
-    let at = |cce, cces| Sent { rnti: Rnti(300), payload, place: Place { cce, cces } };
-    let mut refused = |number, cfi, messages: &[Sent]| {
+    let at = |cce, cces| TransmittedMessage { rnti: Rnti(300), payload, place: CceRange { cce, cces } };
+    let mut refused = |number, cfi, messages: &[TransmittedMessage]| {
         let subframe = Subframe { sfn: 0, number, cfi, messages, answers: &[], data: &[] };
         transmitter.send(&subframe, &mut [Vec::new()]).err()
     };

@@ -5,7 +5,7 @@ use airpace_phy::Observation;
 use airpace_phy::Ports;
 use airpace_phy::dci::{Carrier, Payload};
 use airpace_phy::evidence::{Caution, Evidence};
-use airpace_phy::pdcch::{Place, coded, in_search_space};
+use airpace_phy::pdcch::{CceRange, coded, in_search_space};
 use airpace_phy::search::Search;
 use airpace_radio::Rnti;
 use allocation_counter::measure;
@@ -22,7 +22,7 @@ fn observation(index: u64, rng: &mut airpace_core::Rng) -> Observation {
         // Format 1 on 25 PRBs: some RBGs, any MCS that is not reserved.
         let bits = rng.below(1 << 13) << 14 | rng.below(29) << 9 | rng.below(1 << 9);
         let payload = Payload::new(bits, 27).expect("27 bits");
-        let places = Place::all(CCES).filter(|place| place.cces == 2);
+        let places = CceRange::all(CCES).filter(|place| place.cces == 2);
         let Some(place) = places.into_iter().find(|place| in_search_space(rnti, number, CCES, *place)) else {
             continue;
         };

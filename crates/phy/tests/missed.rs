@@ -13,7 +13,7 @@ use airpace_phy::decoder::Output;
 use airpace_phy::evidence::{Caution, Evidence};
 use airpace_phy::impair::DelayProfile;
 use airpace_phy::missed::{Account, chance, information, is_sent};
-use airpace_phy::pdcch::{self, LEVELS, Place, Sent};
+use airpace_phy::pdcch::{self, CceRange, LEVELS, TransmittedMessage};
 use airpace_phy::search::Search;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports};
 use airpace_radio::Rnti;
@@ -22,7 +22,7 @@ use crowd::Scene;
 const CCES: usize = 20;
 
 /// A control region with these transmitted messages and white noise. `mean` is the mean log-likelihood ratio.
-fn hear(rng: &mut Rng, number: usize, sent: &[Sent], mean: f32) -> Observation {
+fn hear(rng: &mut Rng, number: usize, sent: &[TransmittedMessage], mean: f32) -> Observation {
     let noise = (2.0 * mean).sqrt();
     let mut llrs: Vec<f32> = (0..CCES * 72).map(|_| noise * rng.normal() as f32).collect();
     for sent in sent {
@@ -76,9 +76,9 @@ fn share_read(rng: &mut Rng, level: u8, bits: f32, messages: u64) -> (u64, u64) 
         for index in 0..messages {
             let rnti = users[index as usize % users.len()];
             let number = (index % 10) as usize;
-            let places: Vec<Place> = pdcch::own_space(rnti, number, CCES, level).collect();
+            let places: Vec<CceRange> = pdcch::own_space(rnti, number, CCES, level).collect();
             let place = places[rng.below(places.len() as u64) as usize];
-            let sent = Sent { rnti, payload: payload(rng, &carrier, format), place };
+            let sent = TransmittedMessage { rnti, payload: payload(rng, &carrier, format), place };
             // First, let the users become known.
             let is_clear = index < 20;
             let observation =
@@ -184,7 +184,7 @@ fn what_was_missed_is_told_on_average() {
                 continue;
             }
             let its: Vec<_> = sent.iter().filter(|(at, _)| *at == reading.index).collect();
-            let is_read = |sent: &Sent| {
+            let is_read = |sent: &TransmittedMessage| {
                 reading.found.iter().any(|found| (found.rnti, found.place) == (sent.rnti, sent.place))
             };
             subframes += 1;
@@ -227,9 +227,9 @@ fn messages_of_a_kind_that_is_hardly_read_are_counted_as_missed() {
     for index in 0..600 {
         let number = (index % 10) as usize;
         let take = |rnti, level, format, rng: &mut Rng| {
-            let places: Vec<Place> = pdcch::own_space(rnti, number, CCES, level).collect();
+            let places: Vec<CceRange> = pdcch::own_space(rnti, number, CCES, level).collect();
             let place = places[rng.below(places.len() as u64) as usize];
-            Sent { rnti, payload: payload(rng, &carrier, format), place }
+            TransmittedMessage { rnti, payload: payload(rng, &carrier, format), place }
         };
         let signalling = take(Rnti(1234), 4, Format::F1A, &mut rng);
         let data = take(Rnti(4321), 1, Format::F2A, &mut rng);
@@ -245,7 +245,7 @@ fn messages_of_a_kind_that_is_hardly_read_are_counted_as_missed() {
         found.iter().for_each(|found| search.believe(found.rnti, found.payload.len(), found.place.cces));
         let reported = account.take(&observation, &found);
         if index >= 200 {
-            let is_read = |sent: &&Sent| found.iter().any(|found| found.place == sent.place);
+            let is_read = |sent: &&TransmittedMessage| found.iter().any(|found| found.place == sent.place);
             let of_these = sent.iter().filter(is_read).count();
             (all, read, missed) = (all + sent.len(), read + of_these, missed + sent.len() - of_these);
             recall += reported.recall * sent.len() as f64;

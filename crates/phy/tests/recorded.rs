@@ -35,7 +35,8 @@ fn recall(name: &str) -> Option<f64> {
         }
         if number == 0 {
             let sfn = subframe.number("sfn");
-            let expected = Some((pbch::Mib::new(&about.cell, sfn), about.cell.ports, sfn));
+            let expected =
+                Some(pbch::Broadcast { mib: pbch::Mib::new(&about.cell, sfn), ports: about.cell.ports, sfn });
             assert_eq!(receiver.broadcast(&grid), expected, "the MIB of frame {sfn} in {name}");
         }
         let reading = receiver.read(number, &grid);

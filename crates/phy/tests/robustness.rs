@@ -7,7 +7,7 @@ use airpace_core::Streams;
 use airpace_phy::encode::{Encoder, Subframe};
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::ladder::Rung;
-use airpace_phy::listen::{Heard, Listener, Options};
+use airpace_phy::listen::{Listener, ListenerEvent, Options};
 use airpace_phy::ofdm::Modulator;
 use airpace_phy::resample::Resampler;
 use airpace_phy::{Cell, Complex32, CyclicPrefix, Numerology, PhichDuration, Ports};
@@ -339,7 +339,7 @@ fn a_gap_of_weeks_is_over_at_once() {
     listener.push(&late);
     listener.finish();
     let heard: Vec<_> = std::iter::from_fn(|| listener.pop()).collect();
-    let subframes = heard.iter().filter(|heard| matches!(heard, Heard::Subframe(_))).count();
+    let subframes = heard.iter().filter(|heard| matches!(heard, ListenerEvent::Subframe(_))).count();
     assert!(subframes >= 38, "{subframes} of 40 subframes after the gap are heard");
     assert!(listener.ladder().gaps < 20, "nobody counts the subframes of weeks: {}", listener.ladder().gaps);
 }

@@ -14,7 +14,7 @@ use airpace_phy::grid::Grid;
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::listen::Options;
 use airpace_phy::ofdm::Demodulator;
-use airpace_phy::pdcch::{LEVELS, Place, Sent};
+use airpace_phy::pdcch::{CceRange, LEVELS, TransmittedMessage};
 use airpace_phy::{Cell, Complex32, Numerology, Observation, Observer, Ports};
 use airpace_radio::Rnti;
 
@@ -220,10 +220,10 @@ fn recorded_messages_bear_as_much_noise_as_with_other_receivers() {
         let mut tallies = [(0u32, 0u32); 4];
         for row in &rows {
             let bits = u64::from_str_radix(row.text("bits"), 2).expect("bits");
-            let message = Sent {
+            let message = TransmittedMessage {
                 rnti: Rnti(row.number("rnti")),
                 payload: Payload::new(bits, row.number("nof_bits")).expect("as many bits"),
-                place: Place { cce: row.number("ncce"), cces: row.number("L") },
+                place: CceRange { cce: row.number("ncce"), cces: row.number("L") },
             };
             let tally = &mut tallies[message.place.cces.trailing_zeros() as usize];
             tally.0 += u32::from(is_found(heard[&(row.number("sfn"), row.number("subframe"))], &message));

@@ -53,7 +53,7 @@ fn decode(rate_hz: u64, samples: &[Complex32]) -> Decoded {
 }
 
 /// Subframes with transmissions, and their numbers of messages.
-fn busy(sent: &[(u64, airpace_phy::pdcch::Sent)]) -> BTreeMap<u64, usize> {
+fn busy(sent: &[(u64, airpace_phy::pdcch::TransmittedMessage)]) -> BTreeMap<u64, usize> {
     let mut busy = BTreeMap::new();
     sent.iter().for_each(|(index, _)| *busy.entry(*index).or_default() += 1);
     busy

@@ -46,9 +46,9 @@ fn subframes_without_a_report_are_sent_too() {
     let mut receiver = Receiver::new(CELL, 0.6);
     let mut grid = Grid::new(&CELL);
     demodulator.demodulate(&samples, 14, &mut grid).unwrap();
-    assert_eq!(receiver.broadcast(&grid).unwrap().2, 7);
+    assert_eq!(receiver.broadcast(&grid).unwrap().sfn, 7);
     demodulator.demodulate(&samples[10 * 5760..], 14, &mut grid).unwrap();
-    assert_eq!(receiver.broadcast(&grid).unwrap().2, 8);
+    assert_eq!(receiver.broadcast(&grid).unwrap().sfn, 8);
     let heard = receiver.read(0, &grid);
     assert_eq!(heard.cfi, 2);
     // On a channel without noise, silence may also decode to messages: this receiver does not filter.

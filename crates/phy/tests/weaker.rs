@@ -14,7 +14,7 @@ use airpace_phy::found::Found;
 use airpace_phy::grid::Grid;
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
 use airpace_phy::ofdm::Modulator;
-use airpace_phy::pdcch::Sent;
+use airpace_phy::pdcch::TransmittedMessage;
 use airpace_phy::phich::{self, Answer};
 use airpace_phy::resample::Resampler;
 use airpace_phy::{
@@ -106,7 +106,7 @@ impl Pair {
     }
 
     /// Received samples of both cells, and the transmitted messages of the weaker one.
-    fn play(&self, load: Load) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
+    fn play(&self, load: Load) -> (Vec<Complex32>, Vec<(u64, TransmittedMessage)>) {
         let (mut samples, _) = self.stronger.play(SUBFRAMES + 10, SNR_DB, load);
         let (weaker, sent) = self.weaker.play(SUBFRAMES, 200.0, Load::Nothing);
         let share = 10f64.powf(WEAKER_DB / 20.0) as f32;
@@ -119,7 +119,12 @@ impl Pair {
 
 impl OnAir {
     /// Received samples of the cell, and its transmitted messages.
-    fn play(&self, subframes: u64, snr_db: f64, load: Load) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
+    fn play(
+        &self,
+        subframes: u64,
+        snr_db: f64,
+        load: Load,
+    ) -> (Vec<Complex32>, Vec<(u64, TransmittedMessage)>) {
         let cell = self.cell;
         let fft_size = cell.bandwidth.nominal_fft_size();
         let mut crowd = Crowd::new(Carrier::symmetric(cell.bandwidth.prbs(), cell.ports), 12, self.seed);
@@ -244,9 +249,9 @@ fn tally(pair: &Pair, load: Load) -> Tally {
     count(decode(Options::new(rate_hz), pci, &samples, rate_hz as usize / 1000, &[]), &sent)
 }
 
-fn count(out: Vec<Output>, sent: &[(u64, Sent)]) -> Tally {
+fn count(out: Vec<Output>, sent: &[(u64, TransmittedMessage)]) -> Tally {
     let found: Vec<Found> = out.into_iter().flat_map(blind::messages).collect();
-    let is_it = |found: &Found, (index, sent): &(u64, Sent)| {
+    let is_it = |found: &Found, (index, sent): &(u64, TransmittedMessage)| {
         let of_frames = u64::from(found.sfn) * 10 + u64::from(found.subframe);
         (of_frames, found.rnti, found.payload, found.place) == (*index, sent.rnti, sent.payload, sent.place)
     };

@@ -4,7 +4,7 @@ use airpace_core::{Deadlines, Time};
 
 /// A component of a flow that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FlowPart {
     /// Each variant contains the flow's index in the scenario.
     Acker(usize),
     Traffic(usize),
@@ -13,18 +13,19 @@ pub(crate) enum Part {
 }
 
 /// Deadlines, one per component of a flow. Components with equal deadlines are processed kind by kind, in the order of
-/// [`Part`]. Within a kind, flows are processed in an order drawn for the run, so that no flow is favoured. Events of the
-/// network at the same instant are processed before all of them ([`Driver::run`](crate::driver::Driver::run)).
+/// [`FlowPart`]. Within a kind, flows are processed in an order drawn for the run, so that no flow is favoured. Events of
+/// the network at the same instant are processed before all of them ([`Driver::run`](crate::driver::Driver::run)).
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
     /// The component of each deadline.
-    parts: Vec<Part>,
+    parts: Vec<FlowPart>,
     /// Position of each flow in the drawn order.
     turn: Vec<usize>,
 }
 
-const OF_A_FLOW: [fn(usize) -> Part; 4] = [Part::Acker, Part::Traffic, Part::Sender, Part::Transfer];
+const OF_A_FLOW: [fn(usize) -> FlowPart; 4] =
+    [FlowPart::Acker, FlowPart::Traffic, FlowPart::Sender, FlowPart::Transfer];
 
 impl Agenda {
     /// Creates an agenda without deadlines. `order` contains the numbers of all flows.
@@ -34,16 +35,16 @@ impl Agenda {
             turn[flow] = place;
         }
         let of_flows = OF_A_FLOW.iter().flat_map(|part| order.iter().map(|&flow| part(flow)));
-        let parts: Vec<Part> = of_flows.collect();
+        let parts: Vec<FlowPart> = of_flows.collect();
         Agenda { deadlines: Deadlines::new(parts.len()), parts, turn }
     }
 
-    pub(crate) fn set(&mut self, part: Part, deadline: Option<Time>) {
+    pub(crate) fn set(&mut self, part: FlowPart, deadline: Option<Time>) {
         let place = match part {
-            Part::Acker(flow) => self.place(0, flow),
-            Part::Traffic(flow) => self.place(1, flow),
-            Part::Sender(flow) => self.place(2, flow),
-            Part::Transfer(flow) => self.place(3, flow),
+            FlowPart::Acker(flow) => self.place(0, flow),
+            FlowPart::Traffic(flow) => self.place(1, flow),
+            FlowPart::Sender(flow) => self.place(2, flow),
+            FlowPart::Transfer(flow) => self.place(3, flow),
         };
         self.deadlines.set(place, deadline);
     }
@@ -54,7 +55,7 @@ impl Agenda {
     }
 
     /// Returns the next deadline and its component.
-    pub(crate) fn next(&self) -> (Time, Part) {
+    pub(crate) fn next(&self) -> (Time, FlowPart) {
         let (deadline, place) = self.deadlines.next();
         (deadline, self.parts[place])
     }
@@ -73,17 +74,17 @@ mod tests {
         let mut agenda = Agenda::new(&[2, 0, 1]);
         assert_eq!(agenda.next().0, Time::NEVER);
         let at = |ms| Some(Time::from_millis(ms));
-        agenda.set(Part::Sender(2), at(5));
-        agenda.set(Part::Sender(0), at(5));
-        agenda.set(Part::Traffic(1), at(5));
-        agenda.set(Part::Acker(0), at(4));
+        agenda.set(FlowPart::Sender(2), at(5));
+        agenda.set(FlowPart::Sender(0), at(5));
+        agenda.set(FlowPart::Traffic(1), at(5));
+        agenda.set(FlowPart::Acker(0), at(4));
         let mut order = vec![];
         while agenda.next().0 < Time::NEVER {
             let (_, part) = agenda.next();
             agenda.set(part, None);
             order.push(part);
         }
-        let expected = [Part::Acker(0), Part::Traffic(1), Part::Sender(2), Part::Sender(0)];
+        let expected = [FlowPart::Acker(0), FlowPart::Traffic(1), FlowPart::Sender(2), FlowPart::Sender(0)];
         assert_eq!(order, expected);
     }
 }

@@ -18,7 +18,7 @@ use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
 use airpace_path::Network;
 use airpace_path::network::NetworkPlan;
 
-use crate::agenda::{Agenda, Part};
+use crate::agenda::{Agenda, FlowPart};
 use crate::antenna::Antenna;
 use crate::clock::DeviceClock;
 use crate::error::RunError;
@@ -34,7 +34,7 @@ mod data;
 mod millisecond;
 mod transfers;
 
-use transfers::Back;
+use transfers::ReturnPacket;
 
 /// A callback that receives the current time of a run, and may stop the run.
 pub type Progress<'a> = dyn FnMut(Time) -> ControlFlow<()> + 'a;
@@ -44,7 +44,7 @@ pub(crate) struct Driver<'a> {
     now: Time,
     agenda: Agenda,
     flows: Vec<FlowState>,
-    network: Network<Rider, Back>,
+    network: Network<Rider, ReturnPacket>,
     devices: Vec<DeviceState>,
     /// By device: the antenna of each device that decodes the control channel itself.
     antennas: Vec<Option<Antenna>>,
@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
         }
         let mut agenda = Agenda::new(&order);
         for (index, flow) in flows.iter().enumerate() {
-            agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
+            agenda.set(FlowPart::Traffic(index), Some(flow.traffic.next()));
         }
         let mut driver = Driver {
             now: Time::ZERO,
@@ -272,12 +272,12 @@ impl<'a> Driver<'a> {
     }
 
     /// Processes the deadline of a flow's component.
-    fn wake(&mut self, part: Part) {
+    fn wake(&mut self, part: FlowPart) {
         match part {
-            Part::Acker(flow) => self.acknowledge(flow),
-            Part::Traffic(flow) => self.wake_traffic(flow),
-            Part::Sender(flow) => self.wake_sender(flow),
-            Part::Transfer(flow) => self.wake_transfers(flow),
+            FlowPart::Acker(flow) => self.acknowledge(flow),
+            FlowPart::Traffic(flow) => self.wake_traffic(flow),
+            FlowPart::Sender(flow) => self.wake_sender(flow),
+            FlowPart::Transfer(flow) => self.wake_transfers(flow),
         }
     }
 
@@ -291,7 +291,7 @@ impl<'a> Driver<'a> {
         let starts = !flow.has_started && self.now >= flow.traffic.start();
         flow.has_started |= starts;
         flow.traffic.wake(self.now, &mut flow.sender);
-        self.agenda.set(Part::Traffic(index), Some(flow.traffic.next()));
+        self.agenda.set(FlowPart::Traffic(index), Some(flow.traffic.next()));
         if starts {
             self.begin_transfer(index);
         }

@@ -28,8 +28,8 @@ mod far;
 #[path = "../../tests/machine/mod.rs"]
 mod machine;
 
-use airpace_bpf::feed::{Told, now};
-use airpace_bpf::kernel::{Kernel, Part};
+use airpace_bpf::feed::{GrantRecord, now};
+use airpace_bpf::kernel::{Kernel, KernelScheme};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -81,7 +81,7 @@ fn ends(far: Option<&Far>) -> std::io::Result<(TcpListener, OwnedFd)> {
 }
 
 /// Sends for a while. The kernel counts the costs.
-fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::Result<()> {
+fn send(part: &KernelScheme, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::Result<()> {
     let scheme = part.name();
     let (listener, socket) = ends(far)?;
     set_tcp_congestion(&socket, scheme)?;
@@ -97,7 +97,7 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
         while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
     let stop = Arc::new(AtomicBool::new(false));
-    let cell = matches!(part, Part::Pbe(_)).then(|| kernel.cell()).transpose()?;
+    let cell = matches!(part, KernelScheme::Pbe(_)).then(|| kernel.cell()).transpose()?;
     let tells_cell = cell.map(|mut feed| {
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
@@ -107,12 +107,12 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
             }
         })
     });
-    let feed = matches!(part, Part::Biscay(_)).then(|| kernel.feed()).transpose()?;
+    let feed = matches!(part, KernelScheme::Biscay(_)).then(|| kernel.feed()).transpose()?;
     let feeds = feed.map(|mut feed| {
         let stop = Arc::clone(&stop);
         // Far above the sent rate: BISCAY then leaves its start at once, because the start is not to be measured.
         let bandwidth = Some(Rate::from_mbps(4.0 * mbps));
-        let told = Told { bandwidth, burst: Rate::ZERO, share: None };
+        let told = GrantRecord { bandwidth, burst: Rate::ZERO, share: None };
         // A flow that starts before the feed is written would end its start without the bandwidth.
         feed.tell(&told);
         std::thread::spawn(move || {
@@ -147,13 +147,13 @@ fn send(part: &Part, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::
 /// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; for PBE-CC's option,
 /// nanoseconds per call and calls per ACK. Both endpoints run here, so the last three include both.
 fn measure(
-    part: &Part,
+    part: &KernelScheme,
     group: &Group,
     far: Option<&Far>,
     mbps: f64,
 ) -> Result<[f64; 5], Box<dyn std::error::Error>> {
     let mut kernel = Kernel::load(part)?;
-    if matches!(part, Part::Pbe(_)) {
+    if matches!(part, KernelScheme::Pbe(_)) {
         kernel.exchange(File::open(&group.path)?.as_fd())?;
         kernel.cell()?.tell(&Cell::idle(Rate::from_mbps(4.0 * mbps), now()));
     }
@@ -180,7 +180,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let biscay = tuning("biscay:switch_margin_percent=100000")?;
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
     let pbe = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?)?;
-    let parts = [Part::KernelBbr, Part::Biscay(biscay), Part::Morc(morc), Part::Pbe(pbe), Part::KernelBbr];
+    let parts = [
+        KernelScheme::KernelBbr,
+        KernelScheme::Biscay(biscay),
+        KernelScheme::Morc(morc),
+        KernelScheme::Pbe(pbe),
+        KernelScheme::KernelBbr,
+    ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|asked| !asked.starts_with('-')).collect();
     let is_asked = |what: &str| asked.is_empty() || asked.iter().any(|asked| asked == what);
     let group = Group::enter().ok_or("no control groups")?;
@@ -204,7 +210,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Counts packets of one flow, and of a thousand flows in turn.
 fn count(policy: &str) -> Result<(), Box<dyn std::error::Error>> {
     println!("{policy:12} ns per packet counted");
-    let biscay = Part::Biscay(tuning(&format!("biscay:split={policy}"))?);
+    let biscay = KernelScheme::Biscay(tuning(&format!("biscay:split={policy}"))?);
     for flows in [1_u16, 1_000] {
         let mut costs: Vec<f64> = (0..ROUNDS).filter_map(|_| counted(&biscay, flows)).collect();
         costs.sort_by(f64::total_cmp);
@@ -219,7 +225,7 @@ fn tuning(scheme: &str) -> Result<KernelTuning, Box<dyn std::error::Error>> {
 
 /// The cost of the relay.
 fn bound() -> Result<(), Box<dyn std::error::Error>> {
-    let part = Part::Relay(tuning("biscay@window:startup=first")?);
+    let part = KernelScheme::Relay(tuning("biscay@window:startup=first")?);
     let mut costs: Vec<[f64; 2]> = (0..ROUNDS).filter_map(|_| bounded(&part)).collect();
     costs.sort_by(|one, other| one[0].total_cmp(&other[0]));
     let [relay, counter] = *costs.get(costs.len() / 2).ok_or("no wire")?;
@@ -228,7 +234,7 @@ fn bound() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Nanoseconds in the program that bounds a download, and in the counting program.
-fn bounded(relay: &Part) -> Option<[f64; 2]> {
+fn bounded(relay: &KernelScheme) -> Option<[f64; 2]> {
     let mut kernel = Kernel::load(relay).ok()?;
     let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
     let group = machine::Group::enter()?;
@@ -250,7 +256,7 @@ fn bounded(relay: &Part) -> Option<[f64; 2]> {
 }
 
 /// Nanoseconds in the counting program, per packet of 1000 bytes.
-fn counted(biscay: &Part, flows: u16) -> Option<f64> {
+fn counted(biscay: &KernelScheme, flows: u16) -> Option<f64> {
     let mut kernel = Kernel::load(biscay).ok()?;
     let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
     let group = machine::Group::enter()?;
@@ -271,7 +277,12 @@ fn counted(biscay: &Part, flows: u16) -> Option<f64> {
 }
 
 /// Measures the schemes in alternation, and prints their medians.
-fn compare(parts: &[Part], group: &Group, over: Over, mbps: f64) -> Result<(), Box<dyn std::error::Error>> {
+fn compare(
+    parts: &[KernelScheme],
+    group: &Group,
+    over: Over,
+    mbps: f64,
+) -> Result<(), Box<dyn std::error::Error>> {
     let (far, place) = match over {
         Over::Path => (Some(Far::new(ENDS, DELAY).ok_or("no path")?), "a round trip of 20 ms"),
         Over::Loopback => (None, "the loopback"),

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::asked::own_pins;
 use super::relay::Relay;
-use super::shown::{self, Shown};
+use super::shown::{self, FlowStatus};
 use super::{BOUNDS, FLOWS, LoadError, OPS, Totals, pins, refused};
 use crate::feed::{CellFeed, Feed, now};
 use crate::layout::{HostWords, SharesWords, TotalsWords};
@@ -101,7 +101,7 @@ impl Pinned {
     ///
     /// # Errors
     /// If the caller lacks privileges.
-    pub fn flows(&self) -> io::Result<Vec<Shown>> {
+    pub fn flows(&self) -> io::Result<Vec<FlowStatus>> {
         shown::read(&self.folder.join(FLOWS), self.scheme)
     }
 

@@ -14,7 +14,7 @@ use crate::twin::NONE;
 
 /// One flow of a scheme, or one download of the relay.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Shown {
+pub struct FlowStatus {
     /// Inode number of its network namespace, as in `/proc/PID/ns/net`.
     pub netns: u32,
     /// Its address and port on this machine.
@@ -46,10 +46,10 @@ fn states(scheme: &str) -> &'static [&'static str] {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<Shown>> {
+pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<FlowStatus>> {
     let bytes = fs::read(path)?;
     let flows = bytes.chunks_exact(size_of::<ShownWords>()).map(words);
-    let mut shown: Vec<Shown> = flows.filter_map(|words| flow(&words, scheme)).collect();
+    let mut shown: Vec<FlowStatus> = flows.filter_map(|words| flow(&words, scheme)).collect();
     shown.sort();
     Ok(shown)
 }
@@ -85,7 +85,7 @@ impl Rest<'_> {
 }
 
 /// Converts a record. `None` if its socket has changed to another scheme.
-fn flow(words: &ShownWords, scheme: &str) -> Option<Shown> {
+fn flow(words: &ShownWords, scheme: &str) -> Option<FlowStatus> {
     // Sockets of bounded downloads use none of our schemes, and their rate is that of whole packets.
     let is_chosen = SCHEMES.contains(&scheme);
     if is_chosen && text(&words.scheme) != scheme.as_bytes() {
@@ -94,7 +94,7 @@ fn flow(words: &ShownWords, scheme: &str) -> Option<Shown> {
     let known = |word: u64| (word != NONE).then_some(word);
     let bits = |rate: u64| Rate::from_bps(if is_chosen { rate.saturating_mul(8) } else { rate });
     let end = |address, port| SocketAddr::new(ip(words.family, address), port);
-    Some(Shown {
+    Some(FlowStatus {
         netns: words.netns,
         local: end(words.local, words.local_port),
         remote: end(words.remote, words.remote_port),

@@ -14,23 +14,23 @@ pub(super) use sys::split;
 pub const SLOT: Duration = Duration::from_micros(12_500);
 
 /// `struct ap_host` of `intf.h`.
-pub struct Active {
+pub struct FlowCounter {
     words: Box<[u64]>,
 }
 
 /// A flow's state: the slot of its last packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Last(u64);
+pub struct LastSlot(u64);
 
-impl Default for Active {
-    fn default() -> Active {
-        Active { words: sys::active() }
+impl Default for FlowCounter {
+    fn default() -> FlowCounter {
+        FlowCounter { words: sys::active() }
     }
 }
 
-impl Active {
+impl FlowCounter {
     /// A flow sends bytes.
-    pub fn sends(&mut self, last: &mut Last, now: Time) {
+    pub fn sends(&mut self, last: &mut LastSlot, now: Time) {
         last.0 = sys::sends(&mut self.words, last.0, now.as_nanos());
     }
 
@@ -55,14 +55,14 @@ pub struct AppFlow {
 
 /// A host that counts applications. Their names are greater than zero.
 #[derive(Default)]
-pub struct Apps {
-    host: Active,
-    apps: Active,
+pub struct AppCounter {
+    host: FlowCounter,
+    apps: FlowCounter,
     /// `struct active_app` of each.
     each: BTreeMap<u64, Box<[u64]>>,
 }
 
-impl Apps {
+impl AppCounter {
     /// A flow of the application `name` sends bytes.
     pub fn sends(&mut self, flow: &mut AppFlow, name: u64, now: Time) {
         let was_of = flow.app;
@@ -83,9 +83,9 @@ impl Apps {
 
 /// `struct ap_use` of `intf.h`: bytes moved within the last 250 to 500 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use([u64; 2]);
+pub struct RecentBytes([u64; 2]);
 
-impl Use {
+impl RecentBytes {
     /// Records moved bytes.
     pub fn add(&mut self, now: Time, bytes: Bytes) {
         sys::add_use(&mut self.0, now.as_nanos(), bytes.0);
@@ -100,7 +100,7 @@ impl Use {
 /// `struct split_view` of `split.h`: the device's view of its flows, from one of them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct DeviceView {
     /// Active flows.
     pub flows: u64,
     /// Active applications.

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use airpace_bpf::feed::{Feed, Told};
-use airpace_bpf::kernel::{Kernel, LoadError, Part, Totals};
+use airpace_bpf::feed::{Feed, GrantRecord};
+use airpace_bpf::kernel::{Kernel, KernelScheme, LoadError, Totals};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -33,33 +33,33 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Names of congestion controls are global to the machine, so the tests of a file run one after another.
 static TURN: Mutex<()> = Mutex::new(());
 
-pub fn biscay() -> Part {
+pub fn biscay() -> KernelScheme {
     let options = Options::defaults(&airpace_cc::biscay::SCHEME);
     let tuning = KernelTuning::new(&Tuning::read(&options).unwrap());
-    Part::Biscay(tuning.expect("the kernel knows the defaults"))
+    KernelScheme::Biscay(tuning.expect("the kernel knows the defaults"))
 }
 
 /// BISCAY for downloads, with these options in addition to its own.
-pub fn relay(options: &str) -> Part {
+pub fn relay(options: &str) -> KernelScheme {
     let spec = SchemeSpec::parse(&format!("biscay@window{options}")).unwrap();
     let tuning = KernelTuning::new(&Tuning::read(spec.options()).unwrap());
-    Part::Relay(tuning.expect("the kernel knows them"))
+    KernelScheme::Relay(tuning.expect("the kernel knows them"))
 }
 
-pub fn morc() -> Part {
+pub fn morc() -> KernelScheme {
     let options = Options::defaults(&airpace_cc::morc::SCHEME);
     let tuning = MorcTuning::new(&airpace_cc::morc::profile(&options).unwrap());
-    Part::Morc(tuning.expect("the kernel knows the defaults"))
+    KernelScheme::Morc(tuning.expect("the kernel knows the defaults"))
 }
 
-pub fn pbe() -> Part {
+pub fn pbe() -> KernelScheme {
     let options = Options::defaults(&airpace_cc::pbe::SCHEME);
     let tuning = PbeTuning::new(&airpace_cc::pbe::Tuning::read(&options).unwrap());
-    Part::Pbe(tuning.expect("the kernel knows the defaults"))
+    KernelScheme::Pbe(tuning.expect("the kernel knows the defaults"))
 }
 
 /// Loads a scheme, if this machine supports it.
-pub fn loaded(part: &Part) -> Option<(Kernel, MutexGuard<'static, ()>)> {
+pub fn loaded(part: &KernelScheme) -> Option<(Kernel, MutexGuard<'static, ()>)> {
     let turn = turn();
     load(part).map(|kernel| (kernel, turn))
 }
@@ -70,7 +70,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Loads a scheme while the caller holds the lock, if this machine supports it.
-pub fn load(part: &Part) -> Option<Kernel> {
+pub fn load(part: &KernelScheme) -> Option<Kernel> {
     match Kernel::load(part) {
         Ok(kernel) => Some(kernel),
         Err(error @ (LoadError::Refused { .. } | LoadError::File { .. })) => panic!("{error}"),
@@ -193,12 +193,16 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("it never came: {what}");
 }
 
-pub fn mbps(mbps: f64) -> Told {
-    Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
+pub fn mbps(mbps: f64) -> GrantRecord {
+    GrantRecord { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None }
 }
 
 /// Writes the feed until the totals meet the condition.
-pub fn feed_until(kernel: &Kernel, mut feed: Option<(&mut Feed, Told)>, is_enough: impl Fn(&Totals) -> bool) {
+pub fn feed_until(
+    kernel: &Kernel,
+    mut feed: Option<(&mut Feed, GrantRecord)>,
+    is_enough: impl Fn(&Totals) -> bool,
+) {
     wait_until("totals as wanted", || {
         feed.iter_mut().for_each(|(feed, told)| feed.tell(told));
         is_enough(&kernel.totals().unwrap())
@@ -212,7 +216,7 @@ pub struct Feeding {
 }
 
 impl Feeding {
-    pub fn start(kernel: &Kernel, told: Told) -> Feeding {
+    pub fn start(kernel: &Kernel, told: GrantRecord) -> Feeding {
         let mut feed = kernel.feed().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);

@@ -39,6 +39,13 @@ pub enum Illegal {
     Padding,
 }
 
+/// Fields of a format with one block that stand together.
+struct BlockFields {
+    block: Block,
+    harq: u8,
+    tpc: u8,
+}
+
 /// Parses a payload of `format`.
 ///
 /// # Errors
@@ -118,7 +125,7 @@ impl Fields<'_> {
         let distributed = self.reader.flag();
         let gap_in_ndi = distributed && gap_is_in_ndi(self.carrier, self.audience);
         let run = self.run(distributed, !gap_in_ndi);
-        let (first, harq, tpc) = self.block_and_harq();
+        let BlockFields { block: first, harq, tpc } = self.block_and_harq();
         let srs_request = self.srs_request();
         let mut allocation = run?;
         if let Allocation::Distributed { gap, start, len } = &mut allocation {
@@ -162,7 +169,7 @@ impl Fields<'_> {
             }
             run
         };
-        let (first, harq, tpc) = self.block_and_harq();
+        let BlockFields { block: first, harq, tpc } = self.block_and_harq();
         let mut beam = || (self.reader.small(self.carrier.tpmi_bits()), self.reader.flag());
         let spatial = match format {
             Format::F1B => {
@@ -241,12 +248,12 @@ impl Fields<'_> {
     }
 
     /// MCS, HARQ process, NDI, RV, TPC: the field order of formats with one block.
-    fn block_and_harq(&mut self) -> (Block, u8, u8) {
+    fn block_and_harq(&mut self) -> BlockFields {
         let mcs = self.reader.small(MCS_BITS);
         let harq = self.reader.small(HARQ_BITS);
         let ndi = self.reader.flag();
         let rv = self.reader.small(2);
-        (Block { mcs, ndi, rv }, harq, self.reader.small(TPC_BITS))
+        BlockFields { block: Block { mcs, ndi, rv }, harq, tpc: self.reader.small(TPC_BITS) }
     }
 
     /// Resource allocation types 0 and 1.

@@ -8,7 +8,7 @@ use airpace_radio::Rnti;
 use super::reading::{EXTRAS, Reading};
 use super::table;
 use crate::dci::{Audience, Format};
-use crate::pdcch::Place;
+use crate::pdcch::CceRange;
 
 /// Number of subframes without a message after which a user is no longer active.
 ///
@@ -87,7 +87,7 @@ pub struct User {
     pub support: f32,
     /// Messages that contribute to `support`: subframe number in the frame, place, and contribution (bits). There is at
     /// most one for each pair of subframe number and place.
-    suspected: Vec<(u8, Place, f32)>,
+    suspected: Vec<(u8, CceRange, f32)>,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
     /// log2 of the odds that the RNTI is a group with power commands, not a user.
@@ -284,7 +284,7 @@ impl History {
     /// Signals that another cell repeats in every frame, such as reference signals, disturb the same bits in each
     /// frame. A false message due to such signals is then repeated as well. So a second message at the same place in
     /// the same subframe of a frame contributes nothing.
-    pub fn suspect(&mut self, rnti: Rnti, (number, place): (u8, Place), surplus: f32) -> f32 {
+    pub fn suspect(&mut self, rnti: Rnti, number: u8, place: CceRange, surplus: f32) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
         }
@@ -374,12 +374,12 @@ mod tests {
     fn what_is_repeated_every_frame_is_not_counted_again() {
         let mut history = History::default();
         let rnti = Rnti(0x3333);
-        let place = |cce| Place { cce, cces: 1 };
-        let first = history.suspect(rnti, (8, place(0)), 15.0);
-        let again = history.suspect(rnti, (8, place(0)), 15.0);
+        let place = |cce| CceRange { cce, cces: 1 };
+        let first = history.suspect(rnti, 8, place(0), 15.0);
+        let again = history.suspect(rnti, 8, place(0), 15.0);
         assert_eq!((first, again), (12.0, 12.0));
         assert_eq!(history.prior(rnti, again), NEW_USER, "nothing else speaks for the user");
-        let elsewhere = history.suspect(rnti, (8, place(3)), 10.0);
+        let elsewhere = history.suspect(rnti, 8, place(3), 10.0);
         assert_eq!(history.prior(rnti, elsewhere), NEW_USER + 12.0, "the first does, once");
     }
 }

@@ -4,10 +4,10 @@ use super::following::Following;
 use super::lost::LostCell;
 use super::rates::numerology;
 use super::searching::{FRAME_SAMPLES, LATER_STEP, MAX_VIEW, Searching, read_broadcast};
-use super::{Heard, KEPT_S, Listener, Lock, State, forget_before};
+use super::{KEPT_S, Listener, ListenerEvent, Lock, State, forget_before};
 use crate::cell::Cell;
+use crate::pbch::Broadcast;
 use crate::sync::VIEW_HZ;
-use crate::sync::broadcast::Broadcast;
 use crate::sync::search::{Candidate, Duplex};
 
 /// Divisor for the length of the sample buffer while no cell is found: one second divided by this number.
@@ -49,7 +49,7 @@ const IN_FILTER: usize = 64;
 
 impl Listener {
     /// Examines the next samples. Returns `None` if there are no samples; otherwise the event of a found cell, if any.
-    pub(super) fn find(&mut self) -> Option<Option<Heard>> {
+    pub(super) fn find(&mut self) -> Option<Option<ListenerEvent>> {
         let is_finished = self.is_at_end();
         let State::Searching(searching) = &mut self.state else { return Some(None) };
         let rate_hz = self.options.rate_hz;
@@ -96,7 +96,7 @@ impl Listener {
     }
 
     /// Searches the view.
-    fn search(&mut self) -> Option<Heard> {
+    fn search(&mut self) -> Option<ListenerEvent> {
         let State::Searching(searching) = &mut self.state else { return None };
         searching.searched = searching.len();
         let found = self.try_candidates();
@@ -116,7 +116,7 @@ impl Listener {
     /// the samples, a cell that was tracked before needs no PBCH. If a cell was lost a moment ago, only that cell is
     /// accepted, unless another is stronger than the lost one usually was. If other cells are stronger than a requested
     /// cell, the first of them is subtracted from the samples.
-    fn try_candidates(&mut self) -> Option<Heard> {
+    fn try_candidates(&mut self) -> Option<ListenerEvent> {
         let State::Searching(searching) = &mut self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
         let State::Searching(searching) = &self.state else { return None };
@@ -181,7 +181,7 @@ impl Listener {
             self.louder.begin(lock.cell.pci, self.lost.as_ref().map(LostCell::pci));
             self.lost.iter().for_each(|lost| following.remember(lost));
             self.state = State::Following(Box::new(following));
-            return Some(Heard::Locked(lock));
+            return Some(ListenerEvent::Locked(lock));
         }
         let State::Searching(searching) = &self.state else { return None };
         // Record which other cells are present, for a user who requests a cell that is absent.

@@ -17,7 +17,7 @@ use crate::observation::Observation;
 use crate::resample::Resampler;
 use crate::sync::Ring;
 use crate::sync::stream::Stream;
-use crate::sync::track::{DataReader, Rebuilder, Reception, Signal, Step};
+use crate::sync::track::{DataReader, Rebuilder, ReceivedPair, Reception, Signal, Step};
 
 /// The stronger cell, and the samples not yet passed on.
 pub(super) struct Beside {
@@ -28,7 +28,7 @@ pub(super) struct Beside {
     rebuilder: Rebuilder,
     /// The last subframe received, with the reconstructed transmission. Its end is estimated better once the next subframe
     /// was received.
-    last: Option<Said>,
+    last: Option<DecodedSubframe>,
     data: DataReader,
     /// Reconstructed signal of the cell at each antenna.
     of_antennas: Vec<Received>,
@@ -58,7 +58,7 @@ const MAX_GAP_PARTS: u64 = 10;
 const STEADY: u64 = 256;
 
 /// One subframe of the cell.
-struct Said {
+struct DecodedSubframe {
     reception: Reception,
     /// Transmitted resource grid of each port.
     grids: Vec<Grid>,
@@ -154,11 +154,11 @@ impl Beside {
                 self.lost = Some(self.following.lost(self.options.rate_hz));
                 (None, false)
             }
-            Step::Heard(heard) => {
+            Step::Subframe(heard) => {
                 let reception = tracker.reception();
                 let grids = self.resender.grids(&heard, reception.is_clear());
                 let Observation { number, cfi, .. } = heard;
-                let said = |grids| Said { reception, grids, number, cfi };
+                let said = |grids| DecodedSubframe { reception, grids, number, cfi };
                 (grids.map(said), false)
             }
             Step::Faint => (None, false),
@@ -214,13 +214,13 @@ impl Beside {
     }
 
     /// Reconstructs the signal of a subframe at the antennas. `next` describes the reception of the following subframe.
-    fn rebuild(&mut self, before: Said, next: Option<&Reception>, is_finished: bool) {
-        let Said { reception: now, mut grids, number, cfi } = before;
+    fn rebuild(&mut self, before: DecodedSubframe, next: Option<&Reception>, is_finished: bool) {
+        let DecodedSubframe { reception: now, mut grids, number, cfi } = before;
         let Following { tracker, conversion, .. } = &mut self.following;
         let next = now.steady(next, tracker.numerology().subframe_samples());
         if now.is_clear() {
             let stream = Stream::new(&self.raw, conversion.as_ref(), is_finished);
-            self.data.read((number, cfi), (&now, next), tracker, &stream, &mut grids);
+            self.data.read(number, cfi, ReceivedPair { now: &now, next }, tracker, &stream, &mut grids);
         }
         let mut signals: Vec<_> =
             self.of_antennas.iter_mut().map(|one| std::mem::take(&mut one.own)).collect();

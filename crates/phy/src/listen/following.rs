@@ -8,7 +8,7 @@ use crate::numerology::Numerology;
 use crate::resample::Resampler;
 use crate::sync::Ring;
 use crate::sync::stream::{Conversion, Stream};
-use crate::sync::track::{Place, Tracker};
+use crate::sync::track::{FramePosition, Tracker};
 
 /// An acquired cell and its tracker.
 pub(super) struct Following {
@@ -52,7 +52,7 @@ impl Following {
             None => lock.frame_start,
             Some(conversion) => conversion.sample(lock.frame_start),
         };
-        let place = Place { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
+        let place = FramePosition { sfn: lock.sfn, number: 0, start, cfo_hz: lock.cfo_hz, drift: 0.0 };
         let mut tracker = Tracker::new(lock.cell, numerology, place, options.transform, raw.len());
         let is_there = tracker.settle(&Stream::new(raw, conversion.as_ref(), false).until(searched));
         is_there.then_some(Following {

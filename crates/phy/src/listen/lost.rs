@@ -7,11 +7,10 @@
 use super::usual::Usual;
 use super::{KEPT_S, Lock, MAX_GAP_S};
 use crate::cell::Cell;
-use crate::pbch::Mib;
-use crate::sync::broadcast::Broadcast;
-use crate::sync::lookout::Sight;
+use crate::pbch::{Broadcast, Mib};
+use crate::sync::lookout::DetectedCell;
 use crate::sync::search::{Candidate, Duplex};
-use crate::sync::track::Place;
+use crate::sync::track::FramePosition;
 
 /// The last tracked cell, with the timing of one of its frames.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +28,7 @@ pub(super) struct LostCell {
     held_from: f64,
     usual: Usual,
     /// Another cell whose symbols start at the same time.
-    beside: Option<Sight>,
+    beside: Option<DetectedCell>,
 }
 
 /// Time during which only the lost cell, or a stronger cell, is accepted (seconds). If the cell is found again for less
@@ -47,7 +46,13 @@ const HELD_DB: f32 = 3.0;
 
 impl LostCell {
     /// State of a cell lost at `place`: the subframe there starts at raw sample `start` and has `subframe` raw samples.
-    pub(super) fn new(cell: Cell, place: &Place, start: f64, subframe: f64, rate_hz: u64) -> LostCell {
+    pub(super) fn new(
+        cell: Cell,
+        place: &FramePosition,
+        start: f64,
+        subframe: f64,
+        rate_hz: u64,
+    ) -> LostCell {
         let frame_start = start - place.number as f64 * subframe;
         LostCell {
             cell,
@@ -86,12 +91,12 @@ impl LostCell {
     }
 
     /// Sets another cell whose symbols start at the same time.
-    pub(super) fn with_beside(self, beside: Option<Sight>) -> LostCell {
+    pub(super) fn with_beside(self, beside: Option<DetectedCell>) -> LostCell {
         LostCell { beside, ..self }
     }
 
     /// Returns another cell whose symbols start at the same time.
-    pub(super) fn beside(&self) -> Option<Sight> {
+    pub(super) fn beside(&self) -> Option<DetectedCell> {
         self.beside
     }
 
@@ -156,7 +161,7 @@ mod tests {
             phich_duration: PhichDuration::Normal,
             phich_resource: PhichResource::One,
         };
-        let place = Place { sfn: 1022, number: 5, start: 0.0, cfo_hz: 0.0, drift: 0.0 };
+        let place = FramePosition { sfn: 1022, number: 5, start: 0.0, cfo_hz: 0.0, drift: 0.0 };
         let lost = LostCell::new(cell, &place, 1_009_600.0, 1920.0, 1_920_000);
         let again = Candidate {
             pci: 301,

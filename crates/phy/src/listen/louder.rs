@@ -5,7 +5,7 @@
 //! leave it. Therefore it checks for other cells from time to time. If another cell is as strong as the tracked one, it
 //! checks more often and compares the mean powers.
 
-use super::Moved;
+use super::CellChange;
 use super::following::Following;
 
 /// Power of another cell, and power of the tracked cell in the same period.
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
     /// Another cell may be stronger: the next check should follow soon.
     Unsure,
     /// Another cell is stronger: switch to it.
-    Louder(Moved),
+    Louder(CellChange),
 }
 
 /// Minimum ratio of the mean powers for which the listener switches to another cell.
@@ -101,7 +101,7 @@ impl Louder {
         let own = other.own.max(usual);
         let ratio = other.mean / own.max(f32::MIN_POSITIVE);
         if other.looks >= MIN_LOOKS && ratio >= LOUDER {
-            let moved = Moved {
+            let moved = CellChange {
                 from: followed.tracker.cell().pci,
                 to: other.pci,
                 louder_db: 10.0 * libm::log10f(ratio),

@@ -7,7 +7,7 @@ use crate::encode::{Encoder, Subframe};
 use crate::evidence::{Caution, Evidence};
 use crate::grid::{BITS_PER_CCE, ControlRegion, Grid};
 use crate::observation::Observation;
-use crate::pdcch::{self, Sent};
+use crate::pdcch::{self, TransmittedMessage};
 use crate::phich::{self, Answer};
 use crate::search::{Candidate, Search};
 
@@ -133,19 +133,19 @@ impl Resender {
     }
 
     /// Returns the messages of a subframe whose score is at least [`LIKELY_BITS`]. No two of them overlap.
-    fn read(&mut self, heard: &Observation) -> Vec<Sent> {
+    fn read(&mut self, heard: &Observation) -> Vec<TransmittedMessage> {
         let Resender { search, evidence, index, .. } = self;
         evidence.advance(*index);
         let candidates = search.candidates(heard, |rnti| evidence.history().prior(rnti, 0.0)).to_vec();
         let history = evidence.history();
         let score = |one: &Candidate| one.surplus() + history.prior(one.message.rnti, 0.0).max(UNKNOWN_BITS);
-        let mut likely: Vec<(f32, Sent)> = candidates
+        let mut likely: Vec<(f32, TransmittedMessage)> = candidates
             .iter()
             .map(|one| (score(one), one.message))
             .filter(|(score, message)| *score >= LIKELY_BITS && message.place.range().end <= heard.cces())
             .collect();
         likely.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut sent: Vec<Sent> = Vec::new();
+        let mut sent: Vec<TransmittedMessage> = Vec::new();
         for (_, message) in likely {
             if sent.iter().all(|other| !other.place.overlaps(message.place)) {
                 sent.push(message);

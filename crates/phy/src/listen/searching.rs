@@ -2,8 +2,9 @@
 
 use num_complex::Complex32;
 
+use crate::pbch::Broadcast;
 use crate::resample::Resampler;
-use crate::sync::broadcast::{Broadcast, BroadcastReader};
+use crate::sync::broadcast::BroadcastReader;
 use crate::sync::search::{Candidate, Search};
 use crate::sync::{Ring, VIEW_HZ, VIEW_PASSBAND_HZ};
 

@@ -3,7 +3,7 @@
 use super::following::Following;
 use super::rates::numerology;
 use super::searching::Searching;
-use super::{Heard, Listener, Lock, MAX_GAP_S, State, forget_before};
+use super::{Listener, ListenerEvent, Lock, MAX_GAP_S, State, forget_before};
 use crate::sync::stream::Stream;
 use crate::sync::track::Step;
 
@@ -40,7 +40,7 @@ impl Listener {
     }
 
     /// Decodes the next subframe. Returns `None` if its samples have not arrived yet.
-    pub(super) fn follow(&mut self) -> Option<Option<Heard>> {
+    pub(super) fn follow(&mut self) -> Option<Option<ListenerEvent>> {
         self.look_for_stronger();
         if let Some(moved) = self.look_for_louder() {
             return Some(Some(moved));
@@ -80,7 +80,7 @@ impl Listener {
                         ladder.losses += 1;
                         forget_before(&mut self.raw, run.start);
                         self.state = search_from(run.start);
-                        Some(Heard::Lost)
+                        Some(ListenerEvent::Lost)
                     }
                 }
             }
@@ -88,8 +88,8 @@ impl Listener {
                 ladder.faint += 1;
                 None
             }
-            Step::Heard(observation) if is_put_out(raw_sample(observation.sample as f64)) => None,
-            Step::Heard(mut observation) => {
+            Step::Subframe(observation) if is_put_out(raw_sample(observation.sample as f64)) => None,
+            Step::Subframe(mut observation) => {
                 ladder.subframes += 1;
                 *followed = followed.saturating_add(1);
                 let loudness = tracker.loudness();
@@ -99,7 +99,7 @@ impl Listener {
                 let sample = raw_sample(observation.sample as f64);
                 self.put_out = Some((tracker.cell().pci, sample));
                 observation.sample = libm::round(sample) as i64;
-                Some(Heard::Subframe(observation))
+                Some(ListenerEvent::Subframe(observation))
             }
             Step::Lost { since } => {
                 ladder.losses += 1;
@@ -107,7 +107,7 @@ impl Listener {
                 self.lost = Some(following.lost(rate_hz));
                 forget_before(&mut self.raw, since);
                 self.state = search_from(since);
-                Some(Heard::Lost)
+                Some(ListenerEvent::Lost)
             }
         })
     }

@@ -21,7 +21,7 @@ use sums::{Sums, points_of};
 
 /// Received signal of an antenna, with the channels of two cells.
 #[derive(Clone, Copy)]
-pub struct Both<'a> {
+pub struct TwoCellSignal<'a> {
     /// Received resource elements.
     pub grid: &'a Grid,
     /// Channel of the decoded cell. Its noise power includes all interference.
@@ -49,6 +49,15 @@ enum Element {
 pub struct Layout {
     /// By subframe and symbol: content of every subcarrier.
     elements: Vec<[Vec<Element>; SYMBOLS]>,
+}
+
+/// A subframe of the other cell.
+#[derive(Clone, Copy)]
+pub struct OtherSubframe<'a> {
+    /// Layout of the other cell.
+    pub layout: &'a Layout,
+    /// Index of the subframe in its frame; only the remainder modulo 10 counts.
+    pub number: usize,
 }
 
 impl Layout {
@@ -128,8 +137,8 @@ impl Observer {
     /// entry of `shares`. Returns the log-likelihood ratio between a transmitted PCFICH and silence (nats).
     pub fn cfi_beside(
         &self,
-        both: &[Both<'_>],
-        other: (&Layout, usize),
+        both: &[TwoCellSignal<'_>],
+        other: OtherSubframe<'_>,
         shares: &[f32; SYMBOLS],
         out: &mut Observation,
     ) -> f32 {
@@ -145,13 +154,12 @@ impl Observer {
         presence
     }
 
-    /// Demodulates the bits of all CCEs as [`Observer::bits`] does, with joint detection of another cell. `other`
-    /// contains that cell's layout and its subframe number. `shares` is, by symbol, the noise power without the other
+    /// Demodulates the bits of all CCEs as [`Observer::bits`] does, with joint detection of another cell. `shares` is, by symbol, the noise power without the other
     /// cell over the noise power with it; the function updates it.
     pub fn bits_beside(
         &self,
-        both: &[Both<'_>],
-        other: (&Layout, usize),
+        both: &[TwoCellSignal<'_>],
+        other: OtherSubframe<'_>,
         shares: &mut [f32; SYMBOLS],
         out: &mut Observation,
     ) {
@@ -210,8 +218,8 @@ impl Observer {
     /// is unknown.
     fn learn_share(
         &self,
-        both: &[Both<'_>],
-        other: (&Layout, usize),
+        both: &[TwoCellSignal<'_>],
+        other: OtherSubframe<'_>,
         region: &ControlRegion,
         symbol: usize,
         share: &mut f32,

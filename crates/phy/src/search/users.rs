@@ -42,7 +42,7 @@ impl Search {
     pub(super) fn by_users(&mut self, subframe: usize, prior: &impl Fn(Rnti) -> f32) {
         let mut are_placed = false;
         for cce in 0..self.region.len() {
-            let place = Place { cce: cce as u16, cces: 1 };
+            let place = CceRange { cce: cce as u16, cces: 1 };
             if !self.is_worth_decoding(place) || self.is_likely[cce] {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Search {
                 let soft = self.region.soft(cce * BITS_PER_CCE..(cce + 1) * BITS_PER_CCE);
                 let Some(nearest) = words.nearest(rnti.0, hard, sure, soft) else { continue };
                 let word = self.sizes[size].code.word(nearest.payload, rnti.0);
-                let found = self.consider(subframe, size, cce, (word, None), prior);
+                let found = self.consider(subframe, size, cce, word, None, prior);
                 self.work.by_users += u64::from(found);
             }
         }

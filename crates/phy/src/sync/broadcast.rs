@@ -11,18 +11,7 @@ use crate::grid::{Grid, Reg};
 use crate::modulation::{Soft, soft_bits};
 use crate::numerology::{Bandwidth, CyclicPrefix, Numerology};
 use crate::ofdm::{Demodulator, Transform};
-use crate::pbch::{self, FRAMES, Mib};
-
-/// Content of the PBCH of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broadcast {
-    /// The master information block.
-    pub mib: Mib,
-    /// Antenna ports.
-    pub ports: Ports,
-    /// System frame number.
-    pub sfn: u16,
-}
+use crate::pbch::{self, Broadcast, FRAMES};
 
 /// Decodes the PBCH frame by frame from the six centre PRBs. If one frame is not enough, up to four consecutive frames are
 /// combined.
@@ -87,8 +76,8 @@ impl BroadcastReader {
             }
             let soft = guess.soft(&grids);
             guess.frames.push(soft);
-            let (mib, told, sfn) = pbch::combine(pci, &guess.frames, &mut self.viterbi)?;
-            (told == ports).then_some(Broadcast { mib, ports, sfn })
+            let broadcast = pbch::combine(pci, &guess.frames, &mut self.viterbi)?;
+            (broadcast.ports == ports).then_some(broadcast)
         })
     }
 }

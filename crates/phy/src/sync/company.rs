@@ -8,13 +8,13 @@
 use num_complex::Complex32;
 
 use super::antennas::Antennas;
-use super::lookout::Sight;
+use super::lookout::DetectedCell;
 use crate::cell::{Cell, Ports};
 use crate::channel::Estimator;
 use crate::complex::{angle, correlate, phasor};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
-use crate::observation::{Both, Layout, SYMBOLS};
+use crate::observation::{Layout, OtherSubframe, SYMBOLS, TwoCellSignal};
 use crate::sequence::crs;
 
 /// The interfering cell and its channel.
@@ -88,7 +88,7 @@ const MIN_PORT: f32 = 0.3;
 
 impl Company {
     /// Creates the interfering cell of a sighting next to the tracked cell `own`, received by `antennas` antennas.
-    pub fn new(own: &Cell, sight: Sight, antennas: usize) -> Company {
+    pub fn new(own: &Cell, sight: DetectedCell, antennas: usize) -> Company {
         let cell = Cell { pci: sight.pci, ports: Ports::Two, ..*own };
         let symbols = cell.cp.symbols_per_subframe();
         let pilots_of = |number: usize, symbol: usize| -> Vec<(usize, usize, Complex32)> {
@@ -132,14 +132,13 @@ impl Company {
     }
 
     /// Returns identity and present timing of the cell, in the form that the lookout reports.
-    pub fn sight(&self) -> Sight {
-        Sight { pci: self.cell.pci, ahead: self.ahead, delay: self.delay }
+    pub fn sight(&self) -> DetectedCell {
+        DetectedCell { pci: self.cell.pci, ahead: self.ahead, delay: self.delay }
     }
 
-    /// Returns the layout of the cell's transmissions, and the number of its subframe while the tracked cell's subframe is
-    /// `number`.
-    pub fn layout(&self, number: usize) -> (&Layout, usize) {
-        (&self.layout, (number + self.ahead) % 10)
+    /// Returns the subframe of this cell while the tracked cell's subframe is `number`.
+    pub fn subframe(&self, number: usize) -> OtherSubframe<'_> {
+        OtherSubframe { layout: &self.layout, number: (number + self.ahead) % 10 }
     }
 
     /// Estimates the channel from the reference signals in `symbols` of subframe `number`, received by the antennas. The
@@ -214,13 +213,13 @@ impl Company {
 
     /// Returns, for each antenna, the received grid and the channels of both cells. Returns an empty list if the interferer
     /// is too weak to matter.
-    pub fn both<'a>(&'a self, antennas: &'a Antennas) -> Vec<Both<'a>> {
+    pub fn both<'a>(&'a self, antennas: &'a Antennas) -> Vec<TwoCellSignal<'a>> {
         let ports = self.ports();
         let all = self.antennas.iter().zip(antennas.each());
-        let both: Vec<Both<'_>> = all
+        let both: Vec<TwoCellSignal<'_>> = all
             .filter_map(|(other, own)| {
                 let (grid, own) = own?;
-                Some(Both { grid, own, other: &other.gains[..ports] })
+                Some(TwoCellSignal { grid, own, other: &other.gains[..ports] })
             })
             .collect();
         let least = if self.is_beside_two { MIN_RATIO_OF_TWO } else { MIN_RATIO };

@@ -13,7 +13,7 @@ use crate::sequence::sss::sss;
 
 /// A cell detected by [`Lookout::look`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sight {
+pub struct DetectedCell {
     /// Physical cell identity.
     pub pci: u16,
     /// Number of subframes by which its subframe numbers are ahead of the tracked cell's.
@@ -25,7 +25,7 @@ pub struct Sight {
 /// Detects the synchronisation signals of another cell.
 pub struct Lookout {
     halves: u32,
-    last: Option<(Sight, u32)>,
+    last: Option<(DetectedCell, u32)>,
     /// SSS by N_ID^(2), half frame and N_ID^(1); computed at the first check.
     secondaries: Vec<[f32; LEN]>,
 }
@@ -68,7 +68,7 @@ impl Lookout {
 
     /// Searches subframe `number` (0 or 5), whose SSS and PSS were received, for a cell other than `own`. Returns the cell
     /// if the previous check found it too.
-    pub fn look(&mut self, own: &Cell, number: usize, grid: &Grid, fft_size: usize) -> Option<Sight> {
+    pub fn look(&mut self, own: &Cell, number: usize, grid: &Grid, fft_size: usize) -> Option<DetectedCell> {
         if self.secondaries.is_empty() {
             let all =
                 (0..3).flat_map(|id| (0..2).flat_map(move |half| (0..168).map(move |n| sss(n, id, half))));
@@ -76,14 +76,14 @@ impl Lookout {
         }
         let sight = self.see(own, number, grid, fft_size)?;
         let before = self.last.replace((sight, self.halves));
-        let is_same = |(before, at): &(Sight, u32)| {
+        let is_same = |(before, at): &(DetectedCell, u32)| {
             (before.pci, before.ahead) == (sight.pci, sight.ahead)
                 && self.halves.wrapping_sub(*at) <= MAX_HALVES_APART
         };
         before.filter(is_same).map(|_| sight)
     }
 
-    fn see(&self, own: &Cell, number: usize, grid: &Grid, fft_size: usize) -> Option<Sight> {
+    fn see(&self, own: &Cell, number: usize, grid: &Grid, fft_size: usize) -> Option<DetectedCell> {
         let symbol = own.cp.symbols_per_slot() - 1;
         let first = own.bandwidth.subcarriers() / 2 - LEN / 2;
         let primary = &grid.symbol(symbol)[first..][..LEN];
@@ -97,7 +97,7 @@ impl Lookout {
             row.iter().zip(sent).zip(&gains).map(|((row, sent), gain)| row - sent * gain).collect()
         };
         let (primary, secondary) = (without(primary, &pss(own.n_id_2())), without(secondary, &its));
-        let mut best: Option<(f32, Sight)> = None;
+        let mut best: Option<(f32, DetectedCell)> = None;
         for id in 0..3u16 {
             let gains = smooth(&primary, &pss(id), OTHER_WIDTH);
             let real: Vec<f32> =
@@ -116,7 +116,7 @@ impl Lookout {
                         let delay =
                             -angle(correlate(&gains, &gains[1..])) / std::f64::consts::TAU * fft_size as f64;
                         let ahead = 5 * (half + other_half) % 10;
-                        best = Some((fit, Sight { pci, ahead, delay }));
+                        best = Some((fit, DetectedCell { pci, ahead, delay }));
                     }
                 }
             }

@@ -7,7 +7,7 @@ mod rebuild;
 mod renumber;
 mod settle;
 
-pub use data::DataReader;
+pub use data::{DataReader, ReceivedPair};
 pub use rebuild::{Rebuilder, Reception, Signal};
 
 use num_complex::Complex32;
@@ -31,7 +31,7 @@ use crate::sequence::pss::pss;
 
 /// Position of a cell in time and frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct FramePosition {
     /// System frame number of the next subframe.
     pub sfn: u16,
     /// Number of that subframe within the frame, 0…9.
@@ -44,16 +44,16 @@ pub struct Place {
     pub drift: f64,
 }
 
-impl Place {
+impl FramePosition {
     fn advance(&mut self, samples: usize) {
         *self = self.later(1);
         self.start += samples as f64 + self.drift;
     }
 
     /// Renumbers the same samples: returns the place with a subframe number higher by `subframes`, up to 10.
-    fn later(&self, subframes: usize) -> Place {
+    fn later(&self, subframes: usize) -> FramePosition {
         let number = self.number + subframes;
-        Place { sfn: (self.sfn + (number / 10) as u16) % 1024, number: number % 10, ..*self }
+        FramePosition { sfn: (self.sfn + (number / 10) as u16) % 1024, number: number % 10, ..*self }
     }
 }
 
@@ -65,7 +65,7 @@ pub enum Step {
     /// Samples of the subframe were lost.
     Gap,
     /// The subframe was received.
-    Heard(Observation),
+    Subframe(Observation),
     /// The cell is barely detectable in the subframe; it may be gone.
     Faint,
     /// The cell is gone.
@@ -83,7 +83,7 @@ pub struct Tracker {
     observer: Observer,
     lookout: Lookout,
     company: Option<Box<Company>>,
-    place: Place,
+    place: FramePosition,
     /// Carrier phase at `place.start`, in cycles.
     turns: f64,
     ramp: Ramp,
@@ -92,9 +92,9 @@ pub struct Tracker {
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
     /// Last place at which the PSS was at its expected position.
-    last_sure: Place,
-    /// Place where the loops settled, and the number of subframes from the next subframe to that place.
-    settled: Place,
+    last_sure: FramePosition,
+    /// Position where the loops settled, and the number of subframes from the next subframe to that place.
+    settled: FramePosition,
     early: usize,
     /// Whether a subframe before the settled place was doubtful.
     strayed: bool,
@@ -104,8 +104,8 @@ pub struct Tracker {
     found_loudness: f32,
     /// Displacement of the cell that the previous PSS showed, in sixths of a symbol.
     suspected: f64,
-    /// Place of the last subframe received, and the carrier phase there, in cycles.
-    received: (Place, f64),
+    /// Position of the last subframe received, and the carrier phase there, in cycles.
+    received: (FramePosition, f64),
     /// Whether the reference signals of the last subframe were clear enough to estimate other symbols.
     is_clear: bool,
 }
@@ -138,7 +138,7 @@ impl Tracker {
     pub fn new(
         cell: Cell,
         numerology: Numerology,
-        place: Place,
+        place: FramePosition,
         transform: Transform,
         antennas: usize,
     ) -> Tracker {
@@ -174,7 +174,7 @@ impl Tracker {
     }
 
     /// Returns the place of the next subframe.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &FramePosition {
         &self.place
     }
 
@@ -299,7 +299,7 @@ impl Tracker {
         match self.health.lost_since(heard.sample) {
             Some(since) => Step::Lost { since },
             None if is_faint && heard.is_doubtful => Step::Faint,
-            None => Step::Heard(heard),
+            None => Step::Subframe(heard),
         }
     }
 
@@ -383,8 +383,9 @@ impl Tracker {
             return false;
         }
         // The loops tracked a false timing, so restore carrier offset and drift of the last reliable place.
-        let Place { cfo_hz, drift, .. } = self.last_sure;
-        self.place = Place { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
+        let FramePosition { cfo_hz, drift, .. } = self.last_sure;
+        self.place =
+            FramePosition { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
         self.suspected = 0.0;
         true
     }

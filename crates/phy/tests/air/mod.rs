@@ -8,9 +8,9 @@ use airpace_phy::coding::{RateMatcher, Viterbi, crc};
 use airpace_phy::dci::Payload;
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::impair::{Conditions, Impair};
-use airpace_phy::listen::{Heard, Listener, Lock, Options};
+use airpace_phy::listen::{Listener, ListenerEvent, Lock, Options};
 use airpace_phy::modulation::soft_bits;
-use airpace_phy::pdcch::{LEVELS, Place, Sent};
+use airpace_phy::pdcch::{CceRange, LEVELS, TransmittedMessage};
 use airpace_phy::{
     Bandwidth, Cell, Complex32, CyclicPrefix, Observation, PhichDuration, PhichResource, Ports,
 };
@@ -31,7 +31,7 @@ pub fn cell(pci: u16, prbs: u16, ports: Ports) -> Cell {
 }
 
 /// Transmitted content of a subframe: CFI and messages.
-pub type Subframes = BTreeMap<(u16, usize), (u8, Vec<Sent>)>;
+pub type Subframes = BTreeMap<(u16, usize), (u8, Vec<TransmittedMessage>)>;
 
 /// A cell that transmits one subframe after the other, each with messages at random places.
 pub struct Air {
@@ -89,12 +89,12 @@ impl Air {
 }
 
 /// Messages at random places of all aggregation levels; the longest messages do not use a single CCE.
-pub fn messages(rng: &mut Rng, cces: usize) -> Vec<Sent> {
-    let mut sent: Vec<Sent> = Vec::new();
+pub fn messages(rng: &mut Rng, cces: usize) -> Vec<TransmittedMessage> {
+    let mut sent: Vec<TransmittedMessage> = Vec::new();
     for _ in 0..12 {
         let level = LEVELS[rng.below(4) as usize];
         let len = if level > 1 && rng.chance(0.3) { 39 } else { 25 + 2 * rng.below(2) as u8 };
-        let places: Vec<Place> = Place::all(cces)
+        let places: Vec<CceRange> = CceRange::all(cces)
             .filter(|place| place.cces == level && !sent.iter().any(|other| other.place.overlaps(*place)))
             .collect();
         if places.is_empty() {
@@ -102,13 +102,13 @@ pub fn messages(rng: &mut Rng, cces: usize) -> Vec<Sent> {
         }
         let place = places[rng.below(places.len() as u64) as usize];
         let payload = Payload::new(rng.next_u64() & ((1 << len) - 1), len).expect("as many bits");
-        sent.push(Sent { rnti: Rnti(0x100 + rng.below(0xF000) as u16), payload, place });
+        sent.push(TransmittedMessage { rnti: Rnti(0x100 + rng.below(0xF000) as u16), payload, place });
     }
     sent
 }
 
 /// Whether a message is decoded from the soft bits of its place.
-pub fn is_found(observation: &Observation, message: &Sent) -> bool {
+pub fn is_found(observation: &Observation, message: &TransmittedMessage) -> bool {
     let Some(llrs) = observation.llrs.get(message.place.bits()) else { return false };
     let mut soft = Vec::new();
     soft_bits(llrs, &mut soft);
@@ -144,9 +144,9 @@ impl Outcome {
     pub fn drain(&mut self) {
         while let Some(heard) = self.listener.pop() {
             match heard {
-                Heard::Locked(lock) => self.locks.push(lock),
-                Heard::Subframe(observation) => self.observations.push(observation),
-                Heard::Lost | Heard::Moved(_) => self.losses += 1,
+                ListenerEvent::Locked(lock) => self.locks.push(lock),
+                ListenerEvent::Subframe(observation) => self.observations.push(observation),
+                ListenerEvent::Lost | ListenerEvent::Moved(_) => self.losses += 1,
             }
         }
     }

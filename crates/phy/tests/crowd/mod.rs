@@ -8,7 +8,7 @@ use airpace_phy::dci::{
 };
 use airpace_phy::encode::{Subframe, Transmitter};
 use airpace_phy::impair::{Conditions, DelayProfile, Impair, noise_power};
-use airpace_phy::pdcch::{Place, Sent, in_common_space, in_search_space};
+use airpace_phy::pdcch::{CceRange, TransmittedMessage, in_common_space, in_search_space};
 use airpace_phy::{Cell, Complex32};
 use airpace_radio::{PrbSet, Rnti};
 
@@ -85,8 +85,8 @@ impl Crowd {
 
     /// Messages of one subframe. Selects `tries` times a random user, and creates a grant if its search space has a free
     /// place.
-    pub fn subframe(&mut self, number: usize, cces: usize, tries: usize) -> Vec<Sent> {
-        let mut sent: Vec<Sent> = Vec::new();
+    pub fn subframe(&mut self, number: usize, cces: usize, tries: usize) -> Vec<TransmittedMessage> {
+        let mut sent: Vec<TransmittedMessage> = Vec::new();
         let mut free = 0;
         for _ in 0..tries {
             let (rnti, mode) = self.users[self.rng.below(self.users.len() as u64) as usize];
@@ -96,7 +96,7 @@ impl Crowd {
             let Some(message) = self.message(mode, &mut free) else { continue };
             let payload = pack(&self.carrier, self.extras, Audience::User, &message);
             let bits = usize::from(payload.len()) + 16;
-            let places: Vec<Place> = Place::all(cces)
+            let places: Vec<CceRange> = CceRange::all(cces)
                 .filter(|place| 4 * bits <= 3 * place.bits().len())
                 .filter(|place| in_search_space(rnti, number, cces, *place))
                 // Messages of the common search space have no user-specific fields.
@@ -105,7 +105,7 @@ impl Crowd {
                 .collect();
             if !places.is_empty() {
                 let place = places[self.rng.below(places.len() as u64) as usize];
-                sent.push(Sent { rnti, payload, place });
+                sent.push(TransmittedMessage { rnti, payload, place });
             }
         }
         sent.sort_by_key(|message| message.place);
@@ -140,7 +140,7 @@ pub struct Scene {
 
 impl Scene {
     /// Received samples, and transmitted messages by subframe.
-    pub fn play(&self) -> (Vec<Complex32>, Vec<(u64, Sent)>) {
+    pub fn play(&self) -> (Vec<Complex32>, Vec<(u64, TransmittedMessage)>) {
         let carrier = Carrier::symmetric(self.cell.bandwidth.prbs(), self.cell.ports);
         let mut crowd = Crowd::new(carrier, self.users, self.seed);
         crowd.extras = self.extras;

@@ -8,16 +8,16 @@ use airpace_phy::dci::{Audience, Carrier, Extras, Format, Payload, parse};
 use airpace_phy::diversity::Quad;
 use airpace_phy::grid::{BITS_PER_CCE, ControlRegion, Grid};
 use airpace_phy::modulation::{Soft, soft_bits};
-use airpace_phy::pdcch::{self, Place, Sent};
+use airpace_phy::pdcch::{self, CceRange, TransmittedMessage};
 use airpace_phy::sequence::crs;
-use airpace_phy::{Cell, Channel, Complex32, Ports, pbch, pcfich};
+use airpace_phy::{Cell, Channel, Complex32, pbch, pcfich};
 use airpace_radio::Rnti;
 
 /// A decoded message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     /// The transmitted message, if the candidate is correct.
-    pub message: Sent,
+    pub message: TransmittedMessage,
     /// Agreement of the worst CCE with the re-encoded message: 1 without noise.
     pub agreement: f32,
 }
@@ -61,8 +61,8 @@ impl Receiver {
         }
     }
 
-    /// Master information block, number of ports and SFN of the frame, from its subframe 0.
-    pub fn broadcast(&mut self, grid: &Grid) -> Option<(pbch::Mib, Ports, u16)> {
+    /// Content of the PBCH of the frame, from its subframe 0.
+    pub fn broadcast(&mut self, grid: &Grid) -> Option<pbch::Broadcast> {
         let channel = estimate(&self.cell, 0, self.cell.cp.symbols_per_slot(), grid);
         let symbols = channel.symbols(&self.cell, grid, &pbch::elements(&self.cell));
         let mut soft = Vec::new();
@@ -94,7 +94,7 @@ impl Receiver {
     fn candidates(&mut self, subframe: usize, cces: usize, soft: &[Soft]) -> Vec<Found> {
         let mut found = Vec::new();
         let mut steps = Vec::new();
-        for place in Place::all(cces) {
+        for place in CceRange::all(cces) {
             let soft = &soft[place.bits()];
             for (size, matcher) in &self.sizes {
                 let len = usize::from(*size);
@@ -102,7 +102,7 @@ impl Receiver {
                 let word = self.viterbi.decode(&steps).word;
                 let rnti = Rnti(crc::mask16(word, len));
                 let Some(payload) = Payload::new((word >> 16) as u64, *size) else { continue };
-                let message = Sent { rnti, payload, place };
+                let message = TransmittedMessage { rnti, payload, place };
                 if !pdcch::in_search_space(rnti, subframe, cces, place) || !self.is_legal(&message) {
                     continue;
                 }
@@ -116,7 +116,7 @@ impl Receiver {
     }
 
     /// Whether any format of this size is valid with this payload and RNTI.
-    fn is_legal(&self, message: &Sent) -> bool {
+    fn is_legal(&self, message: &TransmittedMessage) -> bool {
         let Some(audience) = Audience::of(message.rnti) else { return false };
         let says = |format| parse(&self.carrier, Extras::NONE, audience, format, message.payload).is_ok();
         match audience {

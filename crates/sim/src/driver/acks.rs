@@ -6,8 +6,8 @@ use airpace_core::{Bytes, Ecn, Packet};
 use airpace_path::network::{ACK_BYTES, Load};
 
 use super::Driver;
-use super::transfers::Back;
-use crate::agenda::Part;
+use super::transfers::ReturnPacket;
+use crate::agenda::FlowPart;
 
 impl Driver<'_> {
     /// Advances the receiver to its clock's reading, sends the due ACK, if any, and sets the next deadline.
@@ -19,19 +19,19 @@ impl Driver<'_> {
         // The wait is a duration of the receiver's clock, used as true time: where the clock drifts, a further wait
         // follows.
         let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
-        self.agenda.set(Part::Acker(index), due);
+        self.agenda.set(FlowPart::Acker(index), due);
         let Some(mut frame) = ack else { return };
         frame.feedback = flow.told(self.now, frame.feedback);
         flow.stats.acks += 1;
         if self.ack_outage.iter().any(|outage| outage.covers(self.now)) {
             return;
         }
-        let back = Back::Ack { connection: flow.connections.number(), frame };
+        let back = ReturnPacket::Ack { connection: flow.connections.number(), frame };
         self.send_back(index, ACK_BYTES, back);
     }
 
     /// Puts a packet from the receiver to the sender on the network.
-    pub(super) fn send_back(&mut self, index: usize, bytes: Bytes, back: Back) {
+    pub(super) fn send_back(&mut self, index: usize, bytes: Bytes, back: ReturnPacket) {
         let flow = &mut self.flows[index];
         let packet = Packet {
             flow: flow.id,

@@ -5,9 +5,9 @@ use airpace_core::{Direction, Packet};
 use airpace_event::{Arrived, Event, Fate};
 use airpace_path::network::{Journey, Load, Output};
 
-use super::transfers::Back;
+use super::transfers::ReturnPacket;
 use super::{Driver, Progress};
-use crate::agenda::Part;
+use crate::agenda::FlowPart;
 use crate::error::MAX_UNDER_WAY;
 use crate::transfers::Transfers;
 
@@ -22,7 +22,7 @@ impl Driver<'_> {
             return;
         }
         if flow.transfers.as_ref().is_some_and(Transfers::awaits_first_request) {
-            self.agenda.set(Part::Sender(index), flow.next_of_sender());
+            self.agenda.set(FlowPart::Sender(index), flow.next_of_sender());
             return;
         }
         let sender_time = flow.sender_time(self.now);
@@ -52,7 +52,7 @@ impl Driver<'_> {
             self.observe_sent(index, &packet);
             self.network.push(self.now, packet, Load::Data(transmit.header));
         }
-        self.agenda.set(Part::Sender(index), self.flows[index].next_of_sender());
+        self.agenda.set(FlowPart::Sender(index), self.flows[index].next_of_sender());
     }
 
     /// Returns whether more packets are under way than memory should hold; the run then ends.
@@ -95,15 +95,15 @@ impl Driver<'_> {
                             self.acknowledge(index);
                         }
                         // The ACK belongs to an earlier connection.
-                        Load::Ack(&Back::Ack { connection, .. })
+                        Load::Ack(&ReturnPacket::Ack { connection, .. })
                             if connection != flow.connections.number() => {}
-                        Load::Ack(Back::Ack { frame, .. }) => {
+                        Load::Ack(ReturnPacket::Ack { frame, .. }) => {
                             let clock = flow.sender_time(self.now);
                             let outcome = flow.sender.on_ack(clock, frame);
                             self.record_outcome(index, outcome.expect("an acker acknowledges what arrived"));
                             self.transmit(index);
                         }
-                        Load::Ack(&Back::Request { transfer, feedback }) => {
+                        Load::Ack(&ReturnPacket::Request { transfer, feedback }) => {
                             self.answer(index, transfer, feedback.as_bytes());
                         }
                     }

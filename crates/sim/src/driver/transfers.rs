@@ -5,11 +5,11 @@ use airpace_core::{Direction, Packet, Rider};
 use airpace_event::{Event, Transfer, TransferStep};
 
 use super::Driver;
-use crate::agenda::Part;
+use crate::agenda::FlowPart;
 
 /// A packet from the receiver to the sender.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Back {
+pub(super) enum ReturnPacket {
     /// An ACK, and the number of its connection.
     Ack { connection: u64, frame: AckFrame },
     /// The client's request for a transfer, with the receiver's feedback.
@@ -52,7 +52,7 @@ impl Driver<'_> {
             let clock = flow.receiver_time(now);
             let feedback = flow.acker.request(clock);
             let feedback = flow.told(now, feedback);
-            self.send_back(index, bytes, Back::Request { transfer, feedback });
+            self.send_back(index, bytes, ReturnPacket::Request { transfer, feedback });
         }
         self.wait_for_transfer(index);
     }
@@ -92,7 +92,7 @@ impl Driver<'_> {
 
     fn wait_for_transfer(&mut self, index: usize) {
         let due = self.flows[index].transfers.as_ref().and_then(|transfers| transfers.next());
-        self.agenda.set(Part::Transfer(index), due);
+        self.agenda.set(FlowPart::Transfer(index), due);
     }
 
     fn record_step(&mut self, index: usize, number: u64, step: TransferStep) {

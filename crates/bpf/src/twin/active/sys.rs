@@ -1,7 +1,7 @@
 //! Bindings of the C functions of active flows in `host.c`.
 #![allow(unsafe_code)]
 
-use super::{AppFlow, Seen};
+use super::{AppFlow, DeviceView};
 
 unsafe extern "C" {
     fn ap_host_active_words() -> u64;
@@ -19,7 +19,7 @@ unsafe extern "C" {
     );
     fn ap_host_use(state: *mut u64, now: u64, bytes: u64);
     fn ap_host_used(state: *const u64, now: u64) -> u64;
-    fn ap_host_split(policy: u32, seen: *const Seen, out: *mut u64);
+    fn ap_host_split(policy: u32, seen: *const DeviceView, out: *mut u64);
 }
 
 /// `struct ap_host` without active flows.
@@ -81,7 +81,7 @@ pub fn used(state: &[u64; 2], now: u64) -> u64 {
 }
 
 /// `split_part`: numerator and denominator.
-pub fn split(policy: u32, seen: &Seen) -> [u64; 2] {
+pub fn split(policy: u32, seen: &DeviceView) -> [u64; 2] {
     let mut out = [0; 2];
     // SAFETY: `seen` has the layout of C (a test compares them); C writes two numbers.
     unsafe { ap_host_split(policy, seen, out.as_mut_ptr()) };

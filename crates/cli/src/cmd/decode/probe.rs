@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use airpace_phy::{Cell, Heard, Listener, listen};
+use airpace_phy::{Cell, Listener, ListenerEvent, listen};
 use airpace_sdr::iq::{Format, Piece, Reader, Source, Until};
 
 use super::stats::describe;
@@ -64,7 +64,7 @@ fn listen(path: &Path, rate_hz: f64, format: Format) -> Option<(Cell, f32)> {
             listener.finish();
         }
         while let Some(heard) = listener.pop() {
-            if let Heard::Subframe(observation) = heard {
+            if let ListenerEvent::Subframe(observation) = heard {
                 snr_db += observation.snr_db;
                 subframes += 1.0;
             }

@@ -10,7 +10,7 @@ use airpace_phy::Cell;
 use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
 use airpace_phy::found::{Found, RntiKind};
 use airpace_phy::harq::HarqMemory;
-use airpace_phy::pdcch::Sent;
+use airpace_phy::pdcch::TransmittedMessage;
 use airpace_phy::schedule::Announcement;
 use airpace_radio::{Dci, RadioReport};
 use anyhow::Context;
@@ -88,7 +88,7 @@ impl Truth {
     }
 
     /// The grant that a message contains: the user's grant that packs to the same bits.
-    fn meaning(&self, report: &RadioReport, sent: &Sent) -> Option<(Dci, Message)> {
+    fn meaning(&self, report: &RadioReport, sent: &TransmittedMessage) -> Option<(Dci, Message)> {
         let audience = Audience::of(sent.rnti).unwrap_or(Audience::User);
         let own = report.dcis.iter().filter(|dci| dci.rnti == sent.rnti);
         own.filter_map(|dci| Some((*dci, Message::of_dci(&self.carrier, dci).ok()?)))

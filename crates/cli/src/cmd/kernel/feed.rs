@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use airpace_bpf::feed::{CellFeed, Feed, Told, now};
+use airpace_bpf::feed::{CellFeed, Feed, GrantRecord, now};
 use airpace_bpf::feeder::{Feeder, PbeFeeder};
 use airpace_bpf::kernel::{BISCAY, PBE, Pinned, RELAY};
 use airpace_bpf::twin::pbe_receiver::Cell;
@@ -84,7 +84,7 @@ impl Device {
         Ok(Device { fed, feed })
     }
 
-    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
+    fn tell(&mut self, told: &GrantRecord) -> anyhow::Result<()> {
         self.feed.tell(told);
         self.fed.look()
     }
@@ -116,7 +116,7 @@ impl Phone {
 /// Feeds BISCAY, or its relay, with a constant bandwidth.
 pub fn biscay_constant(name: &'static str, mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut device = Device::open(name)?;
-    let told = Told { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
+    let told = GrantRecord { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
     constant(name, mbps, out, || device.tell(&told))
 }
 
@@ -155,16 +155,16 @@ pub fn relay(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 fn tell_biscay(
     name: &'static str,
     direction: Direction,
-    trace: Option<PlayTrace<Told>>,
+    trace: Option<PlayTrace<GrantRecord>>,
     from: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
     let mut device = Device::open(name)?;
     let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
     let mut feeder = Feeder::new(direction, &tuning);
-    let tell = |told: &Told, age| {
+    let tell = |told: &GrantRecord, age| {
         let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
-        device.tell(&Told { bandwidth, ..*told })
+        device.tell(&GrantRecord { bandwidth, ..*told })
     };
     run(from, Need::Own, move |report| feeder.report(report), trace, tell, out)
 }

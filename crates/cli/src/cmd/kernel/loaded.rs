@@ -5,7 +5,9 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::kernel::{BISCAY, Kernel, LOADABLE, MORC, PBE, Part, Pinned, RELAY, turn, unload as remove};
+use airpace_bpf::kernel::{
+    BISCAY, Kernel, KernelScheme, LOADABLE, MORC, PBE, Pinned, RELAY, turn, unload as remove,
+};
 use airpace_bpf::twin::KernelTuning;
 use airpace_bpf::twin::morc::MorcTuning;
 use airpace_bpf::twin::pbe::PbeTuning;
@@ -150,16 +152,16 @@ fn root(groups: &Groups) -> anyhow::Result<File> {
 }
 
 /// The kernel implementation of a scheme, with the scheme's options.
-fn part(scheme: &SchemeSpec) -> anyhow::Result<Part> {
+fn part(scheme: &SchemeSpec) -> anyhow::Result<KernelScheme> {
     let (name, options) = (scheme.scheme().name, scheme.options());
     let part = match name {
         BISCAY if options.text("relay") == "window" => {
-            KernelTuning::new(&Tuning::read(options)?).map(Part::Relay)
+            KernelTuning::new(&Tuning::read(options)?).map(KernelScheme::Relay)
         }
-        BISCAY => KernelTuning::new(&Tuning::read(options)?).map(Part::Biscay),
-        PBE => PbeTuning::new(&airpace_cc::pbe::Tuning::read(options)?).map(Part::Pbe),
+        BISCAY => KernelTuning::new(&Tuning::read(options)?).map(KernelScheme::Biscay),
+        PBE => PbeTuning::new(&airpace_cc::pbe::Tuning::read(options)?).map(KernelScheme::Pbe),
         MORC if options.text("learner") == "ahead" => {
-            MorcTuning::new(&airpace_cc::morc::profile(options)?).map(Part::Morc)
+            MorcTuning::new(&airpace_cc::morc::profile(options)?).map(KernelScheme::Morc)
         }
         MORC => bail!("{}: the kernel's part has the learner `ahead` only", scheme.text()),
         _ => bail!("the kernel's part of `{name}` is not written: load `{}`", LOADABLE.join("` or `")),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::feed::Told;
+use airpace_bpf::feed::GrantRecord;
 use airpace_cc::ack_trace::{self, Reader};
 use airpace_core::Time;
 use airpace_feed::{Need, Radio};
@@ -184,7 +184,7 @@ fn reports<N>(
 const MAX_TRACE_BYTES: u64 = 256 << 20;
 
 /// Sends the radio values of an ACK trace, at the trace's pace.
-pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> anyhow::Result<()> {
+pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<GrantRecord>) -> anyhow::Result<()> {
     let text = airpace_files::text_at_most(file, MAX_TRACE_BYTES)?;
     let (_, entries) = Reader::new(&text)?;
     let (mut pace, mut is_known) = (Pace::default(), false);
@@ -195,7 +195,7 @@ pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<Told>) -> a
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let _ = news.send(Told { bandwidth, burst, share: None });
+        let _ = news.send(GrantRecord { bandwidth, burst, share: None });
         is_known = true;
     }
     ensure!(is_known, "the flow of this trace has no radio at its sender; record one that uploads");

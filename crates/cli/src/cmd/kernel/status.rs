@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use airpace_bpf::feed::{CellFeed, Feed, MAX_AGE};
-use airpace_bpf::kernel::{LOADABLE, PBE, Pinned, RELAY, Shown, Totals};
+use airpace_bpf::kernel::{FlowStatus, LOADABLE, PBE, Pinned, RELAY, Totals};
 use airpace_core::Rate;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn consequence(name: &str, age_ms: f64) -> &'static str {
 struct Status {
     name: &'static str,
     totals: Totals,
-    flows: Vec<Shown>,
+    flows: Vec<FlowStatus>,
     /// Last feed; `None` if the scheme needs no feed.
     feed: Option<Fed>,
     active: Option<u64>,
@@ -211,7 +211,7 @@ impl Status {
     }
 }
 
-fn flow_as_json(flow: &Shown) -> Value {
+fn flow_as_json(flow: &FlowStatus) -> Value {
     json!({
         "netns": flow.netns,
         "local": flow.local.to_string(),

@@ -6,7 +6,7 @@
 use num_complex::Complex32;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Both, Element, Layout, MAX_ANTENNAS, SENT, exp_of_minus};
+use super::{Element, MAX_ANTENNAS, OtherSubframe, SENT, TwoCellSignal, exp_of_minus};
 use crate::cell::Ports;
 use crate::diversity::Quad;
 use crate::grid::{REGS_PER_CCE, Reg};
@@ -75,9 +75,9 @@ struct OfAntenna {
 /// Detector for the elements of up to [`REGS_PER_CCE`] REGs.
 pub(super) struct Sums<'a> {
     ports: Ports,
-    both: &'a [Both<'a>],
-    /// The other cell's layout, and its subframe number. If `None`, all interference counts as noise.
-    other: Option<(&'a Layout, usize)>,
+    both: &'a [TwoCellSignal<'a>],
+    /// If `None`, all interference counts as noise.
+    other: Option<OtherSubframe<'a>>,
     antennas: Vec<OfAntenna>,
     /// Prior probability of each point of the other cell.
     chances: Vec<Lane>,
@@ -145,7 +145,11 @@ impl Unit {
 
 impl<'a> Sums<'a> {
     /// Creates a detector for a cell with these ports, and the signals of at most [`MAX_ANTENNAS`] antennas.
-    pub(super) fn new(ports: Ports, both: &'a [Both<'a>], other: Option<(&'a Layout, usize)>) -> Sums<'a> {
+    pub(super) fn new(
+        ports: Ports,
+        both: &'a [TwoCellSignal<'a>],
+        other: Option<OtherSubframe<'a>>,
+    ) -> Sums<'a> {
         let both = &both[..both.len().min(MAX_ANTENNAS)];
         let of_other = match (other, both.first().map_or(0, |one| one.other.len())) {
             (None, _) | (_, 0) => 1,
@@ -205,7 +209,7 @@ impl<'a> Sums<'a> {
         }
         for (lane, k) in lanes.zip(reg.subcarriers) {
             let k = usize::from(k);
-            let element = self.other.map(|(layout, number)| layout.elements[number % 10][symbol][k]);
+            let element = self.other.map(|other| other.layout.elements[other.number % 10][symbol][k]);
             let is_control = matches!(element, Some(Element::Control));
             let others = self.chances.len() - 1;
             for (at, chances) in self.chances.iter_mut().enumerate() {
@@ -217,7 +221,7 @@ impl<'a> Sums<'a> {
                 };
             }
             for (to, one) in self.antennas.iter_mut().zip(self.both) {
-                put_other(element, one.other, (lane, k), &mut to.others);
+                put_other(element, one.other, lane, k, &mut to.others);
             }
         }
     }
@@ -276,12 +280,7 @@ fn put_own(ports: Ports, h: &[Quad; 4], lanes: std::ops::Range<usize>, out: &mut
 
 /// Fills the hypotheses for the other cell on an element: only its value on a reference signal, otherwise silence or a
 /// symbol from each port.
-fn put_other(
-    element: Option<Element>,
-    gains: &[Vec<Complex32>],
-    (lane, k): (usize, usize),
-    out: &mut [Points],
-) {
+fn put_other(element: Option<Element>, gains: &[Vec<Complex32>], lane: usize, k: usize, out: &mut [Points]) {
     match (element, gains) {
         (Some(Element::Pilot(port, value)), gains) => {
             let gain = gains.get(usize::from(port)).map_or(Complex32::ZERO, |gains| gains[k]);

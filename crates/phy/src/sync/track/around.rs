@@ -2,7 +2,7 @@
 
 use num_complex::Complex32;
 
-use super::{CLEAR_BESIDE, Place, Tracker};
+use super::{CLEAR_BESIDE, FramePosition, Tracker};
 use crate::observation::Observation;
 use crate::sync::prefix;
 use crate::sync::stream::Stream;
@@ -38,12 +38,13 @@ impl Tracker {
             places = vec![0];
         }
         places.sort_by_key(|later| later.abs());
-        let Place { cfo_hz, drift, .. } = self.last_sure;
+        let FramePosition { cfo_hz, drift, .. } = self.last_sure;
         // Other subframe numbers need many attempts: try them only in the first doubtful subframe and the next one.
         let is_time = !is_early && (there == 0 || self.health.is_new_doubt());
         for missing in 0..=if is_time { MAX_MISSING } else { 0 } {
             for &later in &places {
-                self.place = Place { start: here.start + later as f64, cfo_hz, drift, ..here.later(missing) };
+                self.place =
+                    FramePosition { start: here.start + later as f64, cfo_hz, drift, ..here.later(missing) };
                 let there = self.receive_anew(stream, symbols);
                 let hints = self.antennas.hints();
                 let is_sure = hints.coherence() > (SURE_ELSEWHERE * hints.of_noise()).min(CLEAR_BESIDE);

@@ -3,7 +3,7 @@
 use super::{Health, Observation, Stream, Tracker};
 use crate::observation::MAX_ANTENNAS;
 use crate::sync::company::Company;
-use crate::sync::lookout::Sight;
+use crate::sync::lookout::DetectedCell;
 
 /// Minimum log-likelihood ratio (nats) between a transmitted PCFICH and no PCFICH.
 ///
@@ -12,7 +12,7 @@ const MIN_PRESENCE: f32 = 5.0;
 
 impl Tracker {
     /// Returns the interfering cell with aligned symbol timing, if one was detected.
-    pub(crate) fn beside(&self) -> Option<Sight> {
+    pub(crate) fn beside(&self) -> Option<DetectedCell> {
         self.company.as_ref().map(|company| company.sight())
     }
 
@@ -24,7 +24,7 @@ impl Tracker {
     }
 
     /// Restores the interfering cell that was present when this cell was lost.
-    pub(crate) fn expect_beside(&mut self, sight: Sight) {
+    pub(crate) fn expect_beside(&mut self, sight: DetectedCell) {
         let antennas = self.antennas.grids().count();
         if antennas <= MAX_ANTENNAS {
             self.company = Some(Box::new(Company::new(self.cell(), sight, antennas)));
@@ -45,7 +45,7 @@ impl Tracker {
             return false;
         }
         let presence =
-            self.observer.cfi_beside(&both, company.layout(heard.number), &company.shares(), heard);
+            self.observer.cfi_beside(&both, company.subframe(heard.number), &company.shares(), heard);
         presence > MIN_PRESENCE && Health::is_read(heard) && self.health.may_be_beside(self.antennas.hints())
     }
 
@@ -57,7 +57,7 @@ impl Tracker {
             return false;
         }
         let mut shares = company.shares();
-        let other = company.layout(heard.number);
+        let other = company.subframe(heard.number);
         self.observer.bits_beside(&both, other, &mut shares, heard);
         drop(both);
         company.learn(shares);

@@ -30,6 +30,15 @@ pub struct DataReader {
     gains: Vec<Vec<Vec<Complex32>>>,
 }
 
+/// The reception of a subframe, and of the following one if it was received.
+#[derive(Clone, Copy)]
+pub struct ReceivedPair<'a> {
+    /// The subframe.
+    pub now: &'a Reception,
+    /// The following one.
+    pub next: Option<&'a Reception>,
+}
+
 /// Four resource elements of a symbol, or two if `count` is 2.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -104,12 +113,12 @@ impl DataReader {
         }
     }
 
-    /// Adds the data of subframe `number`, after a control region of `cfi`, to the grids that its ports transmitted. `now`
-    /// and `next` describe the reception of this subframe and of the following one.
+    /// Adds the data of subframe `number`, after a control region of `cfi`, to the grids that its ports transmitted.
     pub fn read(
         &mut self,
-        (number, cfi): (usize, u8),
-        (now, next): (&Reception, Option<&Reception>),
+        number: usize,
+        cfi: u8,
+        received: ReceivedPair<'_>,
         tracker: &mut Tracker,
         stream: &Stream<'_>,
         grids: &mut [Grid],
@@ -118,7 +127,7 @@ impl DataReader {
         let kind = [0, 5].iter().position(|other| *other == number).unwrap_or(2);
         let groups = std::mem::take(&mut self.groups[kind]);
         let groups_there = &groups[groups.partition_point(|group| usize::from(group.symbol) < first)..];
-        self.listen(groups_there, (now, next), tracker, stream);
+        self.listen(groups_there, received, tracker, stream);
         if self.judge(groups_there) {
             self.fill(groups_there, grids);
         }
@@ -128,10 +137,11 @@ impl DataReader {
     fn listen(
         &mut self,
         groups: &[Group],
-        (now, next): (&Reception, Option<&Reception>),
+        received: ReceivedPair<'_>,
         tracker: &mut Tracker,
         stream: &Stream<'_>,
     ) {
+        let ReceivedPair { now, next } = received;
         self.heard.clear();
         for groups in groups.chunk_by(|a, b| a.symbol == b.symbol) {
             let symbol = usize::from(groups[0].symbol);

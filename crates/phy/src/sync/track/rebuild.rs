@@ -6,7 +6,7 @@ use std::sync::Arc;
 use num_complex::Complex32;
 use rustfft::{Fft, FftDirection};
 
-use super::{Place, Tracker};
+use super::{FramePosition, Tracker};
 use crate::complex::{correlate, phasor, phasors_back};
 use crate::grid::Grid;
 use crate::numerology::Numerology;
@@ -17,7 +17,7 @@ use crate::sync::tuning::Ramp;
 /// Reception state of a subframe: timing, carrier, channel and noise.
 #[derive(Clone, Debug)]
 pub struct Reception {
-    place: Place,
+    place: FramePosition,
     /// Carrier phase at `place.start`, in cycles.
     turns: f64,
     /// Gain of each port on every subcarrier of the control region, by antenna. `None` for an antenna that does not receive

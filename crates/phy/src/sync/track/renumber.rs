@@ -2,7 +2,7 @@
 
 use super::{Stream, Tracker};
 use crate::modulation::soft_bits;
-use crate::pbch::{self, Mib};
+use crate::pbch::{self, Broadcast, Mib};
 
 impl Tracker {
     /// Decodes the PBCH. If it contains another frame number than expected, that frame number is used.
@@ -18,7 +18,7 @@ impl Tracker {
         let mut is_read =
             pbch::confirm(cell.pci, &soft, &Mib::new(&cell, expected), cell.ports, expected, viterbi);
         if !is_read
-            && let Some((mib, ports, sfn)) = pbch::decode(cell.pci, &soft, viterbi)
+            && let Some(Broadcast { mib, ports, sfn }) = pbch::decode(cell.pci, &soft, viterbi)
             && (Mib { spare: 0, ..mib }, ports) == (Mib::new(&cell, sfn), cell.ports)
         {
             is_read = true;

@@ -1,6 +1,6 @@
 //! Convergence of the tracking loops on the samples in which a cell was found.
 
-use super::{Place, Tracker, level};
+use super::{FramePosition, Tracker, level};
 use crate::channel::{Estimator, Hints};
 use crate::sync::health::Health;
 use crate::sync::stream::{Reach, Stream};
@@ -74,7 +74,7 @@ impl Tracker {
             passed += 1;
         }
         let start = self.place.start - (passed * samples) as f64;
-        self.place = Place { start, cfo_hz: self.place.cfo_hz, ..first };
+        self.place = FramePosition { start, cfo_hz: self.place.cfo_hz, ..first };
         all
     }
 
