@@ -17,10 +17,10 @@ use airpace_core::{Bytes, Rate, Time};
 /// A missing value.
 pub const NONE: u64 = u64::MAX;
 
-/// Maximum rate of the kernel's arithmetic.
+/// Maximum rate that the kernel programs can represent.
 pub const MAX_RATE: Rate = Rate::from_bps((1 << 34) - 1);
 
-/// Maximum number of bytes of the kernel's arithmetic.
+/// Maximum number of bytes that the kernel programs can represent.
 pub const MAX_BYTES: Bytes = Bytes((1 << 31) - 1);
 
 /// `struct ap_tuning` of `intf.h`: BISCAY's options. Times are in nanoseconds, fractions in percent.

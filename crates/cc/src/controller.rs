@@ -200,7 +200,7 @@ pub struct SentPacket {
 pub struct Ack<'a> {
     /// The time at which the sender processed the ACK.
     pub now: Time,
-    /// The packets newly acknowledged, by rising number. There is at least one.
+    /// The packets newly acknowledged, by rising number. The list is never empty.
     pub packets: &'a [SentPacket],
     /// Bytes newly acknowledged.
     pub acked: Bytes,
@@ -267,7 +267,7 @@ pub struct RateSample {
 pub struct Loss<'a> {
     /// The time of the detection.
     pub now: Time,
-    /// The lost packets, by rising number. There is at least one.
+    /// The lost packets, by rising number. The list is never empty.
     pub packets: &'a [SentPacket],
     /// Bytes newly declared lost.
     pub lost: Bytes,

@@ -209,7 +209,7 @@ struct Tuning {
 struct Hole {
     due: Time,
     packets: u64,
-    /// The window of the first one.
+    /// The window when the first of these packets was sent.
     window: f64,
 }
 

@@ -45,7 +45,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(30);
 pub enum Step {
     /// The packets cross the network in virtual time, at their scheduled transmission times.
     AsScheduled,
-    /// The packets cross the network in real time: time on the clock of the run, and its end.
+    /// The packets cross the network in real time. The values are the current time on the clock of the run, and the end
+    /// of the run.
     RealTime(Time, Time),
     /// Tables and metrics of the run are computed.
     Tables,

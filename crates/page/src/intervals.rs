@@ -1,4 +1,4 @@
-//! Intervals into which the course of a run is divided.
+//! Intervals into which the time series of a run is divided.
 
 use airpace_run::metrics::significant;
 

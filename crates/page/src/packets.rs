@@ -1,4 +1,4 @@
-//! Course of a flow's packets over time, read from `packets` for simulated runs and from `departures` for emulated runs.
+//! Time series of a flow's packets, read from `packets` for simulated runs and from `departures` for emulated runs.
 
 use airpace_core::DeviceId;
 use airpace_run::emulation::Flows;
@@ -14,7 +14,7 @@ use super::delays::Delays;
 use super::intervals::Intervals;
 use crate::PageError;
 
-/// Course of a flow's packets.
+/// Time series of a flow's packets.
 #[derive(Serialize)]
 pub(super) struct PacketCourse {
     /// Throughput per interval, starting with the first arrival; `None` before it.
@@ -29,7 +29,7 @@ pub(super) struct PacketCourse {
     one_way_delay_cdf: Vec<(f64, f64)>,
 }
 
-/// The courses of all flows of a simulated run.
+/// The time series of all flows of a simulated run.
 pub(super) fn of_packets(
     source: Source<'_>,
     run: &RunSummary,
@@ -48,7 +48,7 @@ pub(super) fn of_packets(
     Ok(counts.into_iter().map(Counts::finish).collect())
 }
 
-/// The courses of all flows of an emulated run.
+/// The time series of all flows of an emulated run.
 pub(super) fn of_departures(
     source: Source<'_>,
     run: &RunSummary,
@@ -73,7 +73,7 @@ pub(super) fn of_departures(
     Ok(counts.into_iter().map(|counts| counts.finish().until_its_end()).collect())
 }
 
-/// Columns of packets from which a course is computed.
+/// Columns of packets from which a time series is computed.
 struct PacketColumns<'a> {
     flow: &'a UInt16Array,
     bytes: &'a UInt32Array,

@@ -33,11 +33,11 @@ pub(super) struct ScenarioData {
     also_replays: BTreeMap<String, ReplayedTrace>,
     /// Which parts of the trace files the runs use, as sentences.
     replays: Vec<String>,
-    /// Command that reproduces the comparisons, and command that reproduces a course.
+    /// Command that reproduces the comparisons, and command that reproduces a time series.
     command: String,
     command_of_course: String,
     duration_s: f64,
-    /// Seed of the run whose course is drawn.
+    /// Seed of the run whose time series is drawn.
     seed: Option<u64>,
     flows: Vec<FlowLabel>,
     schemes: Vec<SchemeStyle>,
@@ -50,7 +50,7 @@ pub(super) struct ScenarioData {
     /// A row for each scheme and flow with transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
     transfers: Option<TransferTable>,
-    /// Length of the intervals of all courses, in s.
+    /// Length of the intervals of all time series, in s.
     interval_s: f64,
     courses: Vec<FlowCourse>,
     capacities: Vec<CapacityCourse>,

@@ -1,4 +1,4 @@
-//! Courses of a run over time, in as many intervals as a figure can show.
+//! Time series of a run, in as many intervals as a figure can show.
 
 use airpace_core::Direction;
 use airpace_run::metrics::{cdf, nearest_rank, significant};
@@ -34,13 +34,13 @@ impl Budget {
     }
 }
 
-/// Whether `run` is the first run of its scenario and scheme. Only the course of the first run is drawn.
+/// Whether `run` is the first run of its scenario and scheme. Only the time series of the first run is drawn.
 pub(super) fn is_first_seed(summary: &Summary, run: &RunSummary) -> bool {
     let same = |other: &&RunSummary| other.scenario == run.scenario && other.scheme == run.scheme;
     summary.runs.iter().find(same).is_some_and(|first| first.seed == run.seed)
 }
 
-/// Course of a flow.
+/// Time series of a flow.
 #[derive(Serialize)]
 pub(super) struct FlowCourse {
     scheme: String,
@@ -143,7 +143,7 @@ const MAX_CHANGES: usize = 4_000_000;
 /// Maximum number of state periods that are shown for one flow. Above it, periods are merged.
 const MAX_STAYS: usize = 600;
 
-/// Reads the courses of all flows of a run.
+/// Reads the time series of all flows of a run.
 pub(super) fn flows(
     source: Source<'_>,
     run: &RunSummary,
@@ -164,7 +164,7 @@ pub(super) fn flows(
     Ok(flows.map(course).collect())
 }
 
-/// Reads the courses of all flows of an emulated run, without controllers, which are unknown.
+/// Reads the time series of all flows of an emulated run, without controllers, which are unknown.
 pub(super) fn emulated_flows(
     source: Source<'_>,
     run: &RunSummary,
@@ -214,7 +214,7 @@ pub(super) fn capacities(
     Ok(sides.into_iter().map(course).collect())
 }
 
-/// Course of a flow's controller: its states and estimates.
+/// Time series of a flow's controller: its states and estimates.
 #[derive(Default)]
 struct ControllerCourse {
     states: Vec<String>,

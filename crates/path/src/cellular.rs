@@ -2,15 +2,15 @@
 //! under heavy load.
 //!
 //! Two recordings describe a link. *Trains* contain the service of few packets: the delay of the first packet (the base
-//! delay), and the delivery chances of the others. A *trace* contains the service of a full queue. A packet that arrives
-//! when all earlier packets have been served starts a train and takes the base delay of that time. Packets after it take
-//! the train's chances. When the train has no more chances, they wait for the chances of the trace, until the link has
-//! been idle.
+//! delay), and the delivery opportunities of the others. A *trace* contains the service of a full queue. A packet that
+//! arrives when all earlier packets have been served starts a train and takes the base delay of that time. Packets
+//! after it take the train's opportunities. When the train has no more opportunities, they wait for the opportunities
+//! of the trace, until the link has been idle.
 //!
 //! ```text
-//!           ┌────────── base delay, chances of a train ──────────┐
+//!           ┌─────── base delay, opportunities of a train ───────┐
 //! push ─────┤                                                    ├───▶ pop
-//!           └─ base delay ─▶ queue ─▶ chances of the trace ──────┘
+//!           └─ base delay ─▶ queue ─▶ opportunities of the trace ┘
 //! ```
 //!
 //! Source: CellReplay `cellular_queue.cc` (williamsentosa95/cellreplay, 23de1af); Sentosa et al., NSDI 2025
@@ -36,10 +36,10 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularConfig {
-    /// Bytes that one chance carries, of a train or of the trace.
+    /// Bytes that one opportunity carries, of a train or of the trace.
     ///
     /// Chosen: the packet size of CellReplay's recordings. The program refuses larger packets; here, they take several
-    /// chances.
+    /// opportunities.
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: CellReplay counts the header of its TUN device.
     pub header_bytes: u64,
@@ -47,7 +47,7 @@ pub struct CellularConfig {
     pub light_after_ms: u32,
     /// Start of the run within the recordings: in seconds, or `random`.
     pub start_s: Start,
-    /// Limits of the queue for the chances of the trace, and its discipline.
+    /// Limits of the queue for the opportunities of the trace, and its discipline.
     pub buffer: BufferConfig,
 }
 
@@ -86,7 +86,7 @@ pub struct CellularLink {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     release: Time,
-    /// Whether a train's chance serves it.
+    /// Whether a train's opportunity serves it.
     is_light: bool,
     packet: Packet,
 }
@@ -116,7 +116,7 @@ struct Ongoing {
     /// Arrival of its first packet.
     began_ms: u64,
     delay_ms: u64,
-    /// The next chance, and its remaining bytes.
+    /// The next opportunity, and its remaining bytes.
     chance: usize,
     left: u64,
 }
@@ -164,8 +164,8 @@ impl CellularLink {
         CellularLink { heavy, light, ..self }
     }
 
-    /// IP bytes that the trace's chances at or after `from` and before `to` can carry in packets that fill them, in the
-    /// past or the future. The capacity of trains is not included.
+    /// IP bytes that the trace's opportunities at or after `from` and before `to` can carry in packets that fill them,
+    /// in the past or the future. The capacity of trains is not included.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.heavy.capacity_between(from, to)
     }
@@ -176,7 +176,7 @@ impl CellularLink {
         its.map(|held| held.packet.bytes).sum()
     }
 
-    /// Current delay of packets: that of packets which the train does not serve, if it has no more chances.
+    /// Current delay of packets: that of packets which the train does not serve, if it has no more opportunities.
     pub fn held_for(&self) -> Duration {
         let light = &self.light;
         let first_ms = || light.trains.at(light.start_ms).1;
@@ -215,8 +215,8 @@ impl CellularLink {
 }
 
 impl Light {
-    /// Release time of a packet that arrives at `now`, and whether a train's chance serves it. Otherwise the packet is
-    /// then queued for the trace.
+    /// Release time of a packet that arrives at `now`, and whether a train's opportunity serves it. Otherwise the
+    /// packet is then queued for the trace.
     ///
     /// Source: CellReplay `cellular_queue.cc` (read_packet, get_pkt_release_time_from_trace)
     fn release(&mut self, now: Time, packet: &Packet) -> (Time, bool) {
@@ -237,7 +237,7 @@ impl Light {
         (self.released, is_light)
     }
 
-    /// Release time in ms by the trains alone, and whether a train's chance serves the packet.
+    /// Release time in ms by the trains alone, and whether a train's opportunity serves the packet.
     fn by_train(&mut self, now_ms: u64, size: u64) -> (u64, bool) {
         let idle_from_ms = self.last_ms + self.light_after_ms;
         let ongoing = self.train.filter(|train| now_ms + train.delay_ms <= idle_from_ms);
@@ -256,14 +256,14 @@ impl Light {
             train.chance += 1;
             train.left = self.opportunity;
         }
-        // Chosen: a packet larger than a chance takes as many chances as it needs.
+        // Chosen: a packet larger than an opportunity takes as many opportunities as it needs.
         let more = size.saturating_sub(train.left).div_ceil(self.opportunity);
         train.chance = train.chance.saturating_add(more as usize);
         train.left = train.left + more * self.opportunity - size;
         self.train = Some(train);
         let first_ms = now_ms + train.delay_ms;
         match chances_ms.get(train.chance) {
-            // The first packet does not wait for the train's first chance, which represents that packet.
+            // The first packet does not wait for the train's first opportunity, which represents that packet.
             Some(_) if ongoing.is_none() && train.chance == 0 => (first_ms, true),
             Some(&at) => (first_ms + (at - since_ms), true),
             None => (first_ms.max(now_ms + chances_ms.last().copied().unwrap_or_default()), false),

@@ -1,9 +1,9 @@
-//! Trace-driven link: carries packets at the recorded delivery chances of a trace, by the rules of mahimahi.
+//! Trace-driven link: carries packets at the recorded delivery opportunities of a trace, by the rules of mahimahi.
 //!
 //! | module | content |
 //! | --- | --- |
 //! | here | [`TraceLink`], the link |
-//! | [`chances`] | [`Trace`]: the times of delivery chances, and their statistics |
+//! | [`chances`] | [`Trace`]: the times of delivery opportunities, and their statistics |
 //! | [`mod@format`] | reading and writing both formats of a trace file |
 //! | [`rates`] | tables of rates: columns, units, times |
 //! | [`kpi`] | the bandwidth that a modem reported during the recording of a trace |
@@ -48,7 +48,7 @@ use mmlink::Line;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceConfig {
-    /// Bytes that one delivery chance carries.
+    /// Bytes that one delivery opportunity carries.
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: mahimahi counts the header of its TUN device.
     pub header_bytes: u64,
@@ -70,11 +70,12 @@ impl Default for TraceConfig {
     }
 }
 
-/// A link that carries packets at the delivery chances of a trace.
+/// A link that carries packets at the delivery opportunities of a trace.
 ///
-/// Time is in whole milliseconds. Each chance carries `opportunity_bytes`, of one packet or several. A packet may need
-/// several chances and leaves at its last one. The unused rest of a chance is lost. A packet that arrives within a
-/// millisecond can only use the chances of later milliseconds. After its last chance the trace repeats.
+/// Time is in whole milliseconds. Each opportunity carries `opportunity_bytes`, of one packet or several. A packet may
+/// need several opportunities and leaves at its last one. The unused rest of an opportunity is lost. A packet that
+/// arrives within a millisecond can only use the opportunities of later milliseconds. After its last opportunity the
+/// trace repeats.
 ///
 /// Source: mahimahi `link_queue.cc` (ae477d4)
 #[derive(Clone, Debug)]
@@ -104,7 +105,8 @@ struct InTransit {
 }
 
 impl TraceLink {
-    /// An empty link whose time zero is `config.start_s` into the trace; a random start is drawn by [`TraceLink::begin`].
+    /// An empty link whose time zero is `config.start_s` into the trace; a random start is drawn by
+    /// [`TraceLink::begin`].
     ///
     /// # Errors
     /// An out-of-range value, with its key.
@@ -144,8 +146,8 @@ impl TraceLink {
         })
     }
 
-    /// The link at the start of a run. The random numbers of its queue, if any, come from the stream `name.pie`; a random
-    /// start is drawn by [`Start::ms`].
+    /// The link at the start of a run. The random numbers of its queue, if any, come from the stream `name.pie`; a
+    /// random start is drawn by [`Start::ms`].
     pub fn begin(mut self, streams: &Streams, name: &str) -> TraceLink {
         self.buffer.begin(|| streams.stream(&format!("{name}.pie")));
         if self.start == Start::Random {
@@ -166,7 +168,7 @@ impl TraceLink {
     }
 
     /// Events of a watched link since the last call up to `now`, in order of time. Each line takes memory until it is
-    /// fetched; there is at least one for each delivery chance.
+    /// fetched; there is at least one for each delivery opportunity.
     pub fn lines(&mut self, now: Time) -> impl Iterator<Item = Line> {
         if self.lines.is_some() {
             self.advance(now.as_millis());
@@ -179,28 +181,28 @@ impl TraceLink {
         &self.chances.trace
     }
 
-    /// Number of delivery chances at or after `from` and before `to`, in the past or the future.
+    /// Number of delivery opportunities at or after `from` and before `to`, in the past or the future.
     pub fn opportunities_in(&self, from: Time, to: Time) -> u64 {
         self.chances.before(to).saturating_sub(self.chances.before(from))
     }
 
-    /// IP bytes that the chances at or after `from` and before `to` can carry in packets that fill them.
+    /// IP bytes that the opportunities at or after `from` and before `to` can carry in packets that fill them.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         Bytes(self.opportunities_in(from, to).saturating_mul(self.opportunity_bytes().0))
     }
 
-    /// IP bytes of one chance that is filled by a single packet.
+    /// IP bytes of one opportunity that is filled by a single packet.
     pub fn opportunity_bytes(&self) -> Bytes {
         self.opportunity - self.header
     }
 
-    /// Number of delivery chances used so far. The number of chances in an interval minus the increase of this value over
-    /// the interval is the number of idle chances.
+    /// Number of delivery opportunities used so far. The number of opportunities in an interval minus the increase of
+    /// this value over the interval is the number of idle opportunities.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Uses all chances up to and including millisecond `ms`.
+    /// Uses all opportunities up to and including millisecond `ms`.
     fn advance(&mut self, ms: u64) {
         while self.chances.next_ms() <= ms {
             let is_idle = self.in_transit.is_none() && self.buffer.is_empty();
@@ -223,7 +225,7 @@ impl TraceLink {
         }
     }
 
-    /// Uses one chance at millisecond `ms`.
+    /// Uses one opportunity at millisecond `ms`.
     fn carry(&mut self, ms: u64) {
         let now = instant(ms);
         let mut room = self.opportunity;
@@ -291,7 +293,8 @@ impl Link for TraceLink {
 
     /// Zero.
     ///
-    /// Chosen: waiting for the next chance counts as queueing, because a trace contains no reason for missing chances.
+    /// Chosen: waiting for the next opportunity counts as queueing, because a trace contains no reason for missing
+    /// opportunities.
     fn base_delay(&self, _: Bytes) -> Duration {
         Duration::ZERO
     }
@@ -316,7 +319,7 @@ struct Chances {
     skip_ms: u64,
     /// Start of the current repetition, in milliseconds of the trace.
     lap_ms: u64,
-    /// Index of the next chance in the current repetition.
+    /// Index of the next opportunity in the current repetition.
     index: usize,
 }
 
@@ -327,7 +330,7 @@ impl Chances {
         chances
     }
 
-    /// The millisecond of the next chance.
+    /// The millisecond of the next opportunity.
     fn next_ms(&self) -> u64 {
         let in_trace = self.lap_ms.saturating_add(self.trace.times_ms()[self.index]);
         (self.base_ms + in_trace).saturating_sub(self.skip_ms)
@@ -341,17 +344,17 @@ impl Chances {
         }
     }
 
-    /// Moves to the first chance at or after the link's millisecond `ms`.
+    /// Moves to the first opportunity at or after the link's millisecond `ms`.
     fn skip_to(&mut self, ms: u64) {
         self.seek(self.in_trace(ms));
     }
 
-    /// Moves to the first chance at or after millisecond `ms` of the repeated trace.
+    /// Moves to the first opportunity at or after millisecond `ms` of the repeated trace.
     fn seek(&mut self, ms: u64) {
         let (period, times) = (self.trace.period_ms(), self.trace.times_ms());
         let (mut lap, mut within) = (ms / period, ms % period);
         if within == 0 && lap > 0 {
-            // The last chances of a repetition coincide with the start of the next one.
+            // The last opportunities of a repetition coincide with the start of the next one.
             (lap, within) = (lap - 1, period);
         }
         self.lap_ms = lap * period;
@@ -362,7 +365,7 @@ impl Chances {
         }
     }
 
-    /// Number of chances before a time of the link.
+    /// Number of opportunities before a time of the link.
     fn before(&self, time: Time) -> u64 {
         self.trace.opportunities_before(self.in_trace(time.as_nanos().div_ceil(1_000_000)))
     }

@@ -33,7 +33,7 @@ fn every_ms(gap: u64) -> Arc<Trace> {
     Arc::new(Trace::from_times_ms((1..=20).map(|chance| gap * chance).collect()).expect("a trace"))
 }
 
-/// A base delay of 12 ms down and 15 ms up, trains of two packets, and the chances of [`trace`].
+/// A base delay of 12 ms down and 15 ms up, trains of two packets, and the opportunities of [`trace`].
 fn cellular() -> LastHopPlan {
     let link = |delay_ms: u64, gap| {
         let text = format!("0 {delay_ms} 0 5\n1000 {delay_ms} 0 5\n");
@@ -44,7 +44,7 @@ fn cellular() -> LastHopPlan {
     LastHopPlan::Cellular(Box::new(CellularPlan::new(link(12, 1), link(15, 2))))
 }
 
-/// A chance per millisecond downlink; with `back`, one per 2 ms uplink.
+/// An opportunity per millisecond downlink; with `back`, one per 2 ms uplink.
 fn trace(back: bool) -> LastHopPlan {
     let config = TraceConfig::default();
     let plan = TracePlan::new(every_ms(1), None, Direction::Downlink, true, &config).expect("a plan");
@@ -221,7 +221,7 @@ fn the_capacity_of_both_ways_is_told() {
                 }
             }
         }
-        // A trace has no chance at 0 ms.
+        // A trace has no opportunity at 0 ms.
         let expected = bytes.map(|bytes| if name == "wires" { 20 * bytes } else { 19 * bytes });
         let off = [0, 1].map(|way| seen[way].abs_diff(expected[way]));
         assert!(off.iter().all(|&off| off <= 750), "{name}: {seen:?}, not {expected:?}");

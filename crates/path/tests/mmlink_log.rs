@@ -112,7 +112,7 @@ proptest! {
         prop_assert_eq!(log.departures.len() as u64, delivered);
         prop_assert_eq!(log.drops.iter().map(|drop| drop.packets).sum::<u64>(), refused);
         prop_assert_eq!(disagreement(&log, trace.clone()), Vec::<String>::new());
-        // Every chance is in the log, used or not.
+        // Every opportunity is in the log, used or not.
         let chances = text.lines().filter(|line| line.ends_with(" # 1504")).count() as u64;
         prop_assert_eq!(chances, link.opportunities_in(Time::ZERO, end + std::time::Duration::from_nanos(1)));
     }

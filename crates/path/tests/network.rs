@@ -34,7 +34,8 @@ fn trace(direction: Direction) -> LastHopPlan {
     LastHopPlan::Trace(Box::new(plan))
 }
 
-/// A trace with a chance per millisecond in this direction, and one with a chance per 3 ms in the opposite direction.
+/// A trace with an opportunity per millisecond in this direction, and one with an opportunity per 3 ms in the opposite
+/// direction.
 fn both_traces(direction: Direction) -> LastHopPlan {
     let LastHopPlan::Trace(plan) = trace(direction) else { unreachable!("it is a trace") };
     let back = Arc::new(Trace::from_times_ms((1..=30).map(|chance| 3 * chance).collect()).expect("a trace"));
@@ -83,8 +84,8 @@ fn packet(flow: &FlowConfig, index: u16, number: u64, bytes: Bytes, sent: Time) 
 /// A packet that exited: time, flow, number, load, and fate.
 type Out = (Time, u16, u64, Load<String, u64>, Fate);
 
-/// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the exiting packets until
-/// `end`.
+/// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the exiting packets
+/// until `end`.
 fn run(parts: &Parts, network: &mut Network<String, u64>, count: u64, end: Time) -> Vec<Out> {
     let mut out = vec![];
     let mut numbers = 0..count;
@@ -134,7 +135,7 @@ fn the_round_trip_over_an_empty_path_is_what_the_flow_says() {
             Parts { internet: internet(), last_hop: LastHopPlan::Nothing(None), ..Parts::default() },
             0.0,
         ),
-        // Waiting for a subframe or a chance counts as queueing.
+        // Waiting for a subframe or an opportunity counts as queueing.
         ("trace", Parts { last_hop: trace(Direction::Downlink), ..Parts::default() }, 1.0),
         (
             "both traces",
@@ -309,7 +310,7 @@ fn each_direction_of_a_link_has_its_own_capacity_and_backlog() {
     }
     assert_eq!(capacities[&Direction::Downlink], 89 * 1500);
     assert_eq!(capacities[&Direction::Uplink], 29 * 1500);
-    // Each chance carries one packet; the wire takes 30 ms more.
+    // Each opportunity carries one packet; the wire takes 30 ms more.
     let at = |chance: u64| Time::from_millis(3 * chance + 30);
     assert_eq!(carried, [(1, at(1)), (1, at(2)), (1, at(3)), (1, at(4)), (1, at(5)), (0, at(6))]);
 }

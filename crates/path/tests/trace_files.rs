@@ -82,7 +82,7 @@ fn a_trace_survives_being_written_and_read() {
     };
     let (before, after) = (rates(&table), rates(&smooth));
     assert_eq!(before.len(), after.len());
-    // A chance that is completed at the very end of a second may be rounded into the next second.
+    // An opportunity that is completed at the very end of a second may be rounded into the next second.
     assert!(
         before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 0.0121),
         "a row may differ by one chance, which is 0.012 Mbit/s"

@@ -21,7 +21,7 @@ use crate::pdcch::{CceRange, LEVELS};
 /// Information of the first column of [`CHANCES`] (bits per bit of a message with its CRC).
 const MIN_INFORMATION: f32 = 0.75;
 
-/// Step of information between two columns of [`CHANCES`].
+/// Difference of information between two columns of [`CHANCES`].
 const STEP: f32 = 0.1;
 
 /// Probability that a message to a known user is decoded. Row: number of CCEs. Column: amount of information. It is 1

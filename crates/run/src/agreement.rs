@@ -106,7 +106,7 @@ pub struct Agreement {
     pub courses: Vec<Course>,
 }
 
-/// Maximum number of intervals of a course.
+/// Maximum number of intervals of a time series.
 const MAX_INTERVALS: f64 = 300.0;
 
 impl Agreement {

@@ -95,13 +95,13 @@ pub struct Device {
     pub decoder: Option<DecoderConfig>,
     /// A file for the radio reports that the device's flows use: one line of JSON for each subframe, with the run's
     /// times. They are those of the modem if only senders on the device use reports, otherwise those of the control
-    /// channel. It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger, who
-    /// must not choose the file to be written.
+    /// channel. It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger,
+    /// who must not choose the file to be written.
     pub reports: Option<PathBuf>,
 }
 
-/// A device's control channel decoder, with the radio channel between the cell and the decoder's samples. Each device and
-/// carrier has its own antenna, channel and decoder.
+/// A device's control channel decoder, with the radio channel between the cell and the decoder's samples. Each device
+/// and carrier has its own antenna, channel and decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecoderConfig {
@@ -168,7 +168,7 @@ pub struct Flow {
     /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// Size of full packets on the wire, IP and transport headers included, in bytes: 100 to 9000. A trace's delivery
-    /// chances remain 1504 bytes: packets share them, or use several, as in mahimahi.
+    /// opportunities remain 1504 bytes: packets share them, or use several, as in mahimahi.
     #[serde(default = "usual_packet")]
     pub mss_bytes: u64,
     /// Sending time of the application before each pause, in s; requires `off_s`.
@@ -179,8 +179,8 @@ pub struct Flow {
     pub rate_mbps: Option<f64>,
     /// Amount of data to send, in bytes. If absent, it is unlimited.
     pub bytes: Option<u64>,
-    /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous one is in progress starts
-    /// when the previous one has arrived. If absent, there is one transfer.
+    /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous one is in progress
+    /// starts when the previous one has arrived. If absent, there is one transfer.
     pub every_ms: Option<f64>,
     /// Connection of the transfers after the first; requires `every_ms`.
     pub connection: Option<Connection>,

@@ -1,5 +1,5 @@
-//! Preparation of a scenario for runs. Files are read and everything is planned once, so that errors are reported before
-//! the first run starts.
+//! Preparation of a scenario for runs. Files are read and everything is planned once, so that errors are reported
+//! before the first run starts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource}
 use crate::replay::{KpiReplay, Replay, TraceReplay};
 use crate::{Origin, Scenario, ScenarioError};
 
-/// A trace with a hole (no delivery chance) of this length is rejected unless the scenario allows holes.
+/// A trace with a hole (no delivery opportunity) of this length is rejected unless the scenario allows holes.
 ///
 /// Chosen: 5 s, longer than the first timeout of any retransmission timer in use.
 const MAX_HOLE: Duration = Duration::from_secs(5);
@@ -36,9 +36,8 @@ pub struct Prepared {
 impl Scenario {
     /// Reads the scenario's files, for runs of `duration_s`.
     ///
-    /// # Errors
-    /// Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole in the part that a run uses,
-    /// or does not fit its KPI trace.
+    /// # Errors Names key, file, line and remedy: a trace that is missing, cannot be read, has a hole in the part that
+    /// a run uses, or does not fit its KPI trace.
     pub fn prepare(&self) -> Result<Prepared, ScenarioError> {
         self.read(Some(self.duration()))
     }
@@ -194,8 +193,8 @@ impl Reader<'_> {
     }
 }
 
-/// The bytes of a recording; the error contains the problem and the remedy. The scenario with the file name may come from
-/// a stranger.
+/// The bytes of a recording; the error contains the problem and the remedy. The scenario with the file name may come
+/// from a stranger.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
         let remedy = airpace_files::recording_remedy(file, &error);

@@ -184,7 +184,8 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Returns empty courses for the Oracles over a cell's downlink, by flow; `None` if there are none.
+    /// Returns an empty course (departures over time) for each flow of the Oracle over a cell's downlink, by flow. `None` if
+    /// there is no such flow.
     pub(crate) fn courses(&mut self, plan: &NetworkPlan) -> Option<Vec<Option<Course>>> {
         let is_oracle = |flow: &FlowState| flow.wants_truth && flow.direction == Direction::Downlink;
         // The bytes of a transfer become available when its request arrives, and no shift of the flow's start can

@@ -37,7 +37,8 @@ const SOON_MS: usize = 3;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Role of a run, with courses by flow. A course is `None` unless the flow is an Oracle's over the downlink of a cell.
+/// Role of a run, with a course (departures over time) for each flow. Only flows of the Oracle over the downlink of a cell
+/// have one; for other flows it is `None`.
 #[derive(Debug, Default)]
 pub(crate) enum Foresight {
     /// The run's Oracles have no advance information, or there are none over a cell's downlink.

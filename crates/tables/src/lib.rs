@@ -185,7 +185,7 @@ impl EmulatedTables {
         })
     }
 
-    /// Records a departure, with the texts of its connection.
+    /// Records a departure. `spelled` is its connection as text.
     pub fn depart(&mut self, departure: &Departure, spelled: &Spelled) -> Result<(), FileError> {
         departures::push(&mut self.departures, departure, spelled)
     }

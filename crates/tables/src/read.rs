@@ -59,7 +59,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// A part in a file.
+    /// The part of a table that this file contains.
     pub fn file(table: &'static str, path: PathBuf) -> Part {
         Part { table, path, rows: None }
     }

@@ -108,7 +108,7 @@ impl Control {
 pub struct Turn<E, A> {
     /// The socket.
     pub socket: Socket,
-    /// The endpoint on it.
+    /// The endpoint that uses the socket.
     pub endpoint: E,
     /// The application over the endpoint.
     pub app: A,

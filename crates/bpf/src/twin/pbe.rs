@@ -213,7 +213,7 @@ pub struct Pbe {
     draws: u64,
 }
 
-/// Numbers kept ready: more than one call uses.
+/// Number of random numbers that are drawn in advance. One call of the C code uses fewer.
 const READY: usize = 4;
 
 impl Pbe {

@@ -65,8 +65,8 @@ impl Bottleneck {
 
     /// Whether the bottleneck is in the wired part now. Called while the bottleneck counts as being in the cell.
     ///
-    /// Differs: patience and a queue are required. A granted rate is as old as its summary, and the data that it
-    /// permits is delivered a round trip later. Each step of the cell's bandwidth would therefore look like a wired
+    /// Differs: patience and a queue are required. The granted rate is a mean over a past interval, and data that is sent
+    /// at this rate is delivered a round trip later. Each step of the cell's bandwidth would therefore look like a wired
     /// bottleneck. And without a queue, only the sender limits the flow.
     pub fn is_wired(&mut self, seen: &Evidence) -> bool {
         let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);

@@ -8,7 +8,7 @@ fn packet(number: u64, bytes: u64) -> Packet {
     Packet { flow, device, number, bytes: Bytes(bytes), sent, ecn: Ecn::NotEct }
 }
 
-/// A link with these trains; the trace has a chance in every millisecond.
+/// A link with these trains; the trace has an opportunity in every millisecond.
 fn link(trains: &str, config: &CellularConfig) -> CellularLink {
     let trains = Arc::new(Trains::parse(trains.as_bytes()).expect("trains"));
     let trace = Arc::new(Trace::from_times_ms((1..=1000).collect()).expect("a trace"));
@@ -45,13 +45,13 @@ fn a_packet_now_and_then_takes_the_base_delay_of_its_time() {
 #[test]
 fn a_few_packets_take_the_chances_of_a_train() {
     let mut link = link("0 20 0 3 3 9\n100000 20 0\n", &CellularConfig::default());
-    // Four full packets at once: the train has four chances.
+    // Four full packets at once: the train has four opportunities.
     let burst = [(50, 1396); 4];
     assert_eq!(cross(&mut link, &burst), [(0, 70), (1, 73), (2, 73), (3, 79)]);
-    // Small packets share a chance. A full packet does not fit into the rest of a chance.
+    // Small packets share an opportunity. A full packet does not fit into the rest of an opportunity.
     let small = [(200, 600), (200, 600), (200, 600), (200, 1396)];
     assert_eq!(cross(&mut link, &small), [(0, 220), (1, 220), (2, 223), (3, 223)]);
-    // A chance that has passed is lost; packets wait for a future one.
+    // An opportunity that has passed is lost; packets wait for a future one.
     let later = [(400, 1396), (400, 1396), (403, 1396), (403, 1396), (410, 1396)];
     assert_eq!(cross(&mut link, &later), [(0, 420), (1, 423), (2, 423), (3, 429), (4, 430)], "it was idle");
 }
@@ -60,8 +60,8 @@ fn a_few_packets_take_the_chances_of_a_train() {
 fn what_a_train_does_not_serve_waits_for_the_trace() {
     let mut link = link("0 20 0 50\n100000 20 0\n", &CellularConfig::default());
     let seen = cross(&mut link, &[(0, 1396); 6]);
-    // After the train's two packets, the others take the trace's chances, one per millisecond; they are released at the
-    // end of the train, and each uses the next millisecond's chance.
+    // After the train's two packets, the others take the trace's opportunities, one per millisecond; they are released
+    // at the end of the train, and each uses the next millisecond's opportunity.
     assert_eq!(seen, [(0, 20), (1, 70), (2, 71), (3, 72), (4, 73), (5, 74)]);
     link.push(Time::from_millis(2000), packet(6, 1396));
     assert_eq!(link.next(), Some(Time::from_millis(2020)), "then a train serves again");
@@ -301,7 +301,7 @@ proptest! {
             output: vec![], in_link: 0,
         };
         let (mut expected, mut sent) = (vec![], arrivals.iter().zip(0..).peekable());
-        // By this time all packets have left, even with the slowest trace: a chance each 200 ms.
+        // By this time all packets have left, even with the slowest trace: an opportunity each 200 ms.
         for now in 0..70_000 {
             program.turn(now, &mut expected);
             while let Some(((_, bytes), number)) = sent.next_if(|((at, _), _)| *at == now) {

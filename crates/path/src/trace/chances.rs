@@ -1,4 +1,4 @@
-//! Trace: the times of a link's delivery chances, and their statistics.
+//! Trace: the times of a link's delivery opportunities, and their statistics.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use serde::Serialize;
 
 use super::error::TraceError;
 
-/// Bytes per delivery chance when a trace is expressed as a rate.
+/// Bytes per delivery opportunity when a trace is expressed as a rate.
 pub const CHANCE: Bytes = Bytes(1500);
 
 /// A trace: the milliseconds at which a link could deliver one full-sized packet, starting from 0, never decreasing. It
-/// repeats; its period is the time of its last chance, or longer.
+/// repeats; its period is the time of its last opportunity, or longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Vec<u64>,
     period_ms: u64,
 }
 
-/// The longest time without a chance.
+/// The longest time without an opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The millisecond of the last chance before the hole.
+    /// The millisecond of the last opportunity before the hole.
     pub start_ms: u64,
     /// Duration of the hole.
     pub length: Duration,
 }
 
-/// Statistics of a trace; rates count 1500 bytes per chance.
+/// Statistics of a trace; rates count 1500 bytes per opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TraceInfo {
-    /// Number of delivery chances.
+    /// Number of delivery opportunities.
     pub opportunities: u64,
     /// Period in seconds.
     pub seconds: f64,
@@ -40,19 +40,19 @@ pub struct TraceInfo {
     pub sd_1s_mbps: f64,
     /// Number of whole seconds below 0.1 Mbit/s.
     pub seconds_below_100_kbps: u64,
-    /// Longest time without a chance, in seconds.
+    /// Longest time without an opportunity, in seconds.
     pub longest_hole_s: f64,
 }
 
 impl Trace {
     /// Maximum duration of a trace: eleven days, as for the longest run.
     pub(super) const MAX_MS: u64 = 1_000_000_000;
-    /// Maximum number of chances of a trace: an hour and a half at 100 Mbit/s.
+    /// Maximum number of opportunities of a trace: an hour and a half at 100 Mbit/s.
     ///
     /// Chosen: 400 MB.
     pub(super) const MAX_CHANCES: usize = 50_000_000;
 
-    /// The trace with chances at these milliseconds.
+    /// The trace with opportunities at these milliseconds.
     ///
     /// # Errors
     /// A trace that is empty, goes back in time, or has zero or excessive duration; the error counts lines from 1.
@@ -100,7 +100,7 @@ impl Trace {
         self.period_ms - self.times_ms[self.times_ms.len() - 1]
     }
 
-    /// The milliseconds of the chances; never empty.
+    /// The milliseconds of the opportunities; never empty.
     pub fn times_ms(&self) -> &[u64] {
         &self.times_ms
     }
@@ -110,38 +110,38 @@ impl Trace {
         self.period_ms
     }
 
-    /// Number of chances before millisecond `ms` of the repeated trace.
+    /// Number of opportunities before millisecond `ms` of the repeated trace.
     pub fn opportunities_before(&self, ms: u64) -> u64 {
         let (lap, within) = (ms / self.period_ms(), ms % self.period_ms());
         let all = self.times_ms.len() as u64;
         let below = |limit| self.times_ms.partition_point(|&time| time < limit) as u64;
         if within == 0 && lap > 0 {
-            // The last chances of a repetition coincide with the start of the next one.
+            // The last opportunities of a repetition coincide with the start of the next one.
             return (lap - 1).saturating_mul(all) + below(self.period_ms());
         }
         lap.saturating_mul(all) + below(within)
     }
 
-    /// The mean rate, with this many bytes per chance.
+    /// The mean rate, with this many bytes per opportunity.
     pub fn mean_rate(&self, per_chance: Bytes) -> Rate {
         let bytes = Bytes((self.times_ms.len() as u64).saturating_mul(per_chance.0));
         Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms))
     }
 
-    /// The longest time without a chance, including the start of the trace.
+    /// The longest time without an opportunity, including the start of the trace.
     pub fn longest_hole(&self) -> Hole {
         let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
         let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
         // Among equal holes, the first one.
         let last = self.times_ms[self.times_ms.len() - 1];
-        // An outage at the end continues until the first chance of the next repetition.
+        // An outage at the end continues until the first opportunity of the next repetition.
         let end = (self.period_ms > last).then(|| (self.period_ms - last + self.times_ms[0], last));
         let (length, start_ms) =
             holes.chain(end).fold((0, 0), |best, hole| if hole.0 > best.0 { hole } else { best });
         Hole { start_ms, length: Duration::from_millis(length) }
     }
 
-    /// The longest time without a chance in the `for_ms` milliseconds of the repeated trace from `from_ms` on.
+    /// The longest time without an opportunity in the `for_ms` milliseconds of the repeated trace from `from_ms` on.
     pub fn longest_hole_in(&self, from_ms: u64, for_ms: u64) -> Hole {
         let period = self.period_ms;
         if for_ms >= period {
@@ -161,7 +161,8 @@ impl Trace {
         Hole { start_ms: hole.1 % period, length: Duration::from_millis(hole.0) }
     }
 
-    /// The mean rate in the `for_ms` milliseconds of the repeated trace from `from_ms` on, with this many bytes per chance.
+    /// The mean rate in the `for_ms` milliseconds of the repeated trace from `from_ms` on, with this many bytes per
+    /// opportunity.
     pub fn mean_rate_in(&self, from_ms: u64, for_ms: u64, per_chance: Bytes) -> Rate {
         let to_ms = from_ms.saturating_add(for_ms);
         let chances = self.opportunities_before(to_ms) - self.opportunities_before(from_ms);

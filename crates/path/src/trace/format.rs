@@ -8,8 +8,8 @@ use super::rates::{self, RateTable};
 use super::text::{lines, shown};
 
 impl Trace {
-    /// Reads a trace in either format. If the first line contains a separator or a letter, it is the header of a table of
-    /// rates, read as by [`Trace::parse_rates`].
+    /// Reads a trace in either format. If the first line contains a separator or a letter, it is the header of a table
+    /// of rates, read as by [`Trace::parse_rates`].
     ///
     /// # Errors
     /// Names the line, the error, and the remedy.
@@ -29,7 +29,7 @@ impl Trace {
         }
     }
 
-    /// Reads mahimahi's format: each line is the millisecond of one chance to deliver 1500 bytes. Empty lines are
+    /// Reads mahimahi's format: each line is the millisecond of one opportunity to deliver 1500 bytes. Empty lines are
     /// ignored.
     ///
     /// # Errors
@@ -52,15 +52,14 @@ impl Trace {
 
     /// Reads a table of rates with a header, separated by commas, semicolons or tabs; lines that start with `#` are
     /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` selects one of several,
-    /// and may contain the unit: `DL_bitrate:kbps`. Rows last from their time to that of the next row, or one second each
-    /// if there is no time column. The trace is as long as the rows, even if the last rows contain no chance.
+    /// and may contain the unit: `DL_bitrate:kbps`. Rows last from their time to that of the next row, or one second
+    /// each if there is no time column. The trace is as long as the rows, even if the last rows contain no opportunity.
     ///
     /// Each millisecond adds its share of the rate to a credit. Each time the credit reaches 1500 bytes, there is a
-    /// chance at the end of the millisecond.
+    /// opportunity at the end of the millisecond.
     ///
-    /// # Errors
-    /// Names the line, the error, and the remedy: gaps, times that repeat or go back, a missing unit, a unit that may be
-    /// of bits or bytes, several rates without `column`.
+    /// # Errors Names the line, the error, and the remedy: gaps, times that repeat or go back, a missing unit, a unit
+    /// that may be of bits or bytes, several rates without `column`.
     pub fn parse_rates(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
         rates::read(file, column).map(|(trace, _)| trace)
     }
@@ -80,7 +79,7 @@ impl Trace {
         let mut text = String::from("time_s,mbps\n");
         let mut done = 0;
         for second in 0..self.period_ms().div_ceil(1000) {
-            // A chance at the end of a millisecond belongs to the second that contains this millisecond.
+            // An opportunity at the end of a millisecond belongs to the second that contains this millisecond.
             let end = self.times_ms().partition_point(|&time| time <= (second + 1) * 1000);
             let mbps = (end - done) as f64 * CHANCE.bits().0 as f64 * 1e-6;
             let _ = writeln!(text, "{second},{mbps:.3}");

@@ -36,7 +36,7 @@ impl KpiTrace {
         let mut done = 0;
         let value = |start: u64| {
             let end = (start + every_ms).min(period);
-            // A chance at the end of a millisecond belongs to the interval that contains this millisecond.
+            // An opportunity at the end of a millisecond belongs to the interval that contains this millisecond.
             let chances = trace.times_ms().partition_point(|&time| time <= end);
             let bytes = Bytes((chances - std::mem::replace(&mut done, chances)) as u64 * CHANCE.0);
             (start, Rate::from_bytes_per(bytes, Duration::from_millis(end - start)))
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn granted_bytes_of_a_trace_add_up_to_the_trace() {
-        // One chance per ms for 100 ms, then one every other ms for 50 ms: 12 and 6 Mbit/s.
+        // One opportunity per ms for 100 ms, then one every other ms for 50 ms: 12 and 6 Mbit/s.
         let times: Vec<u64> = (1..=100).chain((102..=150).step_by(2)).collect();
         let trace = Trace::from_times_ms(times).unwrap();
         let kpi = KpiTrace::of(&trace, Duration::from_millis(100));

@@ -31,7 +31,7 @@ pub struct Log {
     pub departures: Vec<Departure>,
     /// Packets that were refused, in order.
     pub drops: Vec<Drop>,
-    /// Bytes per delivery chance.
+    /// Bytes per delivery opportunity.
     pub opportunity_bytes: u64,
     /// The last millisecond in the log.
     pub end_ms: u64,
@@ -42,7 +42,7 @@ pub struct Log {
 /// A line of a log after its header. Its `Display` text is the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A delivery chance, used or not.
+    /// A delivery opportunity, used or not.
     Chance(Chance),
     /// Arrival of a packet.
     Arrival(Arrival),
@@ -55,9 +55,9 @@ pub enum Line {
 /// A `#` line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chance {
-    /// The millisecond of the chance.
+    /// The millisecond of the opportunity.
     pub ms: u64,
-    /// Bytes of the chance.
+    /// Bytes of the opportunity.
     pub bytes: u64,
 }
 
@@ -237,11 +237,11 @@ impl Log {
 
     /// Feeds the log's arrivals to our link over `trace` and compares the exits.
     ///
-    /// A log does not contain the drops by CoDel at dequeue; these are left out. PIE drops at random: its drops are taken
-    /// from the log, and only departures can differ.
+    /// A log does not contain the drops by CoDel at dequeue; these are left out. PIE drops at random: its drops are
+    /// taken from the log, and only departures can differ.
     ///
     /// # Errors
-    /// The queue in the log's header is invalid, or a chance carries no bytes.
+    /// The queue in the log's header is invalid, or an opportunity carries no bytes.
     pub fn compare(&self, trace: Arc<Trace>) -> Result<Comparison, ConfigError> {
         let is_random = self.buffer.discipline == Discipline::Pie;
         let opportunity_bytes = self.opportunity_bytes;

@@ -18,24 +18,25 @@ const MAX_DURATION: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Chances are random. Their rate varies between zero and twice its start value, and at times stays at zero for some
-    /// tenths of a second.
+    /// Opportunities are random. Their rate varies between zero and twice its start value, and at times stays at zero
+    /// for some tenths of a second.
     #[default]
     Cellular,
-    /// Chances are random, at a constant rate.
+    /// Opportunities are random, at a constant rate.
     Poisson,
-    /// Chances are spaced as evenly as milliseconds permit.
+    /// Opportunities are spaced as evenly as milliseconds permit.
     Constant,
 }
 
 impl Model {
-    /// A trace of `duration` whose mean equals `mean` to the nearest chance, with any model. The number of chances is
-    /// fixed, and the model distributes them. The last chance is at the end, where the trace repeats.
+    /// A trace of `duration` whose mean equals `mean` to the nearest opportunity, with any model. The number of
+    /// opportunities is fixed, and the model distributes them. The last opportunity is at the end, where the trace
+    /// repeats.
     ///
-    /// The variation of the rate is drawn from the stream `trace.synth`, the chances from `trace.synth.chances`.
+    /// The variation of the rate is drawn from the stream `trace.synth`, the opportunities from `trace.synth.chances`.
     ///
     /// # Errors
-    /// `mean_mbps` or `seconds` is so small that there is no chance, or so large that there are too many.
+    /// `mean_mbps` or `seconds` is so small that there is no opportunity, or so large that there are too many.
     pub fn with_mean(self, mean: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
         check_size("mean_mbps", mean, duration)?;
         let length_ms = duration.as_millis() as u64;
@@ -55,11 +56,11 @@ impl Model {
         trace(times_ms).map_err(|error| of_mean(&error))
     }
 
-    /// A trace of `duration` with `rate` as the model's rate: `constant` and `poisson` keep it; `cellular` starts there,
-    /// and its mean may be half of it or twice. Random numbers are drawn from the stream `trace.synth`.
+    /// A trace of `duration` with `rate` as the model's rate: `constant` and `poisson` keep it; `cellular` starts
+    /// there, and its mean may be half of it or twice. Random numbers are drawn from the stream `trace.synth`.
     ///
     /// # Errors
-    /// `rate_mbps` or `seconds` is so small that there is no chance, or so large that there are too many.
+    /// `rate_mbps` or `seconds` is so small that there is no opportunity, or so large that there are too many.
     pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
         // A walk may reach twice its rate.
         let most = if self == Model::Cellular { rate.scaled(2.0) } else { rate };
@@ -73,18 +74,18 @@ impl Model {
     }
 }
 
-/// Chances at a constant rate, for `duration`.
+/// Opportunities at a constant rate, for `duration`.
 ///
 /// # Errors
-/// `rate_mbps` or `duration_s` is so small that there is no chance.
+/// `rate_mbps` or `duration_s` is so small that there is no opportunity.
 pub fn constant(rate: Rate, duration: Duration) -> Result<Trace, ConfigError> {
     steps(&[(duration, rate)])
 }
 
-/// Chances at successive rates, each for its duration.
+/// Opportunities at successive rates, each for its duration.
 ///
 /// # Errors
-/// The rates and times are so small that there is no chance.
+/// The rates and times are so small that there is no opportunity.
 pub fn steps(steps: &[(Duration, Rate)]) -> Result<Trace, ConfigError> {
     let mut credit = Credit::default();
     for &(duration, rate) in steps {
@@ -93,10 +94,10 @@ pub fn steps(steps: &[(Duration, Rate)]) -> Result<Trace, ConfigError> {
     trace(credit.into_times_ms())
 }
 
-/// Independent (Poisson) chances at this mean rate, for `duration`.
+/// Independent (Poisson) opportunities at this mean rate, for `duration`.
 ///
 /// # Errors
-/// `rate_mbps` or `duration_s` is so small that there is no chance.
+/// `rate_mbps` or `duration_s` is so small that there is no opportunity.
 pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
     let mut times_ms = Vec::new();
     for ms in 1..=duration.as_millis() as u64 {
@@ -105,8 +106,8 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
     trace(times_ms)
 }
 
-/// A link with a varying rate, which stays at zero for some time when it falls to zero, and rises again. Chances are
-/// Poisson with a rate in Brownian motion between zero and a maximum, with sticky outages.
+/// A link with a varying rate, which stays at zero for some time when it falls to zero, and rises again. Opportunities
+/// are Poisson with a rate in Brownian motion between zero and a maximum, with sticky outages.
 ///
 /// Source: Sprout (NSDI '13) §3, its model of a cellular link
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -153,7 +154,7 @@ impl RandomWalk {
     /// A trace of `duration`.
     ///
     /// # Errors
-    /// A key that is out of range, or the absence of any chance.
+    /// A key that is out of range, or the absence of any opportunity.
     pub fn generate(&self, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
         let mut walk = self.start()?;
         let mut times_ms = Vec::new();
@@ -164,11 +165,12 @@ impl RandomWalk {
         trace(times_ms)
     }
 
-    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`. A
-    /// walk with a very different mean would have to be scaled so strongly that its peaks would no longer fit the model.
+    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`.
+    /// A walk with a very different mean would have to be scaled so strongly that its peaks would no longer fit the
+    /// model.
     ///
-    /// Chosen: within a tenth; this holds for one in five walks of a minute. If it holds for none of a hundred walks, the
-    /// nearest of them.
+    /// Chosen: within a tenth; this holds for one in five walks of a minute. If it holds for none of a hundred walks,
+    /// the nearest of them.
     fn near_its_centre(&self, length_ms: u64, rng: &mut Rng) -> Result<Vec<f64>, ConfigError> {
         let mut nearest = (f64::INFINITY, Vec::new());
         for _ in 0..100 {
@@ -231,8 +233,9 @@ impl Walk {
     }
 }
 
-/// The milliseconds, from 1 on, of `count` chances. Each chance is independently in a millisecond with a probability
-/// proportional to its rate. This is the distribution of a Poisson process conditioned on its number of chances.
+/// The milliseconds, from 1 on, of `count` opportunities. Each opportunity is independently in a millisecond with a
+/// probability proportional to its rate. This is the distribution of a Poisson process conditioned on its number of
+/// opportunities.
 fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     let all: f64 = rates.iter().sum();
     let mut places: Vec<f64> = (0..count).map(|_| rng.uniform() * all).collect();
@@ -248,12 +251,13 @@ fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     places.into_iter().map(&mut ms_of).collect()
 }
 
-/// Number of chances at this rate in `span_ms` milliseconds.
+/// Number of opportunities at this rate in `span_ms` milliseconds.
 fn chances_at(rate_bps: f64, span_ms: u64) -> f64 {
     rate_bps * span_ms as f64 * 1e-3 / CHANCE.bits().0 as f64
 }
 
-/// Rejects a trace that would be too long, or that has too many chances at the rate `most`. `key` is the key of the rate.
+/// Rejects a trace that would be too long, or that has too many opportunities at the rate `most`. `key` is the key of
+/// the rate.
 fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigError> {
     if duration > MAX_DURATION {
         let reason =
@@ -276,7 +280,7 @@ fn of_mean(error: &ConfigError) -> ConfigError {
     ConfigError::new("mean_mbps", error.reason.clone())
 }
 
-/// Adds the chances of one millisecond at a rate in bit/s.
+/// Adds the opportunities of one millisecond at a rate in bit/s.
 fn chances_of_ms(ms: u64, rate_bps: f64, rng: &mut Rng, times_ms: &mut Vec<u64>) {
     let mean = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
     // The draw is designed for small means. A sum of such draws has the same distribution as one draw with the summed
@@ -294,8 +298,8 @@ fn trace(times_ms: Vec<u64>) -> Result<Trace, ConfigError> {
         .map_err(|error| ConfigError::new("rate_mbps", format!("gives no trace ({}): {nothing}", error.what)))
 }
 
-/// The fraction of a chance that the rate has accumulated. The sum deliberately uses floating-point numbers, so that
-/// traces that other programs converted by the same rule are equal, including rounding.
+/// The fraction of an opportunity that the rate has accumulated. The sum deliberately uses floating-point numbers, so
+/// that traces that other programs converted by the same rule are equal, including rounding.
 #[derive(Debug, Default)]
 pub(super) struct Credit {
     chances: f64,
@@ -304,7 +308,7 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Adds `span_ms` at `rate_bps`; a chance is at the end of the millisecond that completes it.
+    /// Adds `span_ms` at `rate_bps`; an opportunity is at the end of the millisecond that completes it.
     pub fn run(&mut self, rate_bps: f64, span_ms: u64) {
         let per_ms = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
         for _ in 0..span_ms {
@@ -317,12 +321,12 @@ impl Credit {
         }
     }
 
-    /// Approximate number of chances after a further `span_ms` at `rate_bps`.
+    /// Approximate number of opportunities after a further `span_ms` at `rate_bps`.
     pub fn chances_in(&self, rate_bps: f64, span_ms: u64) -> f64 {
         self.times_ms.len() as f64 + chances_at(rate_bps, span_ms)
     }
 
-    /// The milliseconds of the chances so far.
+    /// The milliseconds of the opportunities so far.
     pub fn into_times_ms(self) -> Vec<u64> {
         self.times_ms
     }

@@ -40,7 +40,7 @@ fn a_packet_never_uses_a_chance_of_its_own_millisecond() {
 fn after_its_last_chance_the_trace_starts_anew() {
     let mut link = link(&[0, 5, 10], TraceConfig::default());
     (0..7).for_each(|number| link.push(Time::ZERO, packet(number, 1500)));
-    // 10 is the last chance of one repetition and also the first of the next one, at its time 0.
+    // 10 is the last opportunity of one repetition and also the first of the next one, at its time 0.
     assert_eq!(leaves(&mut link, 100), [(0, 5), (1, 10), (2, 10), (3, 15), (4, 20), (5, 20), (6, 25)]);
 }
 
@@ -48,7 +48,8 @@ fn after_its_last_chance_the_trace_starts_anew() {
 fn small_packets_share_a_chance_and_large_ones_take_several() {
     let mut link = link(&[1, 2, 3, 4, 5, 6], TraceConfig::default());
     [700, 700, 700, 2000, 40].iter().zip(0..).for_each(|(&bytes, n)| link.push(Time::ZERO, packet(n, bytes)));
-    // Each packet counts 4 more bytes: 704 + 704 + 96 | 608 + 896 | 1108 + 44, and the rest of that chance is lost.
+    // Each packet counts 4 more bytes: 704 + 704 + 96 | 608 + 896 | 1108 + 44, and the rest of that opportunity is
+    // lost.
     assert_eq!(link.backlog(), Bytes(4140));
     assert_eq!(leaves(&mut link, 1), [(0, 1), (1, 1)]);
     assert_eq!(link.backlog(), Bytes(608 + 2040));
@@ -101,7 +102,7 @@ fn codel_works_on_a_trace() {
     let mut link = link(&[1], TraceConfig { buffer, ..TraceConfig::default() });
     let mut dropped = Vec::new();
     for number in 0..2000 {
-        // 13 packets arrive in 12 ms; there is one chance per millisecond.
+        // 13 packets arrive in 12 ms; there is one opportunity per millisecond.
         let now = Time::from_micros(number * 12_000 / 13);
         link.push(now, packet(number, 1500));
         let exits = std::iter::from_fn(|| link.pop(now));
@@ -271,7 +272,7 @@ fn a_trace_made_by_its_mean_carries_it_whatever_the_model_and_the_seed() {
             assert!((info.seconds - 60.0).abs() < 0.1, "{model:?}, seed {seed}: {info:?}");
             let windows = KpiTrace::of(&trace, Duration::from_secs(1));
             let most = windows.values().iter().map(|(_, rate)| rate.as_mbps()).fold(0.0, f64::max);
-            // The limit is a tenth above the bound of the walk, plus the scatter of few chances.
+            // The limit is a tenth above the bound of the walk, plus the scatter of few opportunities.
             assert!(most < 2.3 * mbps + 2.0, "{model:?}, seed {seed}: {most} Mbit/s of {mbps} in the mean");
         }
     }
@@ -280,7 +281,7 @@ fn a_trace_made_by_its_mean_carries_it_whatever_the_model_and_the_seed() {
         assert_eq!(trace.info().mean_mbps, 12.0, "to the packet");
         trace.info().sd_1s_mbps
     });
-    // For 1,000 chances per second, a Poisson process has a standard deviation of 31.6.
+    // For 1,000 opportunities per second, a Poisson process has a standard deviation of 31.6.
     assert!((poisson - 0.38).abs() < 0.1, "deviation of {poisson} Mbit/s over a second");
     assert!(walk > 2.0, "the rate of a walk should change: {walk} Mbit/s over a second");
     let nothing = Model::Cellular.with_mean(Rate::ZERO, length, &Streams::new(1)).unwrap_err();

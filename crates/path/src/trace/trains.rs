@@ -15,7 +15,7 @@ use crate::config_error::{ConfigError, positive};
 /// Chosen: ten minutes, more than any packet waits.
 const MAX_TRAIN_MS: u64 = 600_000;
 
-/// Maximum number of trains of a file, and of chances of a synthetic train.
+/// Maximum number of trains of a file, and of opportunities of a synthetic train.
 ///
 /// Chosen: a train each 100 ms for eleven days; some megabytes.
 const MAX_TRAINS: usize = 10_000_000;
@@ -26,8 +26,8 @@ const MAX_CHANCES: u32 = 10_000;
 /// Source: CellReplay `cellular_queue.hh`
 pub const TRAIN_PACKET: Bytes = Bytes(1400);
 
-/// Packet trains in order of time. Each contains the delay of its first packet (the base delay), and the additional delay
-/// of each further packet.
+/// Packet trains in order of time. Each contains the delay of its first packet (the base delay), and the additional
+/// delay of each further packet.
 ///
 /// The trains repeat: the last one ends the recording, and its delay is used only for interpolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,11 +62,11 @@ pub struct TrainModel {
 }
 
 impl Trains {
-    /// Reads the trains of CellReplay: a line for each, `time delay chance …` in whole ms and separated by blanks. Times
-    /// rise from 0.
+    /// Reads the trains of CellReplay: a line for each, `time delay chance …` in whole ms and separated by blanks.
+    /// Times rise from 0.
     ///
     /// Source: CellReplay `cellular_queue.cc`, `generate_short_pdo_trace.py`
-    /// Chosen: the chances of a train are sorted; packets of a recorded train may have overtaken each other.
+    /// Chosen: the opportunities of a train are sorted; packets of a recorded train may have overtaken each other.
     ///
     /// # Errors
     /// Names the line, the error, and the remedy.
@@ -179,8 +179,8 @@ impl Trains {
         self.trains.iter().map(|train| train.delay_ms).min().unwrap_or_default()
     }
 
-    /// The index of the latest train at millisecond `ms` of the repeated recording, for a packet that starts a train; and
-    /// its base delay in ms, interpolated towards the next train's and rounded down.
+    /// The index of the latest train at millisecond `ms` of the repeated recording, for a packet that starts a train;
+    /// and its base delay in ms, interpolated towards the next train's and rounded down.
     ///
     /// Source: CellReplay `cellular_queue.cc` (get_pkt_release_time_from_trace)
     pub fn at(&self, ms: u64) -> (usize, u64) {
@@ -232,8 +232,8 @@ impl SizeOffsets {
         Ok(SizeOffsets { offsets_ms })
     }
 
-    /// The offset of a packet of this size, in whole ms: interpolated between the sizes of the table; outside the table,
-    /// that of the nearest size.
+    /// The offset of a packet of this size, in whole ms: interpolated between the sizes of the table; outside the
+    /// table, that of the nearest size.
     pub fn of(&self, size: Bytes) -> i64 {
         let Some(last) = self.offsets_ms.last() else { return 0 };
         let (step, rest) = (size.0 / 100, size.0 % 100);

@@ -67,7 +67,7 @@ impl SynthTrace {
     }
 }
 
-/// Validates the link of a trace. The result does not depend on the trace's chances.
+/// Validates the link of a trace. The result does not depend on the trace's opportunities.
 fn check_link(link: &TraceConfig) -> Result<(), ConfigError> {
     TraceLink::new(any_trace(), link).map_err(|error| error.within("link"))?;
     Ok(())

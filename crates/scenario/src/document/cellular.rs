@@ -26,7 +26,7 @@ pub struct CellularHop {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularWay {
-    /// Service of a few packets: the base delay, and the chances of a train of packets.
+    /// Service of a few packets: the base delay, and the opportunities of a train of packets.
     pub light: Light,
     /// Service of a full queue: a trace.
     pub heavy: Heavy,
@@ -80,7 +80,7 @@ pub struct Heavy {
     pub column: Option<String>,
     /// The trace to replay if no `file` is given.
     pub synth: Option<SynthTrace>,
-    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    /// Whether the trace may have holes: five seconds or more without a delivery opportunity.
     pub allow_holes: bool,
 }
 

@@ -13,27 +13,27 @@ use super::yes;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceHop {
-    /// The trace file: a list of delivery chances in mahimahi's format, or a table of rates with a header. Gzip is
-    /// expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the command
-    /// line, at the working directory.
+    /// The trace file: a list of delivery opportunities in mahimahi's format, or a table of rates with a header. Gzip
+    /// is expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the
+    /// command line, at the working directory.
     pub file: Option<PathBuf>,
     /// The column to use, if a table has several columns of rates.
     pub column: Option<String>,
     /// The trace to replay if no `file` is given: a synthetic one, as made by `airpace trace synth`.
     pub synth: Option<SynthTrace>,
-    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as made
-    /// by `airpace trace kpi`. Relative paths work as for `file`. Radio reports then contain these bandwidths as the
-    /// device's own grants, from each value's time in the trace until the next one's.
+    /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
+    /// made by `airpace trace kpi`. Relative paths work as for `file`. Radio reports then contain these bandwidths as
+    /// the device's own grants, from each value's time in the trace until the next one's.
     ///
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
     /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per interval of this many
     /// milliseconds.
     pub kpi_every_ms: Option<u32>,
-    /// Whether devices get a radio report per millisecond, made from the trace's chances or from `kpi`.
+    /// Whether devices get a radio report per millisecond, made from the trace's opportunities or from `kpi`.
     #[serde(default = "yes")]
     pub telemetry: bool,
-    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    /// Whether the trace may have holes: five seconds or more without a delivery opportunity.
     #[serde(default)]
     pub allow_holes: bool,
     /// The link that replays the trace.
@@ -55,7 +55,7 @@ pub struct BackTrace {
     pub column: Option<String>,
     /// The trace to replay if no `file` is given. It equals that of the other direction if rate and seed are equal.
     pub synth: Option<SynthTrace>,
-    /// Whether the trace may have holes: five seconds or more without a delivery chance.
+    /// Whether the trace may have holes: five seconds or more without a delivery opportunity.
     #[serde(default)]
     pub allow_holes: bool,
     /// The link that replays the trace.

@@ -198,8 +198,8 @@ impl Driver<'_> {
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
                 None => match before.rate {
                     Some(rate) => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
-                    // The queue may have a rate later; the bytes that the cell can then carry must already wait before
-                    // it.
+                    // The first packets of a queue have no rate yet. When the queue has a rate, the bytes that the cell
+                    // can carry at that rate must already wait in front of the cell.
                     None => (enough, Bytes::ZERO),
                 },
             };

@@ -207,7 +207,7 @@ pub struct Changes {
     said: u32,
 }
 
-/// Maximum number of reported changes. After these, the user can watch the progress line.
+/// Maximum number of reported changes. Later changes are visible in the progress line only.
 const MAX_REPORTED: u32 = 10;
 
 impl Changes {

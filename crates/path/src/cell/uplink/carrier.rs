@@ -335,8 +335,8 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     (Feedback { user, link, is_first, is_received, report }, is_over)
 }
 
-/// The smallest number of PRB pairs, at most `quota`, whose block has space for `wanted` bits. If there is none, the
-/// number whose block carries most.
+/// The smallest number of PRB pairs, at most `quota`, whose block has space for `wanted` bits. If no number up to
+/// `quota` suffices, the number with the largest block.
 fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u16 {
     let most = lte::pusch_size_within(quota);
     if !link.sounding.is_power_limited(most) && link.bits_on(&shared.table, most) <= wanted {

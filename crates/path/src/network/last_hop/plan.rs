@@ -61,8 +61,8 @@ pub struct TracePlan {
 }
 
 impl TracePlan {
-    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of the
-    /// trace's chances if there is no `kpi`.
+    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of
+    /// the trace's opportunities if there is no `kpi`.
     ///
     /// # Errors
     /// As [`TraceLink::new`].

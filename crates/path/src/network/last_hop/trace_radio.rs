@@ -20,7 +20,7 @@ pub(in super::super) struct TraceRadio {
     back: Option<TraceLink>,
     has_telemetry: bool,
     kpi: Option<Arc<KpiTrace>>,
-    /// Number of chances used at the time of the last report.
+    /// Number of opportunities used at the time of the last report.
     used: u64,
     /// Whether the device receives reports, by source.
     is_reported: [bool; 2],
@@ -126,11 +126,11 @@ impl TraceRadio {
         }
     }
 
-    /// Uses one PRB for each chance of the millisecond: the device's own if packets used the chance, otherwise idle. A
-    /// chance at the end of a millisecond belongs to that millisecond: only packets that arrived in it or before can use
-    /// the chance.
+    /// Uses one PRB for each opportunity of the millisecond: the device's own if packets used the opportunity,
+    /// otherwise idle. An opportunity at the end of a millisecond belongs to that millisecond: only packets that arrived
+    /// in it or before can use the opportunity.
     ///
-    /// If there are more chances than a carrier has PRBs, each PRB stands for several chances.
+    /// If there are more opportunities than a carrier has PRBs, each PRB stands for several opportunities.
     fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
         let next = Duration::from_nanos(1);
         let chances = self.link.opportunities_in(start + next, now + next);
@@ -149,8 +149,8 @@ impl TraceRadio {
         self.report_with(start, None, 0, tbs, None)
     }
 
-    /// A report of the millisecond from `start` on. It contains only the device's own grant, or none if the grant has no
-    /// bits.
+    /// A report of the millisecond from `start` on. It contains only the device's own grant, or none if the grant has
+    /// no bits.
     fn report_with(
         &self,
         start: Time,
@@ -246,7 +246,7 @@ mod tests {
         for case in 0..60 {
             let mut times_ms: Vec<u64> = (0..rng.below(400) + 1).map(|_| 1 + rng.below(150)).collect();
             if case % 10 == 0 {
-                // More chances than a carrier has PRBs.
+                // More opportunities than a carrier has PRBs.
                 times_ms.extend(std::iter::repeat_n(77, 700));
             }
             times_ms.sort_unstable();
