@@ -22,6 +22,7 @@
 
 pub mod confidence;
 pub mod history;
+mod priors;
 pub mod reading;
 pub mod table;
 
@@ -41,17 +42,8 @@ use crate::harq::{Granted, HarqMemory};
 use crate::observation::Observation;
 use crate::pdcch;
 use crate::search::Candidate;
+use priors::PRIORS;
 use table::Misses;
-
-/// Evidence against the weaker of two downlink grants of a subframe that contain the same PRB (bits).
-const PRBS_TAKEN: f32 = -8.0;
-
-/// Evidence against the weaker of two uplink grants with the same PRB (bits). Two devices may transmit on the same
-/// PRBs, but this is rare.
-const UPLINK_PRBS_TAKEN: f32 = -4.0;
-
-/// Evidence against a second grant of a user for the same direction and subframe (bits). A user has at most one.
-const DIRECTION_TAKEN: f32 = -10.0;
 
 /// Minimum log2 likelihood ratio of a message's format to all other formats (bits) for output without waiting for more
 /// messages.
@@ -272,7 +264,7 @@ impl Evidence {
         let prior = self.history.prior(rnti, judged.own);
         let score = judged.alone + prior + weights.fold(f32::NEG_INFINITY, f32::max);
         // The similar words are for RNTIs that were never seen.
-        confidence::all_true(score, judged.candidate.apart + (prior - history::NEW_USER))
+        confidence::all_true(score, judged.candidate.apart + (prior - PRIORS.rnti.new_user))
     }
 
     fn user(&self, rnti: Rnti) -> &User {
@@ -348,7 +340,8 @@ impl Evidence {
         }
         // Evidence of this message alone, without the probability of its RNTI and the user's history.
         let reading = judged.readings.iter().map(|reading| -reading.cost).fold(f32::NEG_INFINITY, f32::max);
-        let bits = confidence::all_true(judged.alone + reading, judged.candidate.apart - history::NEW_USER);
+        let bits =
+            confidence::all_true(judged.alone + reading, judged.candidate.apart - PRIORS.rnti.new_user);
         judged.own = self.history.suspect(rnti, judged.at.subframe, judged.candidate.message.place, bits);
         self.waiting.push_back(judged);
     }
@@ -524,10 +517,14 @@ impl Taken {
     fn against(&self, carrier: &Carrier, rnti: Rnti, message: &Message) -> f32 {
         let Some([first, _]) = message.prbs(carrier) else { return 0.0 };
         let is_uplink = matches!(message, Message::Uplink(_));
-        let (taken, cost) =
-            if is_uplink { (self.uplink, UPLINK_PRBS_TAKEN) } else { (self.downlink, PRBS_TAKEN) };
+        let (taken, cost) = if is_uplink {
+            (self.uplink, PRIORS.conflict.uplink_prbs)
+        } else {
+            (self.downlink, PRIORS.conflict.downlink_prbs)
+        };
         let shares = if taken.intersection(first).is_empty() { 0.0 } else { cost };
-        let repeats = if self.directions.contains(&(rnti, is_uplink)) { DIRECTION_TAKEN } else { 0.0 };
+        let repeats =
+            if self.directions.contains(&(rnti, is_uplink)) { PRIORS.conflict.direction } else { 0.0 };
         shares + repeats
     }
 

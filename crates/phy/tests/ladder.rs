@@ -67,7 +67,11 @@ fn what_leads_nowhere_is_told_with_what_may_help() {
     Resampler::new(RATE_HZ, 1_920_000, 600_000).expect("a lower rate").push(&own, &mut narrow);
     let unsigned_as_signed = mistaken(&loud, |part| [(part * 127.5 + 127.5).round() as u8], signed);
     let words_as_bytes = mistaken(&loud, |part| ((part * 32_767.0).round() as i16).to_le_bytes(), signed);
-    let asks_for = |pci| Options { pci: Some(pci), ..options };
+    let asks_for = |pci| {
+        let mut options = options;
+        options.pci = Some(pci);
+        options
+    };
     let text = [
         told("an empty file", options, &[]),
         told("a blink", options, &own[10_000..20_000]),

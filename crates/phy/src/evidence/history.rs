@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use airpace_core::tables::lte::McsTable;
 use airpace_radio::Rnti;
 
+use super::priors::PRIORS;
 use super::reading::{EXTRAS, Reading};
 use super::table;
 use crate::dci::{Audience, Format};
@@ -22,55 +23,14 @@ const FORGET: u64 = 10_000;
 /// Number of subframes after a random-access response in which messages of new users are more likely.
 const AFTER_RESPONSE: u64 = 100;
 
-/// log2 of the probability that a message is addressed to each kind of broadcast RNTI.
-const SYSTEM_INFORMATION: f32 = -5.0;
-const PAGING: f32 = -6.0;
-const RESPONSE: f32 = -10.0;
-const MULTICAST: f32 = -14.0;
-
-/// log2 of the probability that a message is addressed to a given RNTI that was never seen. One message in 64 is a new
-/// user's, and there are 2^16 RNTIs.
-pub const NEW_USER: f32 = -22.0;
-
-/// Increase of [`NEW_USER`] after a random-access response (bits).
-const EXPECTED_USER: f32 = 3.0;
-
-/// Maximum of log2 of the probability that a message is addressed to a user that has no accepted message yet.
-const LIKELY_USER: f32 = -6.0;
-
-/// Correction of a message's evidence when it supports later messages of its user (bits). A user with one message
-/// mostly has more messages. So a message that was nearly accepted supports the next one by its own evidence plus this
-/// number, the log2 of how often messages recur.
-const RECURRENCE: f32 = -3.0;
-
 /// Formats other than 0 and 1A. Each indicates a user's transmission mode.
 ///
 /// Source: TS 36.213 §7.1 Table 7.1-5
 const MODES: [Format; 6] = [Format::F1, Format::F1B, Format::F1D, Format::F2, Format::F2A, Format::F2B];
 
-/// log2 of the frequency of each mode among users, relative to the most frequent mode. Formats 1B and 1D differ only in
-/// their name and in the meaning of one bit: only this prior distinguishes them.
-const RARE_MODES: [f32; MODES.len()] = [0.0, -2.5, -2.0, 0.0, 0.0, -1.5];
-
 /// Formats of power commands to a group. Their messages resemble formats 0 and 1A and are sent in the common search
 /// space. A group is distinguished from a user by the plausibility of its messages when read as formats 0 and 1A.
 const COMMANDS: [Format; 2] = [Format::F3, Format::F3A];
-
-/// log2 of the prior odds that an RNTI is a group.
-const RARE_GROUP: f32 = -5.0;
-
-/// Evidence for a group if a message is in the common search space but not in the user's own search space (bits).
-const COMMON_PLACE: f32 = 1.5;
-
-/// Limit of the evidence about a user's configuration (bits). The configuration may change, so the evidence must not
-/// grow without limit.
-const FLOOR: f32 = -24.0;
-
-/// Evidence of a message against a mode or combination of fields with which it is impossible (bits).
-const IMPOSSIBLE: f32 = -12.0;
-
-/// log2 of the prior odds that a user has a given combination of fields of Release 10.
-const RARE_EXTRAS: f32 = -8.0;
 
 /// Estimated state of one user.
 #[derive(Clone, Debug)]
@@ -105,7 +65,7 @@ impl User {
     }
 
     fn new(now: u64) -> User {
-        let mut extras = [RARE_EXTRAS; EXTRAS.len()];
+        let mut extras = [PRIORS.user.extras; EXTRAS.len()];
         extras[0] = 0.0;
         User {
             first: now,
@@ -114,11 +74,11 @@ impl User {
             sure: 0,
             support: 0.0,
             suspected: Vec::new(),
-            modes: RARE_MODES,
+            modes: PRIORS.user.modes,
             extras,
-            group: RARE_GROUP,
+            group: PRIORS.user.group,
             commands: [0.0; COMMANDS.len()],
-            wide_table: table::PRIOR,
+            wide_table: PRIORS.table.large,
         }
     }
 
@@ -140,7 +100,7 @@ impl User {
         if self.wide_table > 0.0 {
             (McsTable::Qam256, self.wide_table > table::TOLD)
         } else {
-            (McsTable::Qam64, self.wide_table < table::PRIOR - table::TOLD)
+            (McsTable::Qam64, self.wide_table < PRIORS.table.large - table::TOLD)
         }
     }
 
@@ -151,10 +111,11 @@ impl User {
         self.group = if group.is_finite() {
             // Evidence from the field values, and from the search space.
             let content = group - best(readings, |reading| !is_command(reading));
-            let place = if in_own_space { 0.0 } else { COMMON_PLACE };
-            (self.group + content.clamp(IMPOSSIBLE, -IMPOSSIBLE) + place).clamp(FLOOR, -FLOOR)
+            let place = if in_own_space { 0.0 } else { PRIORS.user.common_place };
+            (self.group + content.clamp(PRIORS.user.impossible, -PRIORS.user.impossible) + place)
+                .clamp(PRIORS.user.floor, -PRIORS.user.floor)
         } else {
-            (self.group + IMPOSSIBLE).max(FLOOR)
+            (self.group + PRIORS.user.impossible).max(PRIORS.user.floor)
         };
         self.group - before
     }
@@ -190,10 +151,10 @@ fn is_command(reading: &Reading) -> bool {
 fn update(scores: &mut [f32], of: impl Fn(usize) -> f32) {
     let best = (0..scores.len()).map(&of).fold(f32::NEG_INFINITY, f32::max);
     for (at, score) in scores.iter_mut().enumerate() {
-        *score += (of(at) - best).max(IMPOSSIBLE);
+        *score += (of(at) - best).max(PRIORS.user.impossible);
     }
     let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    scores.iter_mut().for_each(|score| *score = (*score - most).max(FLOOR));
+    scores.iter_mut().for_each(|score| *score = (*score - most).max(PRIORS.user.floor));
 }
 
 fn mode_of(format: Format) -> Option<usize> {
@@ -243,10 +204,10 @@ impl History {
     pub fn prior(&self, rnti: Rnti, own: f32) -> f32 {
         match (Audience::of(rnti), rnti) {
             (None, _) => f32::NEG_INFINITY,
-            (_, Rnti::SYSTEM_INFORMATION) => SYSTEM_INFORMATION,
-            (_, Rnti::PAGING) => PAGING,
-            (Some(Audience::Everyone), Rnti(1..=Audience::LAST_RA_RNTI)) => RESPONSE,
-            (Some(Audience::Everyone), _) => MULTICAST,
+            (_, Rnti::SYSTEM_INFORMATION) => PRIORS.rnti.system_information,
+            (_, Rnti::PAGING) => PRIORS.rnti.paging,
+            (Some(Audience::Everyone), Rnti(1..=Audience::LAST_RA_RNTI)) => PRIORS.rnti.response,
+            (Some(Audience::Everyone), _) => PRIORS.rnti.multicast,
             (Some(Audience::User), _) => self.user_prior(rnti, own),
         }
     }
@@ -254,12 +215,12 @@ impl History {
     fn user_prior(&self, rnti: Rnti, own: f32) -> f32 {
         let is_expected =
             self.last_response.is_some_and(|last| self.now.saturating_sub(last) <= AFTER_RESPONSE);
-        let new = NEW_USER + if is_expected { EXPECTED_USER } else { 0.0 };
+        let new = PRIORS.rnti.new_user + if is_expected { PRIORS.rnti.expected_user } else { 0.0 };
         let Some(user) = self.users.get(&rnti) else { return new };
         // Active users share half of the probability. An inactive user has 1/16, divided by the number of known users.
         let one_of = |count: usize| -libm::log2f(count.max(1) as f32);
         if user.believed == 0 {
-            (new + (user.support - own).max(0.0)).min(LIKELY_USER)
+            (new + (user.support - own).max(0.0)).min(PRIORS.rnti.likely_user)
         } else if self.now.saturating_sub(user.last) <= ACTIVE {
             one_of(self.active) - 1.0
         } else {
@@ -294,7 +255,7 @@ impl History {
         if let Some((_, _, own)) = same {
             return *own;
         }
-        let own = (surplus + RECURRENCE).max(0.0);
+        let own = (surplus + PRIORS.user.recurrence).max(0.0);
         user.support += own;
         user.suspected.push((number, place, own));
         own
@@ -303,7 +264,7 @@ impl History {
     /// Adds the evidence of a user's block for the MCS table up to 256QAM (bits).
     pub fn weigh_table(&mut self, rnti: Rnti, bits: f32) {
         if let Some(user) = self.users.get_mut(&rnti) {
-            user.wide_table = (user.wide_table + bits).clamp(FLOOR, -FLOOR);
+            user.wide_table = (user.wide_table + bits).clamp(PRIORS.user.floor, -PRIORS.user.floor);
         }
     }
 
@@ -378,8 +339,8 @@ mod tests {
         let first = history.suspect(rnti, 8, place(0), 15.0);
         let again = history.suspect(rnti, 8, place(0), 15.0);
         assert_eq!((first, again), (12.0, 12.0));
-        assert_eq!(history.prior(rnti, again), NEW_USER, "nothing else speaks for the user");
+        assert_eq!(history.prior(rnti, again), PRIORS.rnti.new_user, "nothing else speaks for the user");
         let elsewhere = history.suspect(rnti, 8, place(3), 10.0);
-        assert_eq!(history.prior(rnti, elsewhere), NEW_USER + 12.0, "the first does, once");
+        assert_eq!(history.prior(rnti, elsewhere), PRIORS.rnti.new_user + 12.0, "the first does, once");
     }
 }

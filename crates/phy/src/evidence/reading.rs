@@ -2,6 +2,7 @@
 
 use airpace_core::tables::lte;
 
+use super::priors::PRIORS;
 use crate::dci::allocation::{Allocation, Gap, subset_bits, subset_map_bits};
 use crate::dci::{
     Audience, Block, Carrier, Downlink, Extras, Format, Message, Payload, Spatial, Uplink, parse,
@@ -87,38 +88,6 @@ impl Meanings {
     }
 }
 
-// Field usage of base stations that have a choice. The numbers are round; for any scheduler, they are right within a
-// factor of two.
-
-/// −log2 of the share of blocks with a reserved MCS (6 %), and with any other MCS.
-const RESERVED_MCS: f32 = 4.06;
-const PLAIN_MCS: f32 = 0.09;
-/// −log2 of the share of redundancy version 0 (90 %) and of the other versions, among blocks without a reserved MCS.
-const FIRST_VERSION: f32 = 0.15;
-const LATER_VERSION: f32 = 3.32;
-/// −log2 of the share of allocations by RBGs (75 %), and by a subset of PRBs.
-const GROUPS: f32 = 0.42;
-const SUBSET: f32 = 2.0;
-/// −log2 of the share of allocations with all RBGs (25 %), a contiguous run of RBGs (35 %), and any set of RBGs (40 %).
-const ALL_GROUPS: f32 = 2.0;
-const RUN_OF_GROUPS: f32 = 1.51;
-const ANY_GROUPS: f32 = 1.32;
-/// −log2 of the share of localised runs (80 %), and of distributed runs.
-const LOCALISED: f32 = 0.32;
-const DISTRIBUTED: f32 = 2.32;
-/// −log2 of the share of uplink grants with hopping (5 %), and without.
-const HOPS: f32 = 4.32;
-const STAYS: f32 = 0.07;
-/// −log2 of the share of grants without one of the two blocks (25 % for each block), and with both.
-const ONE_BLOCK: f32 = 2.0;
-const BOTH_BLOCKS: f32 = 1.0;
-/// −log2 of the share of PDCCH orders among messages of their size.
-const ORDER: f32 = 6.0;
-/// −log2 of the share of format 2A grants with one block whose swap flag, which then has no meaning, is set (2 %), and
-/// is clear.
-const IDLE_FLAG_SET: f32 = 5.64;
-const IDLE_FLAG_CLEAR: f32 = 0.03;
-
 impl Meanings {
     /// −log2 of the probability that a base station transmits these field values in a message of this format.
     fn cost(&self, extras: Extras, audience: Audience, message: &Message) -> f32 {
@@ -136,7 +105,7 @@ impl Meanings {
                         u32::from(gap.virtual_blocks(carrier.prbs) / if carrier.prbs < 50 { 2 } else { 4 });
                     carrier.gap_bits() as f32 + runs_bits(steps) + 5.0
                 }
-                Message::Order(_) => ORDER + 10.0,
+                Message::Order(_) => PRIORS.fields.order + 10.0,
                 Message::Power(power) => f32::from(power.commands.len()),
             }
     }
@@ -145,8 +114,9 @@ impl Meanings {
 /// Cost of all fields except the PRBs (bits).
 fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
     // log2(3) = 1.58 for one of three reserved MCS, log2(29) = 4.86 for one of 29 others.
-    let hops = if uplink.hopping.is_some() { HOPS + 1.0 } else { STAYS };
-    let mcs = if uplink.mcs > 28 { RESERVED_MCS + 1.58 } else { PLAIN_MCS + 4.86 };
+    let hops = if uplink.hopping.is_some() { PRIORS.fields.hops + 1.0 } else { PRIORS.fields.stays };
+    let mcs =
+        if uplink.mcs > 28 { PRIORS.fields.reserved_mcs + 1.58 } else { PRIORS.fields.plain_mcs + 4.86 };
     let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
     // The constants are the flag between formats 0 and 1A, new-data indicator, power command and cyclic shift.
     1.0 + hops + mcs + 1.0 + 2.0 + 3.0 + requests
@@ -156,15 +126,17 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
     let allocation = match downlink.allocation {
         Allocation::Groups { map } => {
             let groups = lte::rbg_count(carrier.prbs);
-            groups_bits(u32::from(groups), map) + if carrier.prbs > 10 { GROUPS } else { 0.0 }
+            groups_bits(u32::from(groups), map) + if carrier.prbs > 10 { PRIORS.fields.groups } else { 0.0 }
         }
         Allocation::Subset { .. } => {
-            SUBSET + (subset_bits(carrier.prbs) + 1 + subset_map_bits(carrier.prbs)) as f32
+            PRIORS.fields.subset + (subset_bits(carrier.prbs) + 1 + subset_map_bits(carrier.prbs)) as f32
         }
-        Allocation::Run { .. } => LOCALISED + runs_bits(u32::from(carrier.prbs)),
+        Allocation::Run { .. } => PRIORS.fields.localised + runs_bits(u32::from(carrier.prbs)),
         Allocation::Distributed { gap, .. } => {
             let blocks = u32::from(gap.virtual_blocks(carrier.prbs));
-            DISTRIBUTED + runs_bits(blocks) + f32::from(u8::from(Gap::Second.exists(carrier.prbs)))
+            PRIORS.fields.distributed
+                + runs_bits(blocks)
+                + f32::from(u8::from(Gap::Second.exists(carrier.prbs)))
         }
     };
     let harq_and_power = 3.0 + 2.0;
@@ -177,8 +149,8 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
             // Source: TS 36.212 §5.3.3.1.5A: with one block the swap flag is reserved.
             let flag = match (downlink.format, both, swap) {
                 (_, true, _) => 1.0,
-                (Format::F2A, false, true) => IDLE_FLAG_SET,
-                (Format::F2A, false, false) => IDLE_FLAG_CLEAR,
+                (Format::F2A, false, true) => PRIORS.fields.idle_flag_set,
+                (Format::F2A, false, false) => PRIORS.fields.idle_flag_clear,
                 (_, false, true) => 2.0,
                 (_, false, false) => 0.42,
             };
@@ -190,9 +162,11 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
     let blocks = match downlink.second {
         None => block_cost(&downlink.first),
         Some(_) => match downlink.blocks() {
-            [Some(first), Some(second)] => BOTH_BLOCKS + block_cost(&first) + block_cost(&second),
+            [Some(first), Some(second)] => {
+                PRIORS.fields.both_blocks + block_cost(&first) + block_cost(&second)
+            }
             // The new-data indicator of the block that is not transmitted may have either value.
-            [Some(one), None] | [None, Some(one)] => ONE_BLOCK + block_cost(&one) + 1.0,
+            [Some(one), None] | [None, Some(one)] => PRIORS.fields.one_block + block_cost(&one) + 1.0,
             [None, None] => f32::INFINITY,
         },
     };
@@ -208,9 +182,9 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
 fn block_cost(block: &Block) -> f32 {
     // log2(3) = 1.58 for one of three reserved MCS or later versions, log2(29) = 4.86 for one of 29 MCS.
     let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
-        (true, _) => RESERVED_MCS + 1.58 + 2.0,
-        (false, true) => PLAIN_MCS + 4.86 + FIRST_VERSION,
-        (false, false) => PLAIN_MCS + 4.86 + LATER_VERSION + 1.58,
+        (true, _) => PRIORS.fields.reserved_mcs + 1.58 + 2.0,
+        (false, true) => PRIORS.fields.plain_mcs + 4.86 + PRIORS.fields.first_version,
+        (false, false) => PRIORS.fields.plain_mcs + 4.86 + PRIORS.fields.later_version + 1.58,
     };
     mcs_and_version + 1.0
 }
@@ -221,9 +195,9 @@ fn groups_bits(groups: u32, map: u32) -> f32 {
     let granted = map.count_ones();
     let is_run = granted > 0 && map.leading_zeros() + granted + map.trailing_zeros() == u32::BITS;
     match (granted == groups, is_run) {
-        (true, _) => ALL_GROUPS,
-        (false, true) => RUN_OF_GROUPS + runs_bits(groups),
-        (false, false) => ANY_GROUPS + groups as f32,
+        (true, _) => PRIORS.fields.all_groups,
+        (false, true) => PRIORS.fields.run_of_groups + runs_bits(groups),
+        (false, false) => PRIORS.fields.any_groups + groups as f32,
     }
 }
 

@@ -4,32 +4,13 @@
 use airpace_core::Bits;
 use airpace_core::tables::lte::McsTable;
 
+use super::priors::PRIORS;
 use crate::dci::Block;
 use crate::harq::PastGrant;
 
-/// log2 of the prior odds that a user has the table up to 256QAM.
-pub const PRIOR: f32 = -2.8;
-
 /// Minimum evidence (bits) for a known table: the log2 odds of the table up to 256QAM are above this, or below
-/// [`PRIOR`] by more than this.
+/// `large` by more than this.
 pub const TOLD: f32 = 4.0;
-
-/// log2 of the share of new data that has a redundancy version other than 0.
-const LATER_VERSION: f32 = -5.5;
-
-/// log2 of the share of blocks without a reserved MCS whose new-data indicator did not toggle. `AGAIN_PLAIN`: blocks of
-/// the same size, which are retransmissions with their MCS. `AGAIN_UNKNOWN`: blocks whose earlier size is unknown,
-/// because their first transmission was missed.
-const AGAIN_PLAIN: f32 = -3.5;
-const AGAIN_UNKNOWN: f32 = -4.5;
-
-/// log2 of the probability that a grant was missed, if there is an indication: a subframe in between was not received,
-/// or the other block of the grant shows it.
-const SURELY_MISSED: f32 = -2.0;
-
-/// Prior of the miss rate: one new block in this many has an indicator that did not toggle, because the grant before it
-/// was missed.
-const SELDOM: u32 = 128;
 
 /// Estimate of the share of missed grants. It uses blocks for which the table makes no difference. If a block has a
 /// different size than the previous one but the same new-data indicator, it is not a retransmission, so a grant in
@@ -54,25 +35,13 @@ impl Misses {
     /// log2 of the probability that a block is new data although its indicator did not toggle. It is higher if a grant
     /// is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
-        // Share of missed grants, with one of [`SELDOM`] blocks as prior.
-        let share = f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(SELDOM));
+        // Share of missed grants, with one of `blocks_per_miss` blocks as prior.
+        let share =
+            f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(PRIORS.table.blocks_per_miss));
         let seldom = libm::log2(share) as f32;
-        if known { seldom.max(SURELY_MISSED) } else { seldom }
+        if known { seldom.max(PRIORS.table.surely_missed) } else { seldom }
     }
 }
-
-/// log2 of the share of retransmissions with a toggled indicator.
-const NOT_OLD: f32 = -6.0;
-
-/// log2 of the frequency of a given reserved MCS, relative to that of a given other MCS.
-const RESERVED: f32 = -1.7;
-
-/// log2 of the share of retransmissions with redundancy version 0, relative to the other versions.
-const FIRST_VERSION: f32 = -2.0;
-
-/// log2 of the share of retransmissions with another modulation. A base station may change the modulation when it
-/// grants other PRBs.
-const OTHER_MODULATION: f32 = -1.0;
 
 /// Evidence of one block for the table up to 256QAM against the table up to 64QAM (bits). `sizes` contains its sizes
 /// according to both tables, `past` the previous state of its HARQ process. `missed` is log2 of the probability that
@@ -91,21 +60,21 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&Past
     let toggles = past.map(|past| past.ndi != block.ndi);
     let first = past.and_then(|past| past.first[table as usize]);
     if row.i_tbs.is_some() {
-        let version = if block.rv == 0 { 0.0 } else { LATER_VERSION };
+        let version = if block.rv == 0 { 0.0 } else { PRIORS.table.later_version };
         return match (toggles, first) {
-            (Some(false), Some(first)) if Some(first.size) == size => AGAIN_PLAIN,
+            (Some(false), Some(first)) if Some(first.size) == size => PRIORS.table.again_plain,
             // The missed grant is the previous one, or also the first transmission of this block.
-            (Some(false), Some(_)) => missed + version.max(AGAIN_PLAIN),
-            (Some(false), None) => AGAIN_UNKNOWN,
+            (Some(false), Some(_)) => missed + version.max(PRIORS.table.again_plain),
+            (Some(false), None) => PRIORS.table.again_unknown,
             _ => version,
         };
     }
     // A retransmitted block contains the same data as before, mostly with the same modulation.
-    let again = if toggles == Some(true) { NOT_OLD } else { 0.0 };
-    let version = if block.rv == 0 { FIRST_VERSION } else { 0.0 };
+    let again = if toggles == Some(true) { PRIORS.table.toggled_again } else { 0.0 };
+    let version = if block.rv == 0 { PRIORS.table.first_version_again } else { 0.0 };
     let modulation = first.and_then(|first| table.mcs(first.mcs)).map(|row| row.modulation);
     let is_same = modulation.is_none_or(|modulation| modulation == row.modulation);
-    RESERVED + again + version + if is_same { 0.0 } else { OTHER_MODULATION }
+    PRIORS.table.reserved + again + version + if is_same { 0.0 } else { PRIORS.table.other_modulation }
 }
 
 #[cfg(test)]
@@ -145,9 +114,12 @@ mod tests {
     #[test]
     fn what_a_missed_grant_explains_as_well_tells_nothing() {
         let again = |rv, missed| evidence(&block(28, true, rv), PLAIN, Some(&past_grant(13)), missed);
-        assert!(again(0, usual()) + PRIOR < 0.0, "new data whose grant before was missed looks the same");
+        assert!(
+            again(0, usual()) + PRIORS.table.large < 0.0,
+            "new data whose grant before was missed looks the same"
+        );
         for rv in [0, 2, 3] {
-            let one = again(rv, Misses::default().bits(true)) + PRIOR;
+            let one = again(rv, Misses::default().bits(true)) + PRIORS.table.large;
             assert!(one < TOLD, "version {rv} behind a lost subframe makes it known: {one}");
         }
         let mut misses = Misses::default();
@@ -155,13 +127,16 @@ mod tests {
         assert!(!misses.learn(both, &block(12, false, 0), Some(&past_grant(10))), "the indicator toggled");
         assert!(!misses.learn(PLAIN, &block(28, true, 0), Some(&past_grant(10))), "which may be sent again");
         (0..50).for_each(|_| assert!(misses.learn(both, &block(12, true, 0), Some(&past_grant(10)))));
-        assert!(again(2, misses.bits(false)) + PRIOR < TOLD, "where much is missed");
+        assert!(again(2, misses.bits(false)) + PRIORS.table.large < TOLD, "where much is missed");
     }
 
     #[test]
     fn what_is_sent_again_with_another_size_cannot_be_plain() {
         let clear = evidence(&block(28, true, 3), PLAIN, Some(&past_grant(16)), usual());
-        assert!(clear + PRIOR > 0.0 && 2.0 * clear + PRIOR > TOLD, "two such blocks are enough: {clear}");
+        assert!(
+            clear + PRIORS.table.large > 0.0 && 2.0 * clear + PRIORS.table.large > TOLD,
+            "two such blocks are enough: {clear}"
+        );
     }
 
     #[test]
