@@ -101,11 +101,6 @@ impl DeliveryRate {
         self.app_limited_until = Some((self.delivered + inflight).max(Bytes(1)));
     }
 
-    /// Whether packets sent now count as application limited.
-    pub fn is_app_limited(&self) -> bool {
-        self.app_limited_until.is_some()
-    }
-
     /// Bytes delivered over the connection's life.
     pub fn delivered(&self) -> Bytes {
         self.delivered
@@ -210,12 +205,12 @@ mod tests {
         let marked = flight(&mut rate, 10, 1, 1);
         assert!(!packets[1].1.app_limited && marked[0].1.app_limited);
         for (sent, state) in packets.into_iter().chain(marked) {
-            assert!(rate.is_app_limited());
+            assert!(rate.app_limited_until.is_some());
             rate.on_delivered(sent + RTT, MSS, sent, &state);
             rate.sample(RTT);
         }
         assert!(
-            !rate.is_app_limited(),
+            rate.app_limited_until.is_none(),
             "everything in flight at the limit was delivered, and one packet more"
         );
     }

@@ -1,5 +1,5 @@
-//! Congestion control as pure state machines: they receive events and compute the congestion window and the pacing
-//! rate.
+#![doc = include_str!("../README.md")]
+//! # Data flow
 //!
 //! ```text
 //!            header on data                     feedback on ACKs
@@ -12,43 +12,70 @@
 //! | [`scheme`], [`schemes`] | a scheme as users see it; the list of schemes, and the choice of one by text |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
 //! | [`registry`] | what a device knows about its flows |
-//! | [`pacer`], [`delivery_rate`], [`filter`], [`window`] | parts that endpoints and controllers share |
-//! | [`pcc`] | monitor intervals, utilities and trials: the common base of [`allegro`], [`vivace`] and [`morc`] |
-//! | [`ack_trace`] | the events that the controller of one flow receives, and its outputs, as lines of text |
-//! | [`ran`] | `+ran`: subtracts the delay of HARQ and RLC retransmissions from the delays that a scheme sees |
-//! | one module per scheme | [`reno`], [`cubic`], [`bbr`], [`bbr3`], [`vegas`], [`copa`], [`ledbat`], [`pbe`], [`allegro`], [`vivace`], [`morc`], [`sprout`], [`verus`], [`oracle`], [`cbr`], [`biscay`] |
+//! | [`pacer`] | the pacer of the endpoints |
+//!
+//! Not listed in the documentation:
+//!
+//! | module | content |
+//! | --- | --- |
+//! | one module per scheme | its controller and, if it has one, its receiver |
+//! | `delivery_rate`, `filter`, `window` | parts that endpoints and controllers share |
+//! | `pcc` | monitor intervals, utilities and trials: the common base of `allegro`, `vivace` and `morc` |
+//! | `ack_trace` | the events that the controller of one flow receives, and its outputs, as lines of text |
+//! | `ran` | `+ran`: subtracts the delay of HARQ and RLC retransmissions from the delays that a scheme sees |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
-pub mod ack_trace;
-pub mod allegro;
-pub mod bbr;
-pub mod bbr3;
-pub mod biscay;
-pub mod cbr;
 pub mod controller;
-pub mod copa;
-pub mod cubic;
-pub mod delivery_rate;
 pub mod endpoint;
-pub mod filter;
-pub mod ledbat;
-pub mod morc;
-pub mod oracle;
 pub mod pacer;
-pub mod pbe;
-pub mod pcc;
-pub mod ran;
 pub mod registry;
-pub mod reno;
 pub mod scheme;
 pub mod schemes;
+
+mod allegro;
+mod bbr;
+mod bbr3;
+mod cbr;
+mod copa;
+mod cubic;
+mod delivery_rate;
+mod ledbat;
+mod pcc;
+mod reno;
+mod vegas;
+mod verus;
+mod vivace;
+
+// For Airpace's own crates, tests and benches.
+#[doc(hidden)]
+pub mod ack_trace;
+#[doc(hidden)]
+pub mod biscay;
+#[doc(hidden)]
+pub mod filter;
+#[doc(hidden)]
+pub mod morc;
+#[doc(hidden)]
+pub mod oracle;
+#[doc(hidden)]
+pub mod pbe;
+#[doc(hidden)]
+pub mod ran;
+#[doc(hidden)]
 pub mod sprout;
-pub mod vegas;
-pub mod verus;
-pub mod vivace;
+#[doc(hidden)]
 pub mod window;
 
-pub use controller::{Ack, Control, Controller, Inspect, Loss, Receiver, Sees, Sent};
+pub use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Rng, Time};
+pub use airpace_radio::RadioReport;
+
+pub use controller::{
+    Ack, Arrival, Control, Controller, Inspect, Loss, LossCause, RateSample, Receiver, Rtt, Sees, Sent,
+    SentPacket,
+};
+pub use endpoint::{AckFrame, AckPolicy, Acker, Backlog, Blocked, Ledger, Sender, SenderConfig, Transmit};
+pub use pacer::PacerConfig;
+pub use registry::DeviceFlows;
 pub use scheme::{Ends, Scheme, SchemeError, Setup};
-pub use schemes::SchemeSpec;
+pub use schemes::{SCHEMES, SchemeSpec};

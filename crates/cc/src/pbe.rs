@@ -21,7 +21,7 @@
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
 //! | [`growth`] | detects a linear start that stalls | §4.1 |
 //! | [`feedback`] | the bytes exchanged between sender and receiver | §5 |
-//! | [`sender`] | the controller on the server; Eq. 7 is the probe cap of [`crate::bbr`] | §4 |
+//! | [`sender`] | the controller on the server; Eq. 7 is the probe cap of `bbr` | §4 |
 //! | [`start`] | the linear start | §4.1 |
 //! | [`buffer`] | target length of the flow's queue in the base station | §7 |
 //! | [`guard`] | whether the path delivers the capacity that the receiver reports | §7 |

@@ -572,6 +572,7 @@ fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
     for file in ["test", ".ci/skipped", ".ci/checks"] {
         airpace_testing::copy_program(&source.join(file), &machine.root().join(file));
     }
+    airpace_testing::write_program(&machine.root().join(".ci/deny"), "#!/bin/sh\n");
     for tool in ["date", "grep", "nice", "setsid", "sleep", "sort"] {
         machine.link(tool);
     }

@@ -145,11 +145,6 @@ impl Model {
         self.rtprop.get()
     }
 
-    /// Number of rounds started.
-    pub fn rounds(&self) -> u64 {
-        self.rounds
-    }
-
     /// Bytes delivered at `rate` in RTprop + `slack`, times `gain`; `None` before RTprop is known.
     pub fn bdp(&self, rate: Rate, gain: f64, slack: Duration) -> Option<Bytes> {
         Some(rate.bytes_in(self.rtprop()? + slack).scaled(gain))

@@ -6,7 +6,7 @@
 //!                                    └─ queue full: only downwards ─────┘
 //! ```
 //!
-//! [`Climb`] performs the trials; [`avoidance`] decides which directions are open.
+//! `Climb` performs the trials; [`avoidance`] decides which directions are open.
 //!
 //! Source: MORC §3.1
 
