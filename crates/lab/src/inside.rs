@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use airpace_emu::bulk::{self, Bulk};
 
+use crate::agree::flow;
 use crate::error::LabError;
 use crate::part::Part;
-use crate::wire::flow;
 use crate::{play, schedule};
 
 /// Runs a part, given as JSON, to its end. Its results are written to `out`.

@@ -9,8 +9,8 @@
 //! | [`part`] | description of a part: this program itself, started again |
 //! | [`inside`], [`play`] | the work of a part |
 //! | [`finish`] | the results of a run |
-//! | [`agreement`], [`schedule`] | one schedule of packets in real and in virtual time |
-//! | [`over`], [`wire`] | transports; schemes over real transports and in the simulator |
+//! | [`emu_agree`], [`schedule`] | one schedule of packets in real and in virtual time |
+//! | [`over`], [`agree`] | transports; schemes over real transports and in the simulator |
 //! | [`kernel_truth`] | Linux's congestion controls and Airpace's schemes over the same links |
 //! | [`granularity`] | the interval between KPIs, their latency and their cost |
 //! | [`selftest`] | throughput tests of the emulator on this machine |
@@ -20,7 +20,8 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
-pub mod agreement;
+pub mod agree;
+pub mod emu_agree;
 pub mod emulated;
 pub mod error;
 pub mod finish;
@@ -35,7 +36,6 @@ pub mod schedule;
 pub mod selftest;
 pub mod stage;
 pub mod telemetry;
-pub mod wire;
 
 pub use error::LabError;
 pub use part::Executable;

@@ -11,13 +11,13 @@ use std::sync::atomic::AtomicBool;
 use airpace_cc::SchemeSpec;
 use airpace_core::DeviceId;
 use airpace_emu::session::Far;
-use airpace_lab::agreement::{self, Step};
+use airpace_lab::agree::{self as over_transports, Progress, Request};
+use airpace_lab::emu_agree::{self, Step};
 use airpace_lab::emulated::{Emulated, Radio};
 use airpace_lab::over::Over;
 use airpace_lab::part::{INSIDE, PART};
 use airpace_lab::programs::Programs;
 use airpace_lab::schedule::{Origin, Wanted};
-use airpace_lab::wire::{self, Progress, Request};
 use airpace_lab::{Executable, LabError, inside};
 use airpace_run::emulation::Setup;
 use airpace_run::manifest::Manifest;
@@ -66,7 +66,7 @@ fn executable(python: &str, module: &str) -> Executable {
 /// The scenario with these keys set.
 fn choice(scenario: &str, set: Vec<(String, String)>) -> PyResult<Choice> {
     let loaded = Scenario::named(scenario, &set).map_err(raise::value)?;
-    wire::asks_for_no_reports(&loaded).map_err(raise_lab)?;
+    over_transports::asks_for_no_reports(&loaded).map_err(raise_lab)?;
     Ok(Choice { argument: scenario.to_owned(), set, scenario: loaded })
 }
 
@@ -180,7 +180,7 @@ pub fn agree_emulator(
     let setup = Setup { out, choice, seed, command: typed.clone(), host: Host::here(&typed, 1) };
     let agreed = attended(py, |stop| {
         let tell = |_: Step| ();
-        let comparison = agreement::Comparison::prepare(&executable, &setup.choice, seed, &wanted, &tell)?;
+        let comparison = emu_agree::Comparison::prepare(&executable, &setup.choice, seed, &wanted, &tell)?;
         comparison.run(&setup, stop, &tell)
     })?;
     let finished = agreed.judged.finished;
@@ -247,7 +247,7 @@ pub fn agree(
     };
     let load = |_: &SchemeSpec| Err("Python loads no schemes into the kernel".to_owned());
     let (ended, interrupted) = attend(py, &stop, &show, &|_| (), || {
-        wire::Comparison::prepare(&executable, request)?.run(&executable, out, &load, &stop, &tell)
+        over_transports::Comparison::prepare(&executable, request)?.run(&executable, out, &load, &stop, &tell)
     })?;
     if let Some(why) = interrupted {
         return Err(why);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use airpace_cc::SchemeSpec;
 use airpace_lab::Executable;
+use airpace_lab::agree::{Compared, Comparison, Progress, Request};
 use airpace_lab::over::Over;
-use airpace_lab::wire::{Compared, Comparison, Progress, Request};
 use airpace_run::Choice;
 use airpace_run::wire::{Beside, Verdict as Judgement};
 use clap::ValueEnum;

@@ -139,7 +139,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (Some(Form::Truth(args)), _) => truth::run(args, out),
         (None, Some(name)) => {
             let scenario = scenario::load(name, &args.set)?;
-            airpace_lab::wire::asks_for_no_reports(&scenario)?;
+            airpace_lab::agree::asks_for_no_reports(&scenario)?;
             let choice = Choice { argument: name.clone(), scenario, set: args.set.clone() };
             run::run(choice, &args.options, &args.last_hop, &words(&args.command)?, out)
         }

@@ -169,7 +169,7 @@ fn profile(text: &str) -> Result<DelayProfile, String> {
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let Run { scenario, scheme, seed } = what_to_run(args)?;
-    airpace_lab::wire::asks_for_no_reports(&scenario)?;
+    airpace_lab::agree::asks_for_no_reports(&scenario)?;
     let cell = cell_of(args, &scenario)?;
     let fft_size = match args.rate {
         None => cell.bandwidth.nominal_fft_size(),

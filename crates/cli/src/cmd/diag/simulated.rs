@@ -48,7 +48,7 @@ impl Simulated {
     /// A scenario that cannot be loaded, has no cell or no such device.
     pub fn load(name: &str, args: &DeviceArgs) -> anyhow::Result<Simulated> {
         let loaded = scenario::load(name, &args.sets)?;
-        airpace_lab::wire::asks_for_no_reports(&loaded)?;
+        airpace_lab::agree::asks_for_no_reports(&loaded)?;
         let (title, devices) = (loaded.name.clone(), loaded.device.len());
         if loaded.cell.is_none() {
             bail!("`{title}` has no cell that could grant anything; `airpace list scenarios` tells which do");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airpace_core::DeviceId;
 use airpace_emu::play::schedule::Schedule;
 use airpace_lab::Executable;
-use airpace_lab::agreement::{Agreed, Comparison, Step};
+use airpace_lab::emu_agree::{Agreed, Comparison, Step};
 use airpace_lab::schedule::{Origin, Wanted};
 use airpace_run::agreement::{Agreement, Percentiles};
 use airpace_run::emulation::Setup;
@@ -74,7 +74,7 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let is_silent = args.quiet || args.json;
     let scenario = scenario::load(&args.scenario, &args.set)?;
-    airpace_lab::wire::asks_for_no_reports(&scenario)?;
+    airpace_lab::agree::asks_for_no_reports(&scenario)?;
     let choice = Choice { argument: args.scenario.clone(), scenario, set: args.set.clone() };
     let wanted = Wanted {
         origin: Origin::named(&args.schedule),
