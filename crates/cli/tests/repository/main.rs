@@ -11,6 +11,7 @@ mod guide;
 mod licences;
 mod outputs;
 mod threads;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
