@@ -14,7 +14,7 @@ use airpace_cc::biscay::feedback::write_echo;
 use airpace_cc::biscay::receiver::BiscayReceiver;
 use airpace_cc::controller::{Arrival, Inspect, Receiver};
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::{Bits, Bytes, Direction, Ecn, Rate, Time};
+use airpace_core::{Bits, Bytes, Direction, Rate, Time};
 use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 use proptest::prelude::*;
 
@@ -104,8 +104,8 @@ impl Both {
         let echoed = EchoRtt::timestamp(sent_ack);
         let (header, device) = (write_echo(echoed), self.device);
         let header = header.as_bytes();
-        let arrival =
-            Arrival { now, sent: sent_ack, number: 0, bytes: MSS, ecn: Ecn::NotEct, header, device };
+        let mut arrival = Arrival::new(now, sent_ack, 0, MSS);
+        (arrival.header, arrival.device) = (header, device);
         self.rust.on_packet(&arrival);
         let micros = EchoRtt::timestamp(now).wrapping_sub(echoed);
         self.c.on_echo(now, Duration::from_micros(micros.into()));

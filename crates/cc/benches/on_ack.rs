@@ -12,12 +12,10 @@ use std::time::{Duration, Instant};
 
 use airpace_cc::controller::{Ack, Arrival, Control, Controller, Inspect, Loss, Sees, Sent, SentPacket};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
-use airpace_cc::pacer::PacerConfig;
-use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::Scheme;
 use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{Ends, SchemeSpec, Setup};
-use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Streams, Time};
+use airpace_core::{Bytes, FlowId, Rate, Rider, Streams, Time};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 
@@ -49,14 +47,8 @@ struct Flow {
 
 impl Flow {
     fn new(ends: Ends) -> Flow {
-        let config = SenderConfig {
-            flow: FlowId(0),
-            mss: MSS,
-            pacer: PacerConfig::default(),
-            ack: AckPolicy::default(),
-        };
         Flow {
-            sender: Sender::new(config, ends.controller, Backlog::Unlimited),
+            sender: Sender::new(SenderConfig::new(FlowId(0), MSS), ends.controller, Backlog::Unlimited),
             acker: Acker::new(AckPolicy::default(), ends.receiver),
             now: Time::ZERO,
             busy_until: Time::ZERO,
@@ -99,16 +91,9 @@ impl Flow {
                 continue;
             }
             let (now, sent, number, header) = self.wire.pop_front().expect("a packet arrives");
-            let header = header.as_bytes();
-            self.acker.on_packet(&Arrival {
-                now,
-                sent,
-                number,
-                bytes: MSS,
-                ecn: Ecn::NotEct,
-                header,
-                device: DeviceFlows::ALONE,
-            });
+            let mut arrival = Arrival::new(now, sent, number, MSS);
+            arrival.header = header.as_bytes();
+            self.acker.on_packet(&arrival);
             self.frames.push((now, self.acker.poll_ack(now).expect("every packet is acknowledged")));
         }
     }
@@ -151,7 +136,10 @@ impl Controller for Scribe {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let feedback = Rider::new(ack.feedback).expect("it came on an ACK");
-        let bare = Box::new(Ack { packets: &[], feedback: &[], ..*ack });
+        let mut bare = Box::new(Ack::new(ack.now, &[], ack.rtt));
+        (bare.acked, bare.prior_inflight, bare.inflight) = (ack.acked, ack.prior_inflight, ack.inflight);
+        (bare.next_number, bare.rate) = (ack.next_number, ack.rate);
+        (bare.cwnd_limited, bare.ce) = (ack.cwnd_limited, ack.ce);
         self.note(Event::Ack(bare, ack.packets.to_vec(), feedback));
         self.controller.on_ack(ack);
     }
@@ -162,7 +150,10 @@ impl Controller for Scribe {
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
-        self.note(Event::Loss(Loss { packets: &[], ..*loss }, loss.packets.to_vec()));
+        let mut bare = Loss::new(loss.now, &[], loss.cause);
+        (bare.lost, bare.prior_inflight, bare.inflight) = (loss.lost, loss.prior_inflight, loss.inflight);
+        bare.next_number = loss.next_number;
+        self.note(Event::Loss(bare, loss.packets.to_vec()));
         self.controller.on_loss(loss);
     }
 
@@ -195,11 +186,17 @@ fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
         match told {
             Event::Sent(sent) => twin.on_sent(sent),
             Event::Ack(ack, packets, feedback) => {
-                twin.on_ack(&Ack { packets, feedback: feedback.as_bytes(), ..**ack });
+                let mut whole: Ack<'_> = **ack;
+                (whole.packets, whole.feedback) = (packets, feedback.as_bytes());
+                twin.on_ack(&whole);
                 acks += 1;
             }
             Event::Feedback(now, feedback) => twin.on_feedback(*now, feedback.as_bytes()),
-            Event::Loss(loss, packets) => twin.on_loss(&Loss { packets, ..*loss }),
+            Event::Loss(loss, packets) => {
+                let mut whole: Loss<'_> = *loss;
+                whole.packets = packets;
+                twin.on_loss(&whole);
+            }
             Event::Timer(now) => twin.on_timer(*now),
         }
         black_box((twin.control(), twin.next_timer()));

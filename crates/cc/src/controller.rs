@@ -163,6 +163,7 @@ pub struct Control {
 
 /// A data packet left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sent {
     /// The time of the departure.
     pub now: Time,
@@ -176,8 +177,16 @@ pub struct Sent {
     pub app_limited: bool,
 }
 
+impl Sent {
+    /// A packet of `bytes` that left at `now`; `inflight` includes it. The application has more data to send.
+    pub fn new(now: Time, number: u64, bytes: Bytes, inflight: Bytes) -> Sent {
+        Sent { now, number, bytes, inflight, app_limited: false }
+    }
+}
+
 /// The sender's record of a packet that was acknowledged or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SentPacket {
     /// The packet number.
     pub number: u64,
@@ -195,8 +204,16 @@ pub struct SentPacket {
     pub declared_lost: bool,
 }
 
+impl SentPacket {
+    /// A packet of `bytes` that left at `sent` and was not declared lost. Nothing else was outstanding.
+    pub fn new(number: u64, bytes: Bytes, sent: Time) -> SentPacket {
+        SentPacket { number, bytes, sent, inflight_at_send: bytes, ..SentPacket::default() }
+    }
+}
+
 /// An acknowledgement that acknowledged something new.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Ack<'a> {
     /// The time at which the sender processed the ACK.
     pub now: Time,
@@ -223,6 +240,27 @@ pub struct Ack<'a> {
     pub feedback: &'a [u8],
 }
 
+impl<'a> Ack<'a> {
+    /// An ACK of these packets after which nothing is outstanding. Without a delivery-rate sample, marks or feedback;
+    /// the congestion window did not stop the sender.
+    pub fn new(now: Time, packets: &'a [SentPacket], rtt: Rtt) -> Ack<'a> {
+        let acked = packets.iter().map(|packet| packet.bytes).sum();
+        Ack {
+            now,
+            packets,
+            acked,
+            prior_inflight: acked,
+            inflight: Bytes::ZERO,
+            next_number: packets.last().map_or(0, |newest| newest.number + 1),
+            rtt,
+            rate: RateSample::default(),
+            cwnd_limited: false,
+            ce: 0,
+            feedback: &[],
+        }
+    }
+}
+
 /// Round-trip times as the endpoint measures them.
 ///
 /// Source: RFC 9002 §5
@@ -243,6 +281,7 @@ pub struct Rtt {
 ///
 /// Source: draft-ietf-ccwg-delivery-rate §3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateSample {
     /// The delivery rate. `None` if the interval is shorter than the minimum RTT, or if nothing was delivered.
     pub rate: Option<Rate>,
@@ -264,6 +303,7 @@ pub struct RateSample {
 
 /// Packets were declared lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Loss<'a> {
     /// The time of the detection.
     pub now: Time,
@@ -282,8 +322,25 @@ pub struct Loss<'a> {
     pub cause: LossCause,
 }
 
+impl<'a> Loss<'a> {
+    /// The loss of these packets, after which nothing is outstanding.
+    pub fn new(now: Time, packets: &'a [SentPacket], cause: LossCause) -> Loss<'a> {
+        let lost = packets.iter().map(|packet| packet.bytes).sum();
+        Loss {
+            now,
+            packets,
+            lost,
+            prior_inflight: lost,
+            inflight: Bytes::ZERO,
+            next_number: packets.last().map_or(0, |newest| newest.number + 1),
+            cause,
+        }
+    }
+}
+
 /// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LossCause {
     /// Later packets were acknowledged: packet or time threshold.
     ///
@@ -298,6 +355,7 @@ pub enum LossCause {
 /// A data packet at the receiver. Its two times come from different clocks, so their difference contains an unknown
 /// offset.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Arrival<'a> {
     /// Arrival time by the receiver's clock.
     pub now: Time,
@@ -313,6 +371,13 @@ pub struct Arrival<'a> {
     pub header: &'a [u8],
     /// What this device knows about the flows for which it receives data.
     pub device: DeviceFlows,
+}
+
+impl<'a> Arrival<'a> {
+    /// A packet without ECN and header, at a device with no other flow.
+    pub fn new(now: Time, sent: Time, number: u64, bytes: Bytes) -> Arrival<'a> {
+        Arrival { now, sent, number, bytes, ecn: Ecn::NotEct, header: &[], device: DeviceFlows::ALONE }
+    }
 }
 
 /// Ground truth of a flow's path, reported by a simulator every millisecond.

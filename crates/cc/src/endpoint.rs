@@ -48,6 +48,7 @@ use crate::pacer::PacerConfig;
 
 /// Parameters of a sender, besides its controller.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SenderConfig {
     /// The flow's name in events.
     pub flow: FlowId,
@@ -57,6 +58,23 @@ pub struct SenderConfig {
     pub pacer: PacerConfig,
     /// How the receiver acknowledges.
     pub ack: AckPolicy,
+}
+
+impl SenderConfig {
+    /// A sender that paces single packets, to a receiver that acknowledges every packet at once.
+    pub fn new(flow: FlowId, mss: Bytes) -> SenderConfig {
+        SenderConfig { flow, mss, pacer: PacerConfig::default(), ack: AckPolicy::default() }
+    }
+
+    /// The same with this pacing.
+    pub fn with_pacer(self, pacer: PacerConfig) -> SenderConfig {
+        SenderConfig { pacer, ..self }
+    }
+
+    /// The same for a receiver that acknowledges in this way.
+    pub fn with_ack(self, ack: AckPolicy) -> SenderConfig {
+        SenderConfig { ack, ..self }
+    }
 }
 
 /// When a receiver sends acknowledgements.
@@ -185,6 +203,7 @@ pub struct Outcome {
 
 /// The reason why an acknowledgement is not valid. The sender's state is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AckError {
     /// The ACK acknowledges a packet that was never sent.
     Unsent {

@@ -105,6 +105,7 @@ pub struct Options {
 
 /// The reason why a choice of scheme is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SchemeError {
     /// No scheme has this name.
     Scheme {

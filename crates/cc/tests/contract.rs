@@ -10,7 +10,7 @@ use airpace_cc::controller::{
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::schemes::{self, SCHEMES};
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::{Bits, Bytes, Direction, Ecn, Rate, Streams, Time};
+use airpace_core::{Bits, Bytes, Direction, Rate, Streams, Time};
 use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
@@ -176,15 +176,9 @@ impl Victim {
             Happening::Lost { packets, persistent } => self.lose(packets, persistent),
             Happening::Arrived { one_way_us } => {
                 let header = self.controller.header();
-                let arrival = Arrival {
-                    now: self.now,
-                    sent: self.now - Duration::from_micros(one_way_us),
-                    number: self.next_number,
-                    bytes: MSS,
-                    ecn: Ecn::NotEct,
-                    header: header.as_bytes(),
-                    device: self.device,
-                };
+                let sent = self.now - Duration::from_micros(one_way_us);
+                let mut arrival = Arrival::new(self.now, sent, self.next_number, MSS);
+                (arrival.header, arrival.device) = (header.as_bytes(), self.device);
                 if let Some(receiver) = &mut self.receiver {
                     receiver.on_packet(&arrival);
                 }
@@ -222,14 +216,7 @@ impl Victim {
 
     fn send(&mut self, bytes: Bytes) {
         self.inflight += bytes;
-        let sent = Sent {
-            now: self.now,
-            number: self.next_number,
-            bytes,
-            inflight: self.inflight,
-            app_limited: false,
-        };
-        self.controller.on_sent(&sent);
+        self.controller.on_sent(&Sent::new(self.now, self.next_number, bytes, self.inflight));
         self.next_number += 1;
     }
 
@@ -237,14 +224,12 @@ impl Victim {
     fn take(&mut self, packets: u64, sent: Time) -> (Vec<SentPacket>, Bytes) {
         let end = (self.oldest + packets).min(self.next_number);
         let taken: Vec<SentPacket> = (self.oldest..end)
-            .map(|number| SentPacket {
-                number,
-                bytes: Bytes(1000),
-                sent,
-                inflight_at_send: self.inflight,
-                lost_at_send: Bytes(self.lost.0.saturating_sub(number % 7 * 1000)),
-                app_limited: number % 5 == 0,
-                declared_lost: number % 11 == 0,
+            .map(|number| {
+                let mut packet = SentPacket::new(number, Bytes(1000), sent);
+                packet.inflight_at_send = self.inflight;
+                packet.lost_at_send = Bytes(self.lost.0.saturating_sub(number % 7 * 1000));
+                (packet.app_limited, packet.declared_lost) = (number % 5 == 0, number % 11 == 0);
+                packet
             })
             .collect();
         self.oldest = end;
@@ -274,28 +259,19 @@ impl Victim {
             }
             _ => airpace_core::Rider::EMPTY,
         };
-        self.controller.on_ack(&Ack {
-            now: self.now,
-            packets: &packets,
-            acked,
-            prior_inflight,
-            inflight: self.inflight,
-            next_number: self.next_number,
-            rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt / 2, min: rtt / 2 },
-            rate: RateSample {
-                rate: rate_bps.map(Rate::from_bps),
-                delivered: self.delivered,
-                prior_delivered: self.delivered - Bytes(rate_bps.unwrap_or(0) % 100_000),
-                interval: rtt,
-                app_limited: !cwnd_limited,
-                tx_in_flight: prior_inflight,
-                lost: Bytes(rate_bps.unwrap_or(0) % 5_000),
-                ce: rate_bps.map_or(0, |bps| bps % 50),
-            },
-            cwnd_limited,
-            ce: rate_bps.map_or(0, |bps| bps % 3),
-            feedback: feedback.as_bytes(),
-        });
+        let bps = rate_bps.unwrap_or(0);
+        let mut sample = RateSample::default();
+        (sample.rate, sample.interval) = (rate_bps.map(Rate::from_bps), rtt);
+        (sample.delivered, sample.prior_delivered) = (self.delivered, self.delivered - Bytes(bps % 100_000));
+        (sample.app_limited, sample.tx_in_flight) = (!cwnd_limited, prior_inflight);
+        (sample.lost, sample.ce) = (Bytes(bps % 5_000), bps % 50);
+        let rtt = Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt / 2, min: rtt / 2 };
+        let mut ack = Ack::new(self.now, &packets, rtt);
+        (ack.prior_inflight, ack.inflight, ack.next_number) =
+            (prior_inflight, self.inflight, self.next_number);
+        (ack.rate, ack.cwnd_limited) = (sample, cwnd_limited);
+        (ack.ce, ack.feedback) = (bps % 3, feedback.as_bytes());
+        self.controller.on_ack(&ack);
     }
 
     fn lose(&mut self, packets: u64, persistent: bool) {
@@ -306,15 +282,11 @@ impl Victim {
             return;
         }
         self.lost += lost;
-        self.controller.on_loss(&Loss {
-            now: self.now,
-            packets: &packets,
-            lost,
-            prior_inflight,
-            inflight: self.inflight,
-            next_number: self.next_number,
-            cause: if persistent { LossCause::Persistent } else { LossCause::Threshold },
-        });
+        let cause = if persistent { LossCause::Persistent } else { LossCause::Threshold };
+        let mut loss = Loss::new(self.now, &packets, cause);
+        (loss.prior_inflight, loss.inflight, loss.next_number) =
+            (prior_inflight, self.inflight, self.next_number);
+        self.controller.on_loss(&loss);
     }
 
     fn radio(&mut self, prbs: u16, others: u16, bits_per_prb: f64, active: bool) {

@@ -4,11 +4,10 @@ mod plan;
 
 use std::time::Duration;
 
-use airpace_cc::controller::{Ack, Arrival, RateSample, Rtt, SentPacket};
+use airpace_cc::controller::{Ack, Arrival, Rtt, SentPacket};
 use airpace_cc::endpoint::Backlog;
-use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::{Bytes, Ecn, Rate, Streams, Time};
+use airpace_core::{Bytes, Rate, Streams, Time};
 use plan::{Conditions, MSS, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
@@ -296,30 +295,15 @@ fn windows(scheme: &str, offset: Duration) -> Vec<Bytes> {
         let sent = Time::from_millis(number);
         let queueing = Duration::from_micros(100 * (number % 2_000).min(2_000 - number % 2_000));
         let arrived = sent + RTT / 2 + queueing;
-        receiver.on_packet(&Arrival {
-            now: arrived + offset,
-            sent,
-            number,
-            bytes: MSS,
-            ecn: Ecn::NotEct,
-            header: &[],
-            device: DeviceFlows::default(),
-        });
+        receiver.on_packet(&Arrival::new(arrived + offset, sent, number, MSS));
         let feedback = receiver.feedback(arrived + offset);
         let rtt = RTT + queueing;
-        controller.on_ack(&Ack {
-            now: sent + rtt,
-            packets: &[SentPacket { number, bytes: MSS, sent, ..SentPacket::default() }],
-            acked: MSS,
-            prior_inflight: controller.control().cwnd,
-            inflight: Bytes::ZERO,
-            next_number: number + 100,
-            rtt: Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt / 2, min: RTT },
-            rate: RateSample::default(),
-            cwnd_limited: true,
-            ce: 0,
-            feedback: feedback.as_bytes(),
-        });
+        let packets = [SentPacket::new(number, MSS, sent)];
+        let times = Rtt { latest: Some(rtt), smoothed: rtt, variation: rtt / 2, min: RTT };
+        let mut ack = Ack::new(sent + rtt, &packets, times);
+        (ack.prior_inflight, ack.next_number) = (controller.control().cwnd, number + 100);
+        (ack.cwnd_limited, ack.feedback) = (true, feedback.as_bytes());
+        controller.on_ack(&ack);
         windows.push(controller.control().cwnd);
     }
     windows

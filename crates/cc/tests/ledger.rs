@@ -9,10 +9,9 @@ use airpace_cc::endpoint::{
     AckPolicy, Acker, Backlog, Blocked, Ledger, Sender, SenderConfig, Settled, Transmit,
 };
 use airpace_cc::pacer::PacerConfig;
-use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::Setup;
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::{Bytes, Ecn, FlowId, Rider, Streams, Time};
+use airpace_core::{Bytes, FlowId, Rider, Streams, Time};
 
 const MSS: Bytes = Bytes(1500);
 
@@ -108,7 +107,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
     let (controller, told_by_sender, receiver) = recording(scheme);
     let (twin, told_by_ledger, _) = recording(scheme);
     let (pacer, ack) = (PacerConfig::default(), AckPolicy::default());
-    let config = SenderConfig { flow: FlowId(0), mss: MSS, pacer, ack };
+    let config = SenderConfig::new(FlowId(0), MSS).with_pacer(pacer).with_ack(ack);
     let mut sender = Sender::new(config, controller, Backlog::NOTHING_CARRIED);
     let mut acker = Acker::new(ack, receiver);
     let mut ledger = Ledger::new(Time::ZERO, MSS, pacer, twin);
@@ -170,9 +169,9 @@ fn compare(scheme: &str, seed: u64) -> Seen {
             let (_, packet) = wire.pop_first().unwrap();
             match packet {
                 Packet::Data { number, bytes, sent, header } => {
-                    let (ecn, device) = (Ecn::NotEct, DeviceFlows::ALONE);
-                    let header = header.as_bytes();
-                    acker.on_packet(&Arrival { now, sent, number, bytes, ecn, header, device });
+                    let mut arrival = Arrival::new(now, sent, number, bytes);
+                    arrival.header = header.as_bytes();
+                    acker.on_packet(&arrival);
                 }
                 Packet::Ack(frame) => {
                     sender.on_ack(now, &frame).unwrap();

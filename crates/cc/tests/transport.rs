@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use airpace_cc::controller::Arrival;
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Outbox, Sender, SenderConfig};
-use airpace_cc::pacer::PacerConfig;
-use airpace_cc::registry::DeviceFlows;
 use airpace_cc::{SchemeSpec, Setup};
-use airpace_core::{Bytes, Ecn, FlowId, Rider, Rng, Streams, Time};
+use airpace_core::{Bytes, FlowId, Rider, Rng, Streams, Time};
 use proptest::prelude::*;
 
 const MSS: Bytes = Bytes(1_500);
@@ -67,7 +65,7 @@ impl Toy {
         let streams = Streams::new(seed);
         let setup = Setup::new(MSS, streams.stream("controller"));
         let ends = SchemeSpec::parse(scheme).unwrap().build(&setup).unwrap();
-        let config = SenderConfig { flow: FlowId(0), mss: MSS, pacer: PacerConfig::default(), ack };
+        let config = SenderConfig::new(FlowId(0), MSS).with_ack(ack);
         Toy {
             now: Time::ZERO,
             rng: streams.stream("channel"),
@@ -154,15 +152,9 @@ impl Toy {
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             match entry.remove() {
                 Datagram::Data { number, sent, size, offset, bytes, header } => {
-                    self.acker.on_packet(&Arrival {
-                        now: self.now,
-                        sent,
-                        number,
-                        bytes: size,
-                        ecn: Ecn::NotEct,
-                        header: header.as_bytes(),
-                        device: DeviceFlows::ALONE,
-                    });
+                    let mut arrival = Arrival::new(self.now, sent, number, size);
+                    arrival.header = header.as_bytes();
+                    self.acker.on_packet(&arrival);
                     self.reassemble(offset, bytes);
                 }
                 Datagram::Ack(frame) => {

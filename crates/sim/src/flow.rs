@@ -6,7 +6,6 @@ use std::time::Duration;
 use airpace_cc::controller::{Arrival, Sees};
 use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig, Transmit};
 use airpace_cc::filter::WindowedMax;
-use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::{ACTIVE_FOR, DeviceFlows, FlowKey};
 use airpace_cc::{SchemeError, SchemeSpec};
 use airpace_core::{Bytes, DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
@@ -84,7 +83,7 @@ impl FlowState {
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let mss = flow.mss();
         let (id, ack) = (FlowId(index as u16), flow.ack_policy());
-        let config = SenderConfig { flow: id, mss, pacer: PacerConfig::default(), ack };
+        let config = SenderConfig::new(id, mss).with_ack(ack);
         let maker = Maker { spec: spec.clone(), streams: *streams, index, config, ack };
         let mut ends = maker.ends(0)?;
         if let Some(replace) = replace {
@@ -195,16 +194,10 @@ impl FlowState {
             // The packet belongs to an earlier connection, whose bytes had all arrived.
             return true;
         };
-        let arrival = Arrival {
-            now: self.receiver_time(now),
-            // A sender writes the time of day into its packets. This clock may be set during the run.
-            sent: self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent)),
-            number,
-            bytes: packet.bytes,
-            ecn: packet.ecn,
-            header: header.as_bytes(),
-            device,
-        };
+        // A sender writes the time of day into its packets. This clock may be set during the run.
+        let sent = self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent));
+        let mut arrival = Arrival::new(self.receiver_time(now), sent, number, packet.bytes);
+        (arrival.ecn, arrival.header, arrival.device) = (packet.ecn, header.as_bytes(), device);
         self.acker.on_packet(&arrival).duplicate
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use airpace_cc::ack_trace::{Entry, Tape, Traced};
 use airpace_cc::biscay;
-use airpace_cc::controller::{Ack, Loss, LossCause, RateSample, Rtt, Sent, SentPacket};
+use airpace_cc::controller::{Ack, Loss, LossCause, Rtt, Sent, SentPacket};
 use airpace_cc::pbe;
 use airpace_cc::{SchemeSpec, Setup};
 use airpace_core::{Bytes, Rate, Rider, Streams, Time};
@@ -263,15 +263,13 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
         for _ in 0..step.sent {
             inflight += mss;
             let app_limited = step.app_limited;
-            let packet = SentPacket {
-                number: next_number,
-                bytes: mss,
-                sent: now,
-                app_limited,
-                ..SentPacket::default()
-            };
+            let mut packet = SentPacket::default();
+            (packet.number, packet.bytes, packet.sent) = (next_number, mss, now);
+            packet.app_limited = app_limited;
             outstanding.push_back((packet, delivered));
-            controller.on_sent(&Sent { now, number: next_number, bytes: mss, inflight, app_limited });
+            let mut sent = Sent::new(now, next_number, mss, inflight);
+            sent.app_limited = app_limited;
+            controller.on_sent(&sent);
             next_number += 1;
         }
         let prior_inflight = inflight;
@@ -279,15 +277,9 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
             inflight -= mss;
             let cause = if step.silence { LossCause::Persistent } else { LossCause::Threshold };
             let packets = &[packet];
-            controller.on_loss(&Loss {
-                now,
-                packets,
-                lost: mss,
-                prior_inflight,
-                inflight,
-                next_number,
-                cause,
-            });
+            let mut loss = Loss::new(now, packets, cause);
+            (loss.prior_inflight, loss.inflight, loss.next_number) = (prior_inflight, inflight, next_number);
+            controller.on_loss(&loss);
         }
         let count = (step.acked as usize).min(outstanding.len());
         let taken: Vec<_> = outstanding.drain(..count).collect();
@@ -302,25 +294,13 @@ pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
         let rate = step.rate_kbps.map(|kbps| Rate::from_bps(kbps * 1_000));
         let packets: Vec<SentPacket> = taken.iter().map(|(packet, _)| *packet).collect();
         let feedback = if scheme.starts_with("pbe") { step.pbe(&mut activations) } else { step.biscay() };
-        controller.on_ack(&Ack {
-            now,
-            packets: &packets,
-            acked,
-            prior_inflight,
-            inflight,
-            next_number,
-            rtt: Rtt { latest, smoothed, variation: Duration::ZERO, min: least.min(smoothed) },
-            rate: RateSample {
-                rate,
-                delivered,
-                prior_delivered,
-                app_limited: step.app_limited,
-                ..RateSample::default()
-            },
-            cwnd_limited: true,
-            ce: 0,
-            feedback: feedback.as_bytes(),
-        });
+        let rtt = Rtt { latest, smoothed, variation: Duration::ZERO, min: least.min(smoothed) };
+        let mut ack = Ack::new(now, &packets, rtt);
+        (ack.prior_inflight, ack.inflight, ack.next_number) = (prior_inflight, inflight, next_number);
+        (ack.rate.rate, ack.rate.app_limited) = (rate, step.app_limited);
+        (ack.rate.delivered, ack.rate.prior_delivered) = (delivered, prior_delivered);
+        (ack.cwnd_limited, ack.feedback) = (true, feedback.as_bytes());
+        controller.on_ack(&ack);
     }
     drop(controller);
     taken(&entries)

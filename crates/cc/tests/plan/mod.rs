@@ -28,8 +28,7 @@ use std::time::Duration;
 
 use airpace_cc::controller::{Arrival, Control, Inspect, Sees, Truth};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
-use airpace_cc::pacer::PacerConfig;
-use airpace_cc::registry::{DeviceFlows, FlowRegistry};
+use airpace_cc::registry::FlowRegistry;
 use airpace_cc::{Ends, SchemeSpec, Setup};
 use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Rng, Streams, Time};
 
@@ -214,12 +213,7 @@ impl Plan {
         let rng = Streams::new(self.conditions.seed).stream(&format!("flow.{index}"));
         let ends = build(&Setup::new(MSS, rng));
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
-        let config = SenderConfig {
-            flow: FlowId(index as u16),
-            mss: MSS,
-            pacer: PacerConfig::default(),
-            ack: AckPolicy::default(),
-        };
+        let config = SenderConfig::new(FlowId(index as u16), MSS);
         self.flows.push(Flow {
             sees: [ends.controller.sees(), receiver_sees],
             sender: Sender::new(config, ends.controller, backlog),
@@ -501,15 +495,10 @@ impl Plan {
         let flow = &mut self.flows[packet.flow];
         flow.delivered += packet.bytes;
         flow.delays_ms.push(packet.waited.as_secs_f64() * 1e3);
-        flow.acker.on_packet(&Arrival {
-            now: self.now,
-            sent: packet.sent,
-            number: packet.number,
-            bytes: packet.bytes,
-            ecn: if marked { Ecn::Ce } else { packet.ecn },
-            header: packet.header.as_bytes(),
-            device: DeviceFlows::ALONE,
-        });
+        let mut arrival = Arrival::new(self.now, packet.sent, packet.number, packet.bytes);
+        arrival.ecn = if marked { Ecn::Ce } else { packet.ecn };
+        arrival.header = packet.header.as_bytes();
+        flow.acker.on_packet(&arrival);
         self.acknowledge(packet.flow);
     }
 

@@ -74,8 +74,9 @@ impl Receiving {
 
     fn hear(&mut self, now: Time, sent: Time, number: u64, bytes: Bytes, ecn: Ecn, header: Rider) {
         let Some(half) = &mut self.half else { return };
-        let header = header.as_bytes();
-        half.on_packet(&Arrival { now, sent, number, bytes, ecn, header, device: self.device });
+        let mut arrival = Arrival::new(now, sent, number, bytes);
+        (arrival.ecn, arrival.header, arrival.device) = (ecn, header.as_bytes(), self.device);
+        half.on_packet(&arrival);
         let due = self.last.map_or(now, |last| now.max(last + MIN_INTERVAL));
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }

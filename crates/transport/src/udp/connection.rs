@@ -195,7 +195,7 @@ impl UdpConnection {
         let ends_of_cubic = SchemeSpec::parse("cubic").and_then(|spec| spec.build(&Setup::new(MSS, rng)));
         let cubic = ends_of_cubic.expect("cubic is in the list of schemes").controller;
         let sender_config =
-            SenderConfig { flow: FlowId(id.0 as u16), mss: MSS, pacer: config.pacer, ack: config.ack };
+            SenderConfig::new(FlowId(id.0 as u16), MSS).with_pacer(config.pacer).with_ack(config.ack);
         UdpConnection {
             id,
             own_name,

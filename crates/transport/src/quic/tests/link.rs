@@ -6,7 +6,6 @@ use airpace_cc::controller::{Arrival, Inspect, Receiver};
 use airpace_cc::endpoint::{AckFrame, AckPolicy, Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::pbe::feedback::Feedback;
-use airpace_cc::registry::DeviceFlows;
 use airpace_core::{FlowId, Rider};
 
 use super::*;
@@ -55,7 +54,7 @@ fn wire(pair: &Pair, from: Time, to: Time) -> (f64, f64) {
 fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64) {
     let (controller, receiver) = scheme(text);
     let (pacer, ack) = (PacerConfig::default(), AckPolicy::default());
-    let config = SenderConfig { flow: FlowId(0), mss: MSS, pacer, ack };
+    let config = SenderConfig::new(FlowId(0), MSS).with_pacer(pacer).with_ack(ack);
     let mut sender = Sender::new(config, controller, Backlog::Carried { next: MSS, rest: Bytes(1 << 40) });
     let mut acker = Acker::new(ack, receiver);
     let mut data = BTreeMap::new();
@@ -81,8 +80,9 @@ fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64
             let (sent, transmit) = entry.remove();
             arrived.push((sent, now, transmit.bytes.0));
             let (number, bytes, header) = (transmit.number, transmit.bytes, transmit.header);
-            let (ecn, device) = (Ecn::NotEct, DeviceFlows::ALONE);
-            acker.on_packet(&Arrival { now, sent, number, bytes, ecn, header: header.as_bytes(), device });
+            let mut arrival = Arrival::new(now, sent, number, bytes);
+            arrival.header = header.as_bytes();
+            acker.on_packet(&arrival);
         }
         if let Some(entry) = acks.first_entry().filter(|entry| entry.key().0 <= now) {
             sender.on_ack(now, &entry.remove()).unwrap();

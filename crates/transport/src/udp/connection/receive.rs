@@ -216,15 +216,9 @@ impl UdpConnection {
             Err(StreamViolation::Pieces) => return Ok(()),
         }
         let size = Bytes(bytes as u64 + overhead(&envelope.ends.peer).0);
-        let arrival = Arrival {
-            now,
-            sent: data.sent,
-            number: data.number,
-            bytes: size,
-            ecn: envelope.ecn,
-            header: data.header,
-            device: self.device.unwrap_or(DeviceFlows::ALONE),
-        };
+        let mut arrival = Arrival::new(now, data.sent, data.number, size);
+        (arrival.ecn, arrival.header) = (envelope.ecn, data.header);
+        arrival.device = self.device.unwrap_or(DeviceFlows::ALONE);
         if !self.acker.on_packet(&arrival).duplicate {
             self.received.packets += 1;
             self.received.bytes += size;
