@@ -30,6 +30,7 @@ mod fetch;
 mod install;
 mod kernel;
 mod outputs;
+#[cfg(feature = "proxy")]
 mod proxy;
 mod radio;
 mod runs;
