@@ -136,7 +136,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
         present(
             "transports",
-            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace fetch`, `airpace agree`",
+            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace agree`",
         ),
         emu::line(),
         command(),

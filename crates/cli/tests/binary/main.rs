@@ -26,7 +26,6 @@ mod emu_outside;
 mod emu_session;
 mod emu_truth;
 mod encode;
-mod fetch;
 mod install;
 mod kernel;
 mod outputs;
