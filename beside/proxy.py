@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares `airpace proxy` with HAProxy on this machine: processor time per gigabyte, and memory with many connections.
 
-beside/proxy.py AIRPACE [ROUNDS]: AIRPACE is a release build. The proxies are measured in turn. Needs haproxy (Debian:
-apt-get install haproxy) and 22,000 open files.
+beside/proxy.py AIRPACE [ROUNDS]: AIRPACE is a release build with the proxy (AIRPACE_FEATURES=proxy). The
+proxies are measured in turn. Needs haproxy (Debian: apt-get install haproxy) and 22,000 open files.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-//! What clients of `airpace serve` ask, and what people type after `airpace fetch`.
+//! Requests that the server of hq-interop receives, and URLs that people type.
 
 use std::path::{Component, Path};
 

@@ -10,7 +10,6 @@ pub mod diag;
 pub mod doctor;
 pub mod emu;
 pub mod encode;
-pub mod fetch;
 pub mod install;
 pub mod kernel;
 pub mod list;
@@ -24,7 +23,6 @@ pub mod runs;
 pub mod sample;
 mod scenario;
 pub mod send;
-pub mod serve;
 pub mod sim;
 pub mod sweep;
 pub mod trace;
@@ -32,7 +30,6 @@ mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use anyhow::Context;
 
@@ -83,10 +80,11 @@ const NO_THREAD: &str =
 ///
 /// # Errors
 /// The system cannot start another thread.
+#[cfg(any(feature = "bpf", feature = "proxy"))]
 fn thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
-) -> anyhow::Result<JoinHandle<T>> {
+) -> anyhow::Result<std::thread::JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).context(NO_THREAD)
 }
 

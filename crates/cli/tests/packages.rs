@@ -245,7 +245,7 @@ fn a_folder_in_which_libbpf_cannot_be_built_is_said_before_the_build() {
 }
 
 #[test]
-fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
+fn packages_hold_the_proxy_the_schemes_for_the_kernel_and_every_service() {
     let build = fs::read_to_string(root().join("packaging/build")).expect("a script");
     let asked =
         build.lines().find_map(|line| line.strip_prefix("features=")).expect("the features of packages");
@@ -259,7 +259,9 @@ fn packages_hold_the_schemes_for_the_kernel_and_every_service() {
         let found = &manifest(package.strip_prefix("airpace-").expect("our own"))["features"];
         assert!(found.get(feature).is_some(), "{package} has no feature {feature}");
     }
-    assert!(asked.contains("airpace-cli/bpf") && asked.contains("airpace-bpf/packaged"), "{asked}");
+    for feature in ["airpace-cli/bpf", "airpace-bpf/packaged", "airpace-cli/proxy"] {
+        assert!(asked.split(',').any(|name| name == feature), "{asked} lacks {feature}");
+    }
     let assets = manifest("cli")["package"]["metadata"]["deb"]["assets"].to_string();
     assert!(assets.contains("packaging/systemd/*.service"), "{assets}");
     // The file names the licences of the dual-licensed schemes and of the linked libraries.

@@ -136,7 +136,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
         present(
             "transports",
-            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace fetch`, `airpace agree`",
+            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace agree`",
         ),
         emu::line(),
         command(),
@@ -147,6 +147,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     ];
     findings.extend(checkout.map(wasm_target));
     findings.push(kernel::line());
+    findings.push(proxy());
     findings
 }
 
@@ -245,16 +246,36 @@ fn live_radio() -> Finding {
             Err(error) => error.to_string(),
         },
         // A static binary cannot load the drivers of radios, so only another build can support live radio.
-        remedy: match (radio::IS_BUILT, called::checkout()) {
-            (true, _) => package_line("soapysdr-module-all", "SoapySDR's modules"),
-            (false, Some(_)) => "AIRPACE_FEATURES=sdr airpace doctor".to_owned(),
-            (false, None) => concat!(
-                "git clone ",
-                env!("CARGO_PKG_REPOSITORY"),
-                " && cd airpace && AIRPACE_FEATURES=sdr ./airpace doctor"
-            )
-            .to_owned(),
+        remedy: match radio::IS_BUILT {
+            true => package_line("soapysdr-module-all", "SoapySDR's modules"),
+            false => build_with("sdr"),
         },
+    }
+}
+
+/// Finding about the proxy that splits TCP, which only some builds contain.
+fn proxy() -> Finding {
+    let is_built = cfg!(feature = "proxy");
+    Finding {
+        name: "proxy",
+        is_there: is_built,
+        detail: match is_built {
+            true => "TCP connections split, with another congestion control on each leg: `airpace proxy`",
+            false => "left out of this build: the proxy that splits TCP (`airpace proxy`). With it:",
+        }
+        .to_owned(),
+        remedy: build_with("proxy"),
+    }
+}
+
+/// The command that builds this program with a feature of cargo.
+fn build_with(feature: &str) -> String {
+    match called::checkout() {
+        Some(_) => format!("AIRPACE_FEATURES={feature} airpace doctor"),
+        None => format!(
+            "git clone {} && cd airpace && AIRPACE_FEATURES={feature} ./airpace doctor",
+            env!("CARGO_PKG_REPOSITORY")
+        ),
     }
 }
 

@@ -1,42 +1,27 @@
 //! `airpace proxy`: splits TCP connections, so that the connection to the phone uses a chosen congestion control of the
 //! kernel.
 
+#[cfg(feature = "proxy")]
 mod rules;
+#[cfg(feature = "proxy")]
+mod split;
 
-use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::net::SocketAddr;
 
-use airpace_proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals};
-use anyhow::{anyhow, ensure};
-use indicatif::DecimalBytes;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::{Value, json};
+#[cfg(feature = "proxy")]
+use airpace_proxy::Range;
+#[cfg(feature = "proxy")]
+pub use split::run;
 
-use super::{Verdict, on_interrupt, thread};
-use crate::terminal;
-
-/// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
-const MAX_NEWS: usize = 1_024;
-
-/// Default port.
-///
-/// Source: RFC 1928 §3
-const PORT: u16 = 1_080;
-
-/// Number of open files besides those of connections.
-const OTHER_FILES: u64 = 64;
+/// Error message of a build without the feature `proxy`, with instructions to build with it.
+#[cfg(not(feature = "proxy"))]
+const REMEDY: &str = "this program was built without the proxy: build with `--features proxy`, or start \
+                      AIRPACE_FEATURES=proxy ./airpace";
 
 /// Idle timeout of a connection (s).
 ///
 /// Source: RFC 5382 REQ-5 (routers keep established connections for at least 2 h 4 min)
 const IDLE_S: f64 = 7_440.0;
-
-/// Update interval of the numbers on the terminal.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// Splits TCP connections between servers and phones, and uses a chosen congestion control towards phones.
 ///
@@ -65,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "RANGES", value_delimiter = ',', value_parser = Range::parse)]
     allow: Vec<Range>,
     /// Takes over the connections that arrive through this interface.
-    #[arg(long, value_name = "INTERFACE", value_parser = rules::interface)]
+    #[arg(long, value_name = "INTERFACE", value_parser = interface)]
     transparent: Option<String>,
     /// Takes over only connections to these ports, with --transparent.
     #[arg(long, value_name = "PORTS", value_delimiter = ',', requires = "transparent")]
@@ -92,196 +77,31 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs the proxy until Ctrl-C.
-pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let door = if args.transparent.is_some() { Door::Transparent } else { Door::Asked };
-    let listen = args.listen.unwrap_or(match door {
-        Door::Asked => (Ipv4Addr::LOCALHOST, PORT).into(),
-        // A machine without IPv6 cannot listen on an IPv6 address.
-        Door::Transparent if has_ipv6() => (Ipv6Addr::UNSPECIFIED, PORT).into(),
-        Door::Transparent => (Ipv4Addr::UNSPECIFIED, PORT).into(),
-    });
-    let allow = match (args.allow.is_empty(), door) {
-        (false, _) => args.allow.clone(),
-        (true, Door::Transparent) => ["0.0.0.0/0", "::/0"].iter().flat_map(|all| Range::parse(all)).collect(),
-        (true, Door::Asked) => {
-            ensure!(
-                listen.ip().to_canonical().is_loopback(),
-                "at {listen} others can reach it: say by --allow who may use it, such as --allow 10.0.0.0/8"
-            );
-            Range::LOOPBACK.to_vec()
-        }
-    };
-    let config = Config {
-        listen,
-        door,
-        client_leg: args.client_leg.clone(),
-        server_leg: args.server_leg.clone(),
-        allow,
-        most: files_for(args.connections)?,
-        idle: Duration::from_secs_f64(args.idle),
-        server_queue: args.server_queue,
-        choose: |socket, name| airpace_emu::bulk::choose(socket, name),
-    };
-    let proxy = Proxy::listen(config).map_err(anyhow::Error::msg)?;
-    let at = proxy.local();
-    let rules = match &args.transparent {
-        Some(interface) => Some(rules::Rules::set(interface, &args.ports, at.port())?),
-        None => None,
-    };
-    let stop = on_interrupt()?;
-    airpace_rt::signal::ignore_hangups();
-    let is_silent = args.quiet || args.json;
-    if args.json {
-        let listening = json!({ "event": "listening", "unix_s": unix_s(SystemTime::now()), "listen": at.to_string(), "transparent": args.transparent });
-        terminal::log(out, listening)?;
-    } else if !args.quiet {
-        let legs = |leg: &Option<String>| leg.clone().unwrap_or_else(|| "the kernel's default".to_owned());
-        let (client, server) = (legs(&args.client_leg), legs(&args.server_leg));
-        terminal::say(format_args!("to clients by {client}, to servers by {server}, until Ctrl-C"));
-        terminal::say(match &args.transparent {
-            Some(interface) => format!("takes over what comes in by {interface}"),
-            None => format!("listens on {at}: curl -x socks5h://{at} URL, or https_proxy=http://{at}"),
-        });
-    }
-    let totals = Arc::<Totals>::default();
-    let (tell, news) = sync_channel(MAX_NEWS);
-    let (hears, counts) = (Arc::clone(&stop), Arc::clone(&totals));
-    let running = thread("proxy", move || proxy.run(&hears, counts, move |told| _ = tell.try_send(told)))?;
-    let bar = terminal::activity(is_silent);
-    let mut speed = Speed::new(&totals);
-    let mut takes_over = rules;
-    loop {
-        match news.recv_timeout(LOOK) {
-            Ok(told) if args.json => terminal::log(out, object(&told))?,
-            Ok(told) if !args.quiet => {
-                if let Some(sentence) = sentence(&told.news) {
-                    bar.suspend(|| terminal::say(sentence));
-                }
-            }
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        if stop.load(Ordering::Relaxed) {
-            // New connections are no longer taken over.
-            takes_over = None;
-        }
-        bar.set_message(speed.words(&totals));
-    }
-    drop(takes_over);
-    bar.finish_and_clear();
-    let ended = running.join().map_err(|_| anyhow!("the proxy ended early; this is a bug of airpace"))?;
-    ended.map_err(anyhow::Error::msg)?;
-    let number = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
-    let (connections, refused) = (number(&totals.connections), number(&totals.refused));
-    let (up, down) = (number(&totals.up), number(&totals.down));
-    if args.json {
-        let ended = json!({
-            "event": "ended", "unix_s": unix_s(SystemTime::now()), "connections": connections, "refused": refused, "up_bytes": up, "down_bytes": down,
-        });
-        terminal::log(out, ended)?;
-    } else if !args.quiet {
-        terminal::say(format_args!(
-            "carried {}: {} to clients, {} to servers; refused {}",
-            terminal::count(connections, "connection"),
-            DecimalBytes(down),
-            DecimalBytes(up),
-            terminal::thousands(refused)
-        ));
-    }
-    Ok(Verdict::Fine)
-}
+/// Stand-in for a range of addresses: only the proxy itself can parse ranges.
+#[cfg(not(feature = "proxy"))]
+#[derive(Clone)]
+struct Range;
 
-/// Whether the machine supports IPv6.
-fn has_ipv6() -> bool {
-    std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
-}
-
-/// Raises the limit of open files to two files per connection, as far as permitted. Returns the maximum number of
-/// connections within the limit.
-fn files_for(connections: u32) -> anyhow::Result<usize> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = 2 * u64::from(connections) + OTHER_FILES;
-    let raised = maximum.map_or(wanted, |most| most.min(wanted));
-    if current.is_some_and(|current| current < raised)
-        && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_err()
-    {
-        return Ok(possible(current.unwrap_or(raised), connections));
-    }
-    let files = current.map_or(wanted, |current| current.max(raised));
-    ensure!(files > OTHER_FILES + 1, "this user may open {files} files only; raise the limit (`ulimit -n`)");
-    Ok(possible(files, connections))
-}
-
-fn possible(files: u64, connections: u32) -> usize {
-    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, u64::from(connections)) as usize
-}
-
-/// Formatter of the proxy's rate.
-struct Speed {
-    at: Instant,
-    up: u64,
-    down: u64,
-}
-
-impl Speed {
-    fn new(totals: &Totals) -> Speed {
-        let number = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
-        Speed { at: Instant::now(), up: number(&totals.up), down: number(&totals.down) }
-    }
-
-    /// The text about the time since the last call.
-    fn words(&mut self, totals: &Totals) -> String {
-        let now = Speed::new(totals);
-        let seconds = now.at.duration_since(self.at).as_secs_f64().max(1e-3);
-        let mbps = |now: u64, before: u64| (now - before) as f64 * 8e-6 / seconds;
-        let active = totals.active.load(Ordering::Relaxed) as u64;
-        let words = format!(
-            "{}, {:.1} Mbit/s to clients, {:.1} to servers",
-            terminal::count(active, "connection"),
-            mbps(now.down, self.down),
-            mbps(now.up, self.up)
-        );
-        *self = now;
-        words
+#[cfg(not(feature = "proxy"))]
+impl Range {
+    fn parse(_: &str) -> Result<Range, std::convert::Infallible> {
+        Ok(Range)
     }
 }
 
-/// Seconds since 1970, to the millisecond.
-fn unix_s(at: SystemTime) -> f64 {
-    at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
-}
-
-fn object(told: &Told) -> Value {
-    let at = unix_s(told.at);
-    match &told.news {
-        News::Closed(Closed { client, target, up, down, lasted, problem }) => json!({
-            "event": "closed", "unix_s": at, "client": client.to_string(), "target": target.to_string(), "up_bytes": up,
-            "down_bytes": down, "seconds": lasted.as_secs_f64(), "problem": problem,
-        }),
-        News::Refused { client, target, why } => json!({
-            "event": "refused", "unix_s": at, "client": client.to_string(), "target": target.as_ref().map(ToString::to_string),
-            "why": why,
-        }),
-        News::Stuck(why) => json!({ "event": "stuck", "unix_s": at, "why": why }),
+/// Parses the name of an interface. Names that could be misread in a rule are rejected.
+fn interface(name: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@:".contains(&byte);
+    match (1..16).contains(&name.len()) && name.bytes().all(is_plain) {
+        true => Ok(name.to_owned()),
+        false => Err("give the name of an interface, as `ip link` lists them".to_owned()),
     }
 }
 
-/// Message for the user about an event; a connection that ended normally is only counted.
-fn sentence(news: &News) -> Option<String> {
-    Some(match news {
-        News::Closed(Closed { problem: None, .. }) => return None,
-        News::Closed(Closed { client, target, up, down, problem: Some(why), .. }) => {
-            format!(
-                "{client} to {target}: cut after {} down, {} up: {why}",
-                DecimalBytes(*down),
-                DecimalBytes(*up)
-            )
-        }
-        News::Refused { client, target: Some(target), why } => format!("{client} to {target}: {why}"),
-        News::Refused { client, target: None, why } => format!("{client}: {why}"),
-        News::Stuck(why) => why.clone(),
-    })
+/// Returns an error that names the missing feature.
+#[cfg(not(feature = "proxy"))]
+pub fn run(_: &Args, _: &mut dyn std::io::Write) -> anyhow::Result<super::Verdict> {
+    anyhow::bail!(REMEDY)
 }
 
 #[cfg(test)]
@@ -289,9 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_connection_has_two_files() {
-        assert_eq!(possible(1_024, 10_000), 480);
-        assert_eq!(possible(1_000_000, 10_000), 10_000);
-        assert_eq!(possible(10, 10_000), 1);
+    fn names_of_interfaces_cannot_break_out_of_a_rule() {
+        for name in ["eth0", "wlp2s0", "ap-dev0", "eth0.7", "veth1@if2"] {
+            assert_eq!(interface(name), Ok(name.to_owned()));
+        }
+        for name in ["", "a\"b", "a b", "0123456789abcdef", "a;b", "a\n"] {
+            assert!(interface(name).is_err(), "{name}");
+        }
     }
 }

@@ -26,10 +26,10 @@ mod emu_outside;
 mod emu_session;
 mod emu_truth;
 mod encode;
-mod fetch;
 mod install;
 mod kernel;
 mod outputs;
+#[cfg(feature = "proxy")]
 mod proxy;
 mod radio;
 mod runs;

@@ -50,10 +50,6 @@ const FOLDERS: &[(&str, &str)] = &[
     ("agree", "out"),
     ("emu agree", "out"),
     ("emu truth", "out"),
-    // `fetch.rs` tests these outputs.
-    ("fetch", "out"),
-    ("fetch", "qlog"),
-    ("serve", "qlog"),
 ];
 
 /// Options that name an input, or a path of something other than a result.
@@ -76,9 +72,6 @@ const NOT_WRITTEN: &[(&str, &str)] = &[
     ("emu truth", "traces"),
     ("emu truth", "from"),
     ("kernel feed", "from"),
-    ("fetch", "ca"),
-    ("serve", "cert"),
-    ("serve", "key"),
     // The tests of transfers cover received files; a key is created only if no file exists.
     ("recv", "key"),
     ("send", "key"),

@@ -84,6 +84,22 @@ fn doctor_tells_what_is_there_and_how_to_get_the_rest() {
     assert_eq!(done.json()[0]["features"]["recordings"]["present"], true, "AIRPACE_DATA is looked at");
 }
 
+#[cfg(not(feature = "proxy"))]
+#[test]
+fn without_the_proxy_it_says_how_to_get_it() {
+    let shell = Shell::new();
+    assert!(shell.run(&["proxy", "--help"]).fine().contains("--client-leg"), "its help is there");
+    let words = ["proxy", "--client-leg", "bbr", "--allow", "10.0.0.0/8"];
+    shell.run(&words).refused(&["without the proxy", "--features proxy", "AIRPACE_FEATURES=proxy"]);
+    let doctor = &shell.run(&["doctor", "--json"]).json()[0]["features"]["proxy"];
+    assert_eq!(doctor["present"], false);
+    assert!(
+        doctor["remedy"].as_str().unwrap().ends_with("AIRPACE_FEATURES=proxy ./airpace doctor"),
+        "{doctor}"
+    );
+    airpace_testing::skipped("the proxy is not in this build (cargo test --features airpace-cli/proxy)");
+}
+
 #[test]
 fn manual_pages_cover_every_command() {
     let shell = Shell::new();

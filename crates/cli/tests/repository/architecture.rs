@@ -109,6 +109,26 @@ fn arrows_between_crates_are_those_of_the_table() {
     }
 }
 
+/// The crates that the binary links, built with these features.
+fn linked(features: &str) -> Vec<String> {
+    let answer = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--package", "airpace-cli", "--features", features])
+        .args(["--edges", "normal", "--prefix", "none", "--format", "{p}"])
+        .current_dir(super::root())
+        .output()
+        .expect("cargo tree runs");
+    assert!(answer.status.success(), "cargo tree: {}", String::from_utf8_lossy(&answer.stderr));
+    let tree = String::from_utf8(answer.stdout).expect("names in UTF-8");
+    tree.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
+}
+
+#[test]
+fn only_the_proxy_brings_an_asynchronous_runtime() {
+    let has = |features: &str, name: &str| linked(features).iter().any(|linked| linked == name);
+    assert!(!has("", "tokio"), "the default build must not contain tokio");
+    assert!(has("proxy", "tokio") && has("proxy", "airpace-proxy"), "the feature adds the proxy and tokio");
+}
+
 /// Whether a crate contains shared code of tests. All tests may use it, but no code that ships may.
 fn is_for_tests(name: &str) -> bool {
     name == "airpace-testing"

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use airpace_core::Time;
@@ -12,7 +12,7 @@ use airpace_files::Whole;
 
 use super::request;
 use airpace_transport::app::App;
-use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Event, Figures, Read};
+use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Event, Read};
 use airpace_transport::quic::{QuicConnection, StreamNews};
 
 /// Maximum time for the server to complete the handshake.
@@ -92,20 +92,6 @@ pub struct FileProgress {
     pub stage: Stage,
 }
 
-/// Progress of all files.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// Progress per file, in the order of the requests. HTTP/0.9 does not transmit the length of a file.
-    pub files: Vec<FileProgress>,
-    /// Address of the server, once connected.
-    pub peer: Option<SocketAddr>,
-    /// Figures reported by the transport.
-    pub figures: Figures,
-}
-
-/// Progress that other threads can read while a [`Client`] works.
-pub type Shared = Arc<Mutex<Progress>>;
-
 /// Duration of silence. Only time in which the thread could have read data counts.
 #[derive(Debug, Default)]
 struct Silence {
@@ -145,8 +131,7 @@ pub struct Client {
     /// Deadline of the handshake.
     until: Time,
     silence: Silence,
-    progress: Progress,
-    shared: Shared,
+    files: Vec<FileProgress>,
     stop: Arc<AtomicBool>,
     is_done: bool,
     buffer: Vec<u8>,
@@ -156,32 +141,25 @@ impl Client {
     /// Creates a client that fetches `wanted` from a server. The first [`App::on_timeout`] connects. Once `stop` is set,
     /// the next one cancels all files.
     pub fn new(server: SocketAddr, wanted: Vec<Wanted>, stop: Arc<AtomicBool>) -> Client {
-        let progress = Progress { files: vec![FileProgress::default(); wanted.len()], ..Progress::default() };
         Client {
             server,
             waiting: (0..wanted.len()).collect(),
+            files: vec![FileProgress::default(); wanted.len()],
             wanted: wanted.into_iter().map(Some).collect(),
             asked: BTreeMap::new(),
             id: None,
             is_connected: false,
             until: Time::ZERO,
             silence: Silence::default(),
-            shared: Arc::new(Mutex::new(progress.clone())),
-            progress,
             stop,
             is_done: false,
             buffer: vec![0; CHUNK],
         }
     }
 
-    /// Progress that other threads can read.
-    pub fn shared(&self) -> Shared {
-        self.shared.clone()
-    }
-
-    /// Progress of all files.
-    pub fn progress(&self) -> &Progress {
-        &self.progress
+    /// Progress per file, in the order of the requests. HTTP/0.9 does not transmit the length of a file.
+    pub fn files(&self) -> &[FileProgress] {
+        &self.files
     }
 
     /// Whether a connection was established. If not, the same files can be requested at another address.
@@ -214,7 +192,7 @@ impl Client {
             match connection.write_stream(now, stream, &line) {
                 Ok(taken) if taken == line.len() => {
                     connection.finish_stream(now, stream);
-                    self.progress.files[index].stage = Stage::Fetching;
+                    self.files[index].stage = Stage::Fetching;
                     self.asked.insert(stream, (index, wanted));
                 }
                 Ok(_) => {
@@ -245,7 +223,7 @@ impl Client {
                 Ok(Read::Nothing) => return,
                 Ok(Read::Bytes(count)) => {
                     self.silence.end(now);
-                    self.progress.files[index].bytes += count as u64;
+                    self.files[index].bytes += count as u64;
                     match wanted.sink.write(&self.buffer[..count]) {
                         Ok(()) => continue,
                         Err(error) => Err(format!("cannot be stored: {error}")),
@@ -260,7 +238,7 @@ impl Client {
                 wanted.sink.finish().map_err(|error| format!("cannot be stored: {error}"))
             });
             match stored {
-                Ok(()) => self.progress.files[index].stage = Stage::Done,
+                Ok(()) => self.files[index].stage = Stage::Done,
                 Err(why) => {
                     connection.give_up_stream(stream, 0);
                     self.fail(index, why);
@@ -270,12 +248,12 @@ impl Client {
     }
 
     fn fail(&mut self, index: usize, why: String) {
-        self.progress.files[index].stage = Stage::Failed(why);
+        self.files[index].stage = Stage::Failed(why);
     }
 
     /// Marks all unfinished files as failed.
     fn fail_all(&mut self, why: &str) {
-        for file in &mut self.progress.files {
+        for file in &mut self.files {
             if !matches!(file.stage, Stage::Done | Stage::Failed(_)) {
                 file.stage = Stage::Failed(why.to_owned());
             }
@@ -284,18 +262,15 @@ impl Client {
         self.waiting.clear();
     }
 
-    /// Closes the connection once every file is done or failed, and publishes the progress.
+    /// Closes the connection once every file is done or failed.
     fn settle(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let is_over = |file: &FileProgress| matches!(file.stage, Stage::Done | Stage::Failed(_));
         if let Some(connection) = self.id.and_then(|id| endpoint.connection(id)) {
-            self.progress.figures = connection.figures();
-            if self.progress.files.iter().all(is_over) && !self.is_done {
+            if self.files.iter().all(is_over) && !self.is_done {
                 connection.close(now, 0, "");
             }
         }
-        self.is_done = self.progress.files.iter().all(is_over);
-        // Plain data stays valid even if another thread panicked while it held the lock.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.progress);
+        self.is_done = self.files.iter().all(is_over);
     }
 }
 
@@ -323,7 +298,6 @@ impl App for Client {
             (Event::Connected, Some(connection)) => {
                 self.is_connected = true;
                 self.silence.end(now);
-                self.progress.peer = Some(connection.peer());
                 self.ask(now, connection);
             }
             (Event::Closed(why), _) => self.fail_all(&remedy(&why)),

@@ -56,7 +56,7 @@ pub fn fingerprint(text: &str) -> Result<Trust, String> {
         .unwrap_or_default();
     let mut fingerprint = [0; 32];
     if digits.len() != 64 {
-        return Err("a fingerprint has 64 hexadecimal digits; `airpace serve` prints its own".to_owned());
+        return Err("a fingerprint has 64 hexadecimal digits; the server prints its own".to_owned());
     }
     for (byte, pair) in fingerprint.iter_mut().zip(digits.chunks(2)) {
         *byte = (pair[0] << 4 | pair[1]) as u8;

@@ -178,7 +178,7 @@ impl Stack for Ours {
         let app = Updating::new(app, setting.extras.client_updates_keys);
         let turned = Turn { socket, endpoint, app, radios: vec![], control, wants_realtime: false }.run();
         assert_eq!(turned.audit.not_rebound_because, None);
-        let files = turned.app.app.progress().files.iter().zip(sinks);
+        let files = turned.app.app.files().iter().zip(sinks);
         let fetched = files.map(|(file, sink)| match &file.stage {
             Stage::Done => Some(std::mem::take(&mut *sink.0.lock().unwrap())),
             Stage::Failed(why) if why.contains("code 404") => None,

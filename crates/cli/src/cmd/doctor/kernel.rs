@@ -37,14 +37,6 @@ pub fn line() -> Finding {
         detail:
             "left out of this build: congestion controls in the Linux kernel (`airpace kernel`). With it:"
                 .to_owned(),
-        remedy: match crate::called::checkout() {
-            Some(_) => "AIRPACE_FEATURES=bpf airpace doctor".to_owned(),
-            None => concat!(
-                "git clone ",
-                env!("CARGO_PKG_REPOSITORY"),
-                " && cd airpace && AIRPACE_FEATURES=bpf ./airpace doctor"
-            )
-            .to_owned(),
-        },
+        remedy: super::build_with("bpf"),
     }
 }
