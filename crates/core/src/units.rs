@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_moves_what_it_says() {
+    fn a_rate_times_a_duration_gives_its_bytes() {
         let rate = Rate::from_mbps(12.0);
         assert_eq!(rate.time_for(Bytes(1500)), Duration::from_millis(1));
         assert_eq!(rate.bytes_in(Duration::from_millis(10)), Bytes(15_000));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_both_chips_are_told_apart_by_their_tokens() {
+    fn blocks_of_both_chips_are_distinguished_by_their_tokens() {
         let read = read(&[(Origin::Local, &[1, 2]), (Origin::Remote(1), &[3]), (Origin::Local, &[])]);
         let found: Vec<_> = blocks(&read).collect();
         let expected: [Result<(Origin, &[u8]), _>; 3] =
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_was_cut_gives_what_came_whole_and_then_says_where_it_ends() {
+    fn a_cut_read_gives_its_whole_blocks_and_the_position_of_the_cut() {
         let whole = read(&[(Origin::Local, &[1, 2]), (Origin::Remote(1), &[3, 4])]);
         let found: Vec<_> = blocks(&whole[..whole.len() - 1]).collect();
         assert_eq!(found, [Ok((Origin::Local, &[1, 2][..])), Err(Malformed::Overlong(14))]);

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_drain_is_one_drain_and_the_beat_goes_on() {
+    fn a_late_drain_is_one_drain_and_the_period_stays() {
         let mut drain = Drain::new(None, Some(Duration::from_millis(10)));
         let mut drained = vec![];
         for millis in [0, 3, 9, 10, 12, 20, 55, 56, 60, 65] {

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_told_at_the_end_and_what_is_too_long_is_not_kept() {
+    fn an_unfinished_frame_is_reported_at_the_end_and_a_too_long_one_is_dropped() {
         let mut deframer = Deframer::default();
         deframer.push(&[1, 2, ESCAPE], |_, _| panic!("nothing ended"));
         assert_eq!(deframer.finish(), Some((0, 3)));

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_too_early_or_is_unknown_is_broken_and_nothing_of_it_is_told() {
+    fn a_cut_or_unknown_block_is_broken_and_gives_no_values() {
         assert_eq!(all(Direction::Up, &[]), Err(Broken { at: 0 }));
         assert_eq!(all(Direction::Up, &[0x3A, 0x1F]), Err(Broken { at: 2 }), "no power headroom behind");
         assert_eq!(all(Direction::Up, &[0x23]), Err(Broken { at: 1 }));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_says_more_than_it_has_is_cut_and_other_messages_are_named() {
+    fn a_packet_shorter_than_its_length_field_is_cut_and_other_messages_are_named() {
         let mut bytes = vec![];
         PACKET.write(false, &mut bytes);
         bytes.pop();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_says_where_it_begins() {
+    fn a_segment_has_its_offset() {
         let segment = |is_last, offset| Some(Segment { is_last, offset });
         let data =
             |segment| Pdu::Data(Data { polls: true, framing: 0, is_extended: false, sn: 0x103, segment });

@@ -71,7 +71,7 @@ fn blocks_add_up_over_ttis_and_one_sent_again_is_no_new_bandwidth() {
 }
 
 #[test]
-fn sums_are_of_the_time_before_they_are_told() {
+fn sums_cover_the_time_before_their_report() {
     let mut bandwidth = Bandwidth::new(100);
     for (millis, bytes) in [(1_000, 1_250), (1_150, 2_500), (1_250, 5_000)] {
         bandwidth.push(&packet(0xB067, millis, &summary(bytes)), |_| {});
@@ -173,7 +173,7 @@ fn cell(prbs: u8) -> Vec<u8> {
 }
 
 #[test]
-fn reports_wait_until_it_is_told_how_wide_their_carrier_is() {
+fn reports_wait_for_the_bandwidth_of_their_carrier() {
     let (mut grants, mut reports, mut newest) = (Grants::new(), Reports::new(Radio::FIRST), 0);
     let mut given_after = |code, millis, payload: &[u8]| {
         grants.push(&packet(code, millis, payload), |report| {

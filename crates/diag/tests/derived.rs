@@ -200,7 +200,7 @@ fn mask(record: &Record<'_>, name: &str) -> u64 {
 }
 
 #[test]
-fn what_the_pixel_5_says_of_its_control_channels_fits_together() {
+fn the_pixel_5_reports_its_control_channels_consistently() {
     let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
     let sent: Vec<u64> =
         log.rows(0xB13C, "records", &["current_sfn_sf"], []).into_iter().map(|(time, [])| time).collect();
@@ -364,7 +364,7 @@ fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
 }
 
 #[test]
-fn the_end_of_b193_subpacket_36_says_the_same_rsrq_again_after_a_likely_sir() {
+fn the_end_of_b193_subpacket_36_repeats_the_rsrq_after_a_likely_sir() {
     let Some(log) = Log::open("lte_bler_2019.mi2log") else { return };
     let mut count = 0;
     cells(&log, 36, |_, cell| {

@@ -76,7 +76,7 @@ fn differences(one: &Grant, other: &Grant) -> Vec<String> {
 }
 
 #[test]
-fn whoever_tells_of_a_grant_tells_the_same() {
+fn all_sources_of_a_grant_report_the_same() {
     let mut agree: BTreeMap<(Direction, Source, Source), usize> = BTreeMap::new();
     each_logs_grants(|name, all, grants| {
         let troubles = grants.troubles();

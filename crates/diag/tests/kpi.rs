@@ -232,7 +232,7 @@ fn as_kind(kind: Kind, values: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn every_kpi_that_a_log_has_is_what_the_whole_reading_says() {
+fn every_kpi_of_a_log_equals_the_value_in_its_whole_packet() {
     let Some(folder) = recordings() else { return };
     let kinds: BTreeMap<&str, &Kpi> = KPIS.iter().map(|kpi| (kpi.name, kpi)).collect();
     let mut extractors = BTreeMap::new();

@@ -418,7 +418,7 @@ fn visit(bytes: &[u8], mut visit: impl FnMut(LogPacket<'_>)) {
 }
 
 #[test]
-fn every_packet_fits_its_layout_and_says_what_the_reference_says() {
+fn every_packet_fits_its_layout_and_agrees_with_the_reference() {
     let Some(folder) = recordings() else { return };
     let mut differences = Differences::default();
     let (mut unknown, mut derived) = (BTreeSet::new(), BTreeSet::new());

@@ -114,7 +114,7 @@ fn buffering() -> ModemOptions {
 }
 
 #[test]
-fn only_what_is_wanted_comes_in_plain_frames_and_says_who_sends_it() {
+fn only_requested_packets_come_in_plain_frames_with_their_source() {
     let mut bench = Bench::new(&[DCI, NR], SessionOptions::default(), ModemOptions::default()).opened();
     bench.run(millis(500), &[DCI, RSRP, NR, GSM], &[Radio::FIRST]);
     assert_eq!(bench.codes(), [DCI, NR].into(), "masks are honoured");
@@ -198,7 +198,7 @@ fn a_modem_without_control_in_band_is_left_as_it_buffers() {
 }
 
 #[test]
-fn a_modem_without_plain_framing_goes_on_in_hdlc() {
+fn a_modem_without_plain_framing_stays_in_hdlc() {
     let modem = ModemOptions { offers_plain: false, ..ModemOptions::default() };
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), modem).opened();
     bench.run(millis(100), &[DCI], &[Radio::FIRST]);
@@ -232,7 +232,7 @@ fn who_loses_every_answer_is_silent() {
 }
 
 #[test]
-fn a_host_that_comes_after_one_that_vanished_in_plain_framing_is_heard() {
+fn a_host_is_answered_after_another_vanished_in_plain_framing() {
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), ModemOptions::default()).opened();
     // This port does not report the host's disconnection: the modem continues in plain framing.
     let session = Session::new([RSRP].into(), SessionOptions::default());

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_sent_again_that_was_never_heard_has_no_size() {
+    fn a_retransmission_without_a_received_first_transmission_has_no_size() {
         let mut follower = Follower::new(Rnti(100), 100);
         let own = follower.take(&found(100, 5, 0, true)).expect("its own grant");
         assert_eq!((own.unknown, own.again, own.new_bits), (1, 1, Bits(0)));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_indicator_tells_new_data_of_the_same_size_from_old() {
+    fn the_indicator_separates_new_data_of_the_same_size_from_old() {
         let mut memory = HarqMemory::default();
         let again = [(0, true), (8, true), (16, false), (24, true)]
             .map(|(at, ndi)| grant(&mut memory, at, ndi, Some(500)).1);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn each_frame_alone_tells_ports_and_number() {
+    fn each_frame_alone_determines_ports_and_number() {
         for cp in [CyclicPrefix::Normal, CyclicPrefix::Extended] {
             for ports in Ports::ALL {
                 for sfn in [0, 1, 2, 3, 422, 1023] {

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worse_a_device_hears_the_more_cces_it_gets() {
+    fn a_device_with_worse_reception_gets_more_cces() {
         let levels = [-6.0, 0.0, 3.0, 7.0, 12.0, 25.0].map(|sinr_db| level(39, sinr_db));
         assert!(levels.is_sorted_by(|a, b| a >= b), "{levels:?}");
         assert_eq!((levels[0], levels[5]), (8, 1));

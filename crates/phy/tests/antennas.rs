@@ -110,7 +110,7 @@ const EVA: (DelayProfile, f64) = (DelayProfile::Eva, 70.0);
 
 /// Two antennas give a gain of three decibels, and a larger one if they fade independently.
 #[test]
-fn two_antennas_hear_what_one_hears_with_three_decibels_more() {
+fn two_antennas_receive_like_one_with_three_decibels_more() {
     for (name, fading) in [("flat", FLAT), ("eva", EVA)] {
         for snr_db in [-3.0, 0.0, 3.0] {
             let (two, sent) = play(fading, &[snr_db; 2], 300, 7);
@@ -170,7 +170,7 @@ fn no_antenna_makes_it_worse_than_the_better_one_alone() {
 
 /// Any number of antennas, and blocks that end within a sampling instant.
 #[test]
-fn four_antennas_hear_more_than_two() {
+fn four_antennas_receive_more_than_two() {
     let (heard, sent) = play(EVA, &[-3.0; 4], 60, 3);
     let of = |count: usize| decode(&heard[..count].iter().map(Vec::as_slice).collect::<Vec<_>>(), &sent);
     let (one, two, four) = (of(1), of(2), of(4));

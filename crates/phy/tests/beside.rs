@@ -144,7 +144,7 @@ fn a_louder_cell_is_moved_to_once() {
 /// Cells of one site with aligned symbols: the signal of one cell does not count as noise for the other. No message is
 /// accepted that was not transmitted.
 #[test]
-fn cells_of_one_site_are_told_apart() {
+fn cells_of_one_site_are_distinguished() {
     let (one, two) = (Ports::One, Ports::Two);
     let (normal, extended) = (CyclicPrefix::Normal, CyclicPrefix::Extended);
     for (own, other, cp, least) in [

@@ -73,7 +73,7 @@ fn a_narrow_cell_announces_its_system_information() {
 
 /// A wide cell, received only in its middle six PRBs: reference signals and PBCH are the same there.
 #[test]
-fn a_wide_cell_says_how_wide_it_is() {
+fn a_wide_cell_broadcasts_its_bandwidth() {
     let Some(samples) = capture("signal.1.92M.dat") else { return };
     let (decoder, cells, _) = decode(1_920_000, &samples);
     assert!(cells.is_empty());

@@ -57,7 +57,7 @@ fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
 /// A reported loss must not cost more than an unreported one: a control region that was complete before the loss is
 /// decoded.
 #[test]
-fn samples_that_are_told_to_be_lost_cost_no_subframe_whose_control_region_came() {
+fn reported_sample_losses_cost_no_subframe_with_a_whole_control_region() {
     for ports in [Ports::One, Ports::Four] {
         let (air, samples) = record(ports, 120);
         for (share, lost, cost) in [
@@ -147,7 +147,7 @@ fn steps_of_gain_and_bursts_cost_what_they_hit() {
 
 /// A file that is played twice, in small blocks: as soon as the PBCH reports the frame number, frames are numbered again.
 #[test]
-fn frames_that_begin_again_are_numbered_anew() {
+fn frames_that_restart_get_new_numbers() {
     let (air, samples) = record(Ports::Two, 120);
     let outcome = listen(Options::new(RATE_HZ), &samples.repeat(2));
     let numbers: Vec<_> = outcome.observations.iter().map(|heard| (heard.sfn, heard.number)).collect();

@@ -52,28 +52,28 @@ const ROW: Row = Row {
 const WIDTHS: [u16; 6] = [6, 15, 25, 50, 75, 100];
 
 #[test]
-fn every_width_is_heard_at_twenty_decibels() {
+fn every_bandwidth_is_received_at_twenty_decibels() {
     for (prbs, ports) in WIDTHS.into_iter().zip(Ports::ALL.into_iter().cycle()) {
         check(&Row { prbs, ports, ..ROW }, 0.99);
     }
 }
 
 #[test]
-fn every_width_is_heard_at_five_decibels() {
+fn every_bandwidth_is_received_at_five_decibels() {
     for (prbs, ports) in WIDTHS.into_iter().zip(Ports::ALL.into_iter().cycle().skip(1)) {
         check(&Row { prbs, ports, snr_db: 5.0, ..ROW }, 0.97);
     }
 }
 
 #[test]
-fn extended_prefixes_are_heard_at_every_width() {
+fn extended_prefixes_are_received_at_every_bandwidth() {
     for (prbs, ports) in WIDTHS.into_iter().zip(Ports::ALL.into_iter().cycle().skip(2)) {
         check(&Row { prbs, ports, cp: CyclicPrefix::Extended, ..ROW }, 0.99);
     }
 }
 
 #[test]
-fn four_ports_are_heard_while_they_fade() {
+fn four_fading_ports_are_received() {
     for (prbs, cp, fading) in [
         (6, CyclicPrefix::Normal, (DelayProfile::Epa, 5.0)),
         (15, CyclicPrefix::Normal, (DelayProfile::Eva, 70.0)),
@@ -86,7 +86,7 @@ fn four_ports_are_heard_while_they_fade() {
 }
 
 #[test]
-fn every_phich_configuration_is_heard() {
+fn every_phich_configuration_is_received() {
     let durations = [PhichDuration::Normal, PhichDuration::Extended];
     for (at, resource) in PhichResource::ALL.into_iter().enumerate() {
         for duration in durations {
@@ -97,7 +97,7 @@ fn every_phich_configuration_is_heard() {
 }
 
 #[test]
-fn crowds_are_heard_and_rntis_that_others_get() {
+fn many_users_and_reassigned_rntis_are_received() {
     check(&Row { prbs: 100, users: 150, ..ROW }, 0.99);
     check(&Row { prbs: 50, users: 150, ..ROW }, 0.99);
     check(&Row { prbs: 50, users: 10, reuse: true, subframes: 120, ..ROW }, 0.99);

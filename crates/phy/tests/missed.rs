@@ -121,7 +121,7 @@ fn the_table_of_chances_is_what_our_own_messages_have() {
 }
 
 #[test]
-fn where_something_was_sent_is_told_by_its_power() {
+fn transmissions_are_detected_by_their_power() {
     let mut rng = Streams::new(4).stream("phy.powers");
     let mut power = |ratio: f32, is_sent: bool| -> f32 {
         let signal = if is_sent { ratio.sqrt() } else { 0.0 };
@@ -146,7 +146,7 @@ fn where_something_was_sent_is_told_by_its_power() {
 
 /// Fading cells at a few decibels: over some hundreds of subframes, the estimate is accurate within some percent.
 #[test]
-fn what_was_missed_is_told_on_average() {
+fn the_estimate_of_missed_messages_is_right_on_average() {
     for (ports, snr_db, fading) in [
         (Ports::Two, 6.0, Some((DelayProfile::Epa, 5.0))),
         (Ports::Two, 4.0, Some((DelayProfile::Epa, 5.0))),

@@ -87,7 +87,7 @@ recordings! {
 
 /// All HARQ feedback on the PHICH is detected correctly, with a large margin.
 #[test]
-fn recorded_answers_are_heard() {
+fn recorded_answers_are_received() {
     let Some(folder) = data("radio") else { return };
     let mut heard = 0;
     for name in recordings::NAMES.into_iter().filter(|name| *name != "pub_p15_tm1") {

@@ -195,7 +195,7 @@ fn what_came_before_an_early_gap_is_read_all_the_same() {
 }
 
 #[test]
-fn after_a_gap_of_minutes_the_cell_is_searched_anew() {
+fn after_a_gap_of_minutes_the_cell_is_searched_again() {
     let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
     let mut samples = Vec::new();
     air.send(40, &mut samples);

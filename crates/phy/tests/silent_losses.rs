@@ -60,7 +60,7 @@ fn busy(sent: &[(u64, airpace_phy::pdcch::TransmittedMessage)]) -> BTreeMap<u64,
 }
 
 #[test]
-fn a_subframe_that_was_not_heard_is_never_told_to_be_idle() {
+fn a_missed_subframe_is_never_reported_as_idle() {
     for (prbs, fft_size) in [(6, 128), (25, 384), (50, 768)] {
         let (samples, sent) = scene(prbs, fft_size).play();
         let (rate_hz, subframe) = (fft_size as u64 * 15_000, fft_size * 15);
@@ -154,7 +154,7 @@ fn a_loss_near_the_end_of_a_wide_recording_costs_a_subframe() {
 
 /// Fading is not a loss: every decodable subframe is reported.
 #[test]
-fn a_fading_cell_is_heard_all_along() {
+fn a_fading_cell_is_received_all_the_time() {
     for (profile, doppler_hz, snr_db) in [
         (DelayProfile::Epa, 5.0, 15.0),
         (DelayProfile::Eva, 70.0, 12.0),
@@ -179,7 +179,7 @@ fn a_fading_cell_is_heard_all_along() {
 
 /// Permanent noise is not a loss either: idle subframes are reported again as soon as the noise is known to be permanent.
 #[test]
-fn a_cell_that_is_weaker_from_now_on_is_still_told() {
+fn a_cell_that_becomes_weaker_is_still_reported() {
     let quiet = Scene { tries: 0, subframes: 300, ..scene(25, 384) };
     let (mut samples, _) = Scene { snr_db: 28.0, ..quiet }.play();
     let (noisy, _) = Scene { snr_db: 8.0, ..quiet }.play();

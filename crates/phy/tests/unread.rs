@@ -81,7 +81,7 @@ fn no_subframe_is_reported_of_which_messages_were_missed() {
 }
 
 #[test]
-fn an_idle_cell_is_told_to_be_idle_and_a_busy_one_that_is_read() {
+fn an_idle_cell_is_reported_as_idle_and_a_busy_one_as_read() {
     for (tries, snr_db) in [(0, 5.0), (0, 12.0), (0, 30.0), (3, 12.0), (3, 30.0)] {
         for ports in [Ports::One, Ports::Two, Ports::Four] {
             let scene = scene(tries, ports, snr_db, None);

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_said_nothing_for_a_while_goes_on_where_the_others_are() {
+    fn a_recording_that_was_silent_for_a_while_continues_at_the_time_of_the_others() {
         for (to, subframes) in [
             (leap(501, 2020), 2020),
             (leap(501, 1700), 1700),

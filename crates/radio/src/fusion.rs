@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_back_ahead_of_its_time_pushes_nobody_out() {
+    fn a_carrier_that_returns_ahead_of_its_time_removes_no_other() {
         let mut fusion = Fusion::new([CarrierId(0), CarrierId(1)], 100);
         (0..2).for_each(|carrier| fusion.push(report(carrier, 0)));
         fusion.stall(CarrierId(1));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profiles_are_as_long_as_the_standard_says() {
+    fn profiles_have_the_length_of_the_standard() {
         // Source: TS 36.101 Annex B.2.1 Table B.2.1-1 (number of taps, delay span)
         let sizes = DelayProfile::ALL.map(|profile| {
             let taps = profile.taps();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_says_who_when_what_and_how_well_that_is_known() {
+    fn a_packet_has_source_time_content_and_verification() {
         let nas = line(0xB0EC, &[1, 9, 5, 0, 0x07, 0x41]);
         assert_eq!(
             nas,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_not_guessed() {
+    fn unreadable_fields_are_reported_and_not_guessed() {
         let tail = |line: String| line.split_once("\"version\":").unwrap().1.to_owned();
         assert_eq!(
             tail(line(0xB1EA, &[48, 1])),

@@ -296,7 +296,7 @@ mod tests {
     };
 
     #[test]
-    fn a_recorded_grant_of_the_uplink_says_its_prbs_and_mcs() {
+    fn a_recorded_uplink_grant_has_its_prbs_and_mcs() {
         let dci = read(DciFormat::F0, "000000111101001110101110000", &FIFTY).unwrap();
         assert_eq!((dci.prbs, dci.prb_set), (3, Some(PrbSet::run(22, 3))));
         assert_eq!(dci.blocks[0].unwrap(), Codeword { mcs: 14, rv: 0, ndi: true, layers: 1 });

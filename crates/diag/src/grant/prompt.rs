@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_comes_with_the_packet_if_nobody_else_tells() {
+    fn a_report_comes_with_the_packet_if_there_is_no_other_source() {
         let mut prompt = Prompt::new(Radio::FIRST);
         assert!(prompt.take().is_empty());
         for subframe in [10_000, 10_001, 10_004] {

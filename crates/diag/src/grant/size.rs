@@ -155,7 +155,7 @@ mod tests {
         Oracle { direction: Direction::Downlink, mcs: Some(0), modulation: None, prbs: 3, is_common: false };
 
     #[test]
-    fn a_block_tells_whether_sizes_count_its_checksum() {
+    fn a_block_shows_whether_sizes_include_its_checksum() {
         assert_eq!((BLOCK.learn(7), BLOCK.learn(10)), (Checksum::Bare, Checksum::Counted));
         assert_eq!(BLOCK.learn(8), Checksum::Unknown);
         assert_eq!(Checksum::Counted.bits(10), Bits(56));

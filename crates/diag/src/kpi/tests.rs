@@ -138,7 +138,7 @@ fn pushed(extractor: &mut Extractor, packet: &LogPacket<'_>) -> Vec<(usize, f64)
 }
 
 #[test]
-fn a_sample_says_subframe_carrier_and_how_well_it_is_known() {
+fn a_sample_has_subframe_carrier_and_verification() {
     let mut extractor = Extractor::new(&Subscription::new(["lte.dl.tb_bytes"]).unwrap());
     let mut samples = vec![];
     let payload = blocks(&[(1_003, true), (503, false)]);

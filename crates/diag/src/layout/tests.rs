@@ -85,7 +85,7 @@ fn a_power_has_seven_bits_behind_the_point_and_zero_is_none() {
 }
 
 #[test]
-fn records_come_as_often_as_the_field_says() {
+fn the_field_gives_the_number_of_records() {
     const ROOT: Part = Part::root(
         2,
         &[u8("count", 1)],
@@ -134,7 +134,7 @@ fn a_part_without_a_name_belongs_to_the_one_around_it() {
 }
 
 #[test]
-fn parts_come_if_a_field_says_so_or_go_on_while_their_own_does() {
+fn optional_parts_depend_on_a_field_and_repeated_ones_on_their_own() {
     const ROOT: Part = Part::root(
         2,
         &[u8("kind", 1)],
@@ -199,7 +199,7 @@ const SUBPACKETS: Part = Part::root(
 );
 
 #[test]
-fn subpackets_hold_what_their_id_and_version_say_and_end_where_their_size_says() {
+fn id_and_version_give_a_subpackets_content_and_its_size_field_its_end() {
     let payload = [1, 3, 7, 2, 6, 50, 0, 0, 8, 9, 4, 99, 7, 3, 6, 2, 60, 61];
     let decoded = read(SUBPACKETS, &payload).unwrap();
     let records = decoded.fields.records("subpackets");

@@ -61,7 +61,7 @@ fn session(codes: &[LogCode]) -> Session {
 const LONG: Time = Time::from_secs(60);
 
 #[test]
-fn a_silent_port_is_a_trouble_that_says_what_to_do() {
+fn a_silent_port_is_a_problem_with_a_remedy() {
     let mut session = session(&[LTE]);
     let asked = run(&mut session, LONG, &mut |_| None);
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_modem_without_log_items_is_of_no_use() {
 }
 
 #[test]
-fn codes_that_a_modem_has_no_items_for_are_told() {
+fn codes_without_items_in_the_modem_are_reported() {
     let mut session = session(&[LTE, NR, LogCode(0x1010)]);
     let asked = run(&mut session, LONG, &mut |request| fair(request));
     assert_eq!(session.state(), State::Streaming);
@@ -119,7 +119,7 @@ fn codes_that_a_modem_has_no_items_for_are_told() {
 }
 
 #[test]
-fn a_mask_that_is_not_taken_is_told_and_asked_once() {
+fn a_refused_mask_is_reported_and_requested_once() {
     let mut session = session(&[LTE]);
     let asked = run(&mut session, LONG, &mut |request| match request {
         Request::SetLogMask(mask) => Some(Answer::SetLogMask(2, Some(Mask::off(mask.equipment(), 8)))),

@@ -54,7 +54,7 @@ fn the_end_of_a_dlf_file_is_the_same_in_pieces_and_whole() {
 }
 
 #[test]
-fn both_forms_are_told_apart_and_hold_the_same() {
+fn both_forms_are_distinguished_and_have_the_same_content() {
     let (mut stream, mut dlf) = (vec![], vec![]);
     for payload in [&[1, 2, 3][..], &[0x7E, 0x7D], &[9; 40], &[], &[5]] {
         let mut body = vec![];
@@ -78,7 +78,7 @@ fn both_forms_are_told_apart_and_hold_the_same() {
 }
 
 #[test]
-fn a_file_that_was_cut_says_so() {
+fn a_cut_file_is_reported_as_cut() {
     let mut body = vec![];
     packet(&[1, 2, 3, 4]).write(false, &mut body);
     let mut stream = vec![];
@@ -165,7 +165,7 @@ fn pieces_of_any_size_give_the_same_in_every_form() {
 }
 
 #[test]
-fn what_follows_the_packets_of_a_dlf_file_is_told_by_its_length() {
+fn bytes_after_the_packets_of_a_dlf_file_are_found_by_their_length() {
     let (mut dlf, _) = dlf(5, 2);
     let whole = dlf.len() as u64;
     dlf.extend([0; 40]);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_missed_grant_explains_as_well_tells_nothing() {
+    fn a_block_that_a_missed_grant_explains_leaves_the_table_unknown() {
         let again = |rv, missed| evidence(&block(28, true, rv), PLAIN, Some(&past_grant(13)), missed);
         assert!(
             again(0, usual()) + PRIORS.table.large < 0.0,

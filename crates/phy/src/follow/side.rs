@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_use_of_a_process_tells_what_became_of_its_block() {
+    fn the_next_use_of_a_process_shows_whether_its_block_was_acknowledged() {
         const ONE: [bool; 2] = [true, false];
         let mut side = side(&[
             (10, grant(3, ONE, [false; 2])),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_prb_carries_is_told_by_new_data_only() {
+    fn bits_per_prb_are_computed_from_new_data_only() {
         const ONE: [bool; 2] = [true, false];
         let again = Dci { prbs: PrbSet::run(0, 2), ..grant(0, ONE, [true, false]) };
         let mut side = side(&[(1, grant(0, ONE, [false; 2])), (9, again)]);

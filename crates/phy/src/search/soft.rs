@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_that_may_be_either_says_nothing() {
+    fn a_bit_of_even_odds_adds_no_evidence() {
         let region = region(&[0.01], -3.0);
         let evidence = |bits| region.agreement(0, bits).map(|agreement| agreement.evidence);
         assert_eq!(evidence(0), evidence(1));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_on_where_it_is_heard_as_well() {
+    fn a_message_extends_to_cces_that_agree_with_it() {
         let of =
             |evidence: i32, heard, expected| Agreement { evidence: evidence * PARTS as i32, heard, expected };
         let before = of(60, 800.0, 1000.0);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_known_by_what_should_have_been_heard() {
+    fn silence_is_detected_by_the_expected_power() {
         assert!(region(&[99.0], 17.0).is_active(0));
         assert!(region(&[50.0], 17.0).is_active(0), "a message 6 dB below the reference signals");
         assert!(!region(&[12.0, -8.0], 17.0).is_active(0));

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_halves_are_told_apart() {
+    fn groups_and_halves_are_distinguished() {
         let all: Vec<_> = (0..168).flat_map(|n| [sss(n, 1, 0), sss(n, 1, 1)]).collect();
         for (i, a) in all.iter().enumerate() {
             for b in &all[..i] {

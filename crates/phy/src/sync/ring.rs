@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_loses_samples_all_the_time_does_not_fill_the_memory() {
+    fn constant_sample_loss_does_not_fill_the_memory() {
         let mut ring = Ring::new(0);
         for _ in 0..1000 {
             ring.push(&[Complex32::default(); 10]);
