@@ -425,7 +425,7 @@ pub fn session(input: &[u8]) {
                 asked = body.to_vec();
             }
         });
-        assert!(line.next_timer().is_none_or(|due| due > now), "no timer should still be due");
+        assert!(line.poll_timeout().is_none_or(|due| due > now), "no timer should still be due");
         line.restore();
     }
 }
@@ -475,7 +475,7 @@ pub fn modem(input: &[u8]) {
             out.clear();
             modem.pop(now, &mut out);
             assert!(out.len() < 1 << 20, "memory is bounded");
-            assert!(modem.next_timer().is_none_or(|due| due > now), "no timer should still be due");
+            assert!(modem.poll_timeout().is_none_or(|due| due > now), "no timer should still be due");
         }
         let stats = modem.stats();
         assert!(stats.unasked + stats.lost + stats.sent <= stats.fed, "{stats:?}");

@@ -177,7 +177,7 @@ impl Drain {
     }
 
     /// Time of the next [`poll`](Drain::poll); `None` if never.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         self.every.map(|_| self.next.unwrap_or(Time::ZERO))
     }
 }
@@ -292,7 +292,7 @@ mod tests {
         let (mut dodged, mut last, mut gaps, mut next) = (0, None::<Time>, vec![], 0u64);
         let mut late = 0;
         while next < 400 {
-            let due = drain.next_timer().unwrap();
+            let due = drain.poll_timeout().unwrap();
             late = (late * 7 + 113) % 300;
             let now = due + Duration::from_micros(late);
             assert_eq!(drain.poll(now), Some(Control::Drain));
@@ -354,9 +354,9 @@ mod tests {
             }
         }
         assert_eq!(drained, [0, 10, 20, 55, 65]);
-        assert_eq!(drain.next_timer(), Some(Time::from_millis(75)));
+        assert_eq!(drain.poll_timeout(), Some(Time::from_millis(75)));
         drain.dodge();
-        assert_eq!(drain.next_timer(), Some(Time::from_millis(80)), "and on from there");
-        assert_eq!(Drain::new(None, None).next_timer(), None);
+        assert_eq!(drain.poll_timeout(), Some(Time::from_millis(80)), "and on from there");
+        assert_eq!(Drain::new(None, None).poll_timeout(), None);
     }
 }

@@ -157,7 +157,7 @@ impl Modem {
 
     /// Takes bytes from the host.
     pub fn push(&mut self, now: Time, bytes: &[u8]) {
-        self.on_timer(now);
+        self.handle_timeout(now);
         // A request may change the framing of the bytes right after it.
         for piece in bytes.split_inclusive(|&byte| byte == frame::FLAG) {
             let mut bodies = vec![];
@@ -179,7 +179,7 @@ impl Modem {
 
     /// Takes a packet to log.
     pub fn feed(&mut self, now: Time, packet: LogPacket<'_>) {
-        self.on_timer(now);
+        self.handle_timeout(now);
         self.stats.fed += 1;
         let masks = self.masks_of.get(&packet.radio).unwrap_or(&self.masks);
         if !masks[usize::from(packet.code.equipment())].has(packet.code) {
@@ -197,7 +197,7 @@ impl Modem {
 
     /// Appends the bytes that are due to be sent to the host.
     pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
-        self.on_timer(now);
+        self.handle_timeout(now);
         let before = out.len();
         for (framing, answer) in self.answers.drain(..) {
             frame::encode(framing, &answer, out);
@@ -210,11 +210,11 @@ impl Modem {
     }
 
     /// Time at which [`pop`](Modem::pop) has more bytes, without further input; `None` if never.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         if !self.answers.is_empty() {
             return Some(Time::ZERO);
         }
-        self.recovers.into_iter().chain(self.buffer.next_timer()).min()
+        self.recovers.into_iter().chain(self.buffer.poll_timeout()).min()
     }
 
     /// Handles the host's disconnection. Masks and buffered packets stay; the framing returns to HDLC.
@@ -248,7 +248,7 @@ impl Modem {
         self.masks.iter().filter(|mask| !mask.is_off())
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         if self.recovers.is_some_and(|due| due <= now) {
             self.set_framing(Framing::Hdlc);
         }

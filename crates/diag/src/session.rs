@@ -122,7 +122,7 @@ const TRIES: u32 = 6;
 const OPTIONAL_TRIES: u32 = 3;
 
 impl Session {
-    /// A session that requests these codes. Sends nothing before the first [`on_timer`](Session::on_timer).
+    /// A session that requests these codes. Sends nothing before the first [`handle_timeout`](Session::handle_timeout).
     pub fn new(codes: BTreeSet<LogCode>, mut options: SessionOptions) -> Session {
         let original = options.original.take();
         let drain = options.drain.take();
@@ -195,14 +195,16 @@ impl Session {
         self.state == State::Streaming && self.drain.is_some()
     }
 
-    /// Replaces the requested codes. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
+    /// Replaces the requested codes. Takes effect at the next [`handle_timeout`](Session::handle_timeout), which is due
+    /// at once.
     pub fn want(&mut self, codes: BTreeSet<LogCode>) {
         self.wanted = codes;
         self.refused.clear();
         self.is_settled = false;
     }
 
-    /// Restores the modem. Takes effect at the next [`on_timer`](Session::on_timer), which is due at once.
+    /// Restores the modem. Takes effect at the next [`handle_timeout`](Session::handle_timeout), which is due at
+    /// once.
     pub fn leave(&mut self) {
         if matches!(self.state, State::Opening(_) | State::Streaming) {
             self.state = State::Leaving;
@@ -224,8 +226,8 @@ impl Session {
         self.transmit.pop_front()
     }
 
-    /// Time of the next [`on_timer`](Session::on_timer); `None` if never.
-    pub fn next_timer(&self) -> Option<Time> {
+    /// Time of the next [`handle_timeout`](Session::handle_timeout); `None` if never.
+    pub fn poll_timeout(&self) -> Option<Time> {
         let due = match (self.state, &self.under_way) {
             (State::Closed | State::Failed(_), _) => return None,
             (_, Some(under_way)) => Some(under_way.deadline),
@@ -233,7 +235,7 @@ impl Session {
             (_, None) => Some(Time::ZERO),
         };
         let drain = match self.state {
-            State::Streaming => self.drain.as_ref().and_then(Drain::next_timer),
+            State::Streaming => self.drain.as_ref().and_then(Drain::poll_timeout),
             _ => None,
         };
         due.into_iter().chain(drain).min()
@@ -263,7 +265,7 @@ impl Session {
     }
 
     /// Handles a timer that is due.
-    pub fn on_timer(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         match &mut self.under_way {
             Some(under_way) if now < under_way.deadline => {}
             Some(under_way) => {

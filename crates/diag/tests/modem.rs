@@ -80,7 +80,7 @@ impl Bench {
                 }
                 self.exchange();
             }
-            let due = [self.line.next_timer(), self.modem.next_timer()].into_iter().flatten().min();
+            let due = [self.line.poll_timeout(), self.modem.poll_timeout()].into_iter().flatten().min();
             self.now = due.unwrap_or(until).max(self.now).min(says).min(until);
         }
     }

@@ -140,7 +140,7 @@ pub fn serve(
             }
         }
         if door.has_host() {
-            while outgoing.is_empty() && modem.next_timer().is_some_and(|due| due <= now) {
+            while outgoing.is_empty() && modem.poll_timeout().is_some_and(|due| due <= now) {
                 outgoing.clear();
                 modem.pop(now, &mut outgoing.bytes);
             }
@@ -159,7 +159,7 @@ pub fn serve(
             notice(Notice::HostCame(name));
             continue;
         }
-        let is_told = outgoing.is_empty() && modem.next_timer().is_none();
+        let is_told = outgoing.is_empty() && modem.poll_timeout().is_none();
         if ends && is_speech_over && (is_told || !door.has_host()) {
             if let Err(error) = door.hand_over(FINAL_READ_TIMEOUT) {
                 // A host that disconnected in the meantime needs no more data.
@@ -175,7 +175,7 @@ pub fn serve(
             (Next::Later, Some(_)) => Some(now + ASKS_AGAIN_AFTER),
             _ => None,
         };
-        let modem_due = modem.next_timer().filter(|_| door.has_host() && outgoing.is_empty());
+        let modem_due = modem.poll_timeout().filter(|_| door.has_host() && outgoing.is_empty());
         let due = sends_at.into_iter().chain(modem_due).min();
         let wait = due.map_or(LOOKS_EVERY, |due| (due - (Time::ZERO + opened.elapsed())).min(LOOKS_EVERY));
         door.wait(wait, !outgoing.is_empty())?;

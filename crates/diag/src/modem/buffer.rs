@@ -75,7 +75,7 @@ impl Buffer {
     }
 
     /// Time of the next release, if no packet arrives.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         if self.to_send.is_empty() { self.timer() } else { Some(Time::ZERO) }
     }
 

@@ -52,8 +52,8 @@ impl Line {
 
     /// Appends the bytes that must be sent now.
     pub fn pop(&mut self, now: Time, out: &mut Vec<u8>) {
-        if self.next_timer().is_some_and(|due| due <= now) {
-            self.session.on_timer(now);
+        if self.poll_timeout().is_some_and(|due| due <= now) {
+            self.session.handle_timeout(now);
         }
         self.follow();
         while let Some(body) = self.session.poll_transmit() {
@@ -62,8 +62,8 @@ impl Line {
     }
 
     /// Time of the next [`pop`](Line::pop); `None` if never.
-    pub fn next_timer(&self) -> Option<Time> {
-        self.session.next_timer()
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.session.poll_timeout()
     }
 
     /// The bytes that restore the modem, at any time; see [`Session::restore`].

@@ -35,12 +35,12 @@ fn fair(request: Request) -> Option<Answer> {
 fn run(session: &mut Session, until: Time, peer: &mut Peer<'_>) -> Vec<Request> {
     let mut asked = vec![];
     let mut now = Time::ZERO;
-    while let Some(due) = session.next_timer() {
+    while let Some(due) = session.poll_timeout() {
         now = now.max(due);
         if now > until {
             break;
         }
-        session.on_timer(now);
+        session.handle_timeout(now);
         while let Some(body) = session.poll_transmit() {
             let request = Request::read(&body).expect("a session asks nothing malformed");
             asked.push(request.clone());

@@ -158,7 +158,7 @@ impl Control {
                 self.drain_modem();
             }
             self.flush();
-            let drain_due = self.drain.next_timer().filter(|_| drains).unwrap_or(Time::NEVER);
+            let drain_due = self.drain.poll_timeout().filter(|_| drains).unwrap_or(Time::NEVER);
             let now = Time::from_nanos(now_ns());
             // Programs' requests are checked in the wake-ups for drains, without additional wake-ups.
             let is_often = drain_due < now + LOOK_EVERY;

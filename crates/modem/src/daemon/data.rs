@@ -225,7 +225,7 @@ impl Data {
             if leave_by.is_some_and(|by| by <= now) {
                 return End::NotRestored;
             }
-            let due = line.next_timer().map(Time::as_nanos).into_iter().chain(leave_by).min();
+            let due = line.poll_timeout().map(Time::as_nanos).into_iter().chain(leave_by).min();
             match wait(Some(port), &self.parts.wake, due.map(|due| due.saturating_sub(now_ns()))) {
                 Ok(false) => {}
                 Ok(true) => match port.read(&mut self.buffer) {
