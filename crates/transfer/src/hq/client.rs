@@ -12,7 +12,7 @@ use airpace_files::Whole;
 
 use super::request;
 use airpace_transport::app::App;
-use airpace_transport::endpoint::{Closed, Connection, ConnectionId, Endpoint, Event, Read};
+use airpace_transport::endpoint::{Closed, ConnectionId, Endpoint, Event, Read};
 use airpace_transport::quic::{QuicConnection, StreamNews};
 
 /// Maximum time for the server to complete the handshake.
@@ -265,10 +265,11 @@ impl Client {
     /// Closes the connection once every file is done or failed.
     fn settle(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let is_over = |file: &FileProgress| matches!(file.stage, Stage::Done | Stage::Failed(_));
-        if let Some(connection) = self.id.and_then(|id| endpoint.connection(id)) {
-            if self.files.iter().all(is_over) && !self.is_done {
-                connection.close(now, 0, "");
-            }
+        if let Some(connection) = self.id.and_then(|id| endpoint.connection(id))
+            && self.files.iter().all(is_over)
+            && !self.is_done
+        {
+            connection.close(now, 0, "");
         }
         self.is_done = self.files.iter().all(is_over);
     }
