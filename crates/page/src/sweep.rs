@@ -1,7 +1,7 @@
 //! Report page of a sweep: heat maps over any two keys, one for each scheme.
 //!
 //! The page holds means over seeds, computed here, for every point, scheme and flow. If there are more than
-//! [`MAX_ENTRIES`] combinations, the page holds only the first value of each key, except for the two keys that it shows
+//! `MAX_ENTRIES` combinations, the page holds only the first value of each key, except for the two keys that it shows
 //! initially.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -99,7 +99,7 @@ type Filled = BTreeMap<(&'static str, Key), Batches>;
 type Key = (String, String, u64);
 
 impl Memory {
-    /// An empty memory for the tables `wanted`, which are names of [`TABLES`]. Other tables are discarded.
+    /// An empty memory for the tables `wanted`, which are names of [`crate::TABLES`]. Other tables are discarded.
     pub fn of(wanted: Vec<&'static str>) -> Memory {
         Memory { wanted, filled: Arc::default() }
     }
