@@ -180,9 +180,9 @@ fn a_run_writes_what_a_device_is_told() {
     let lost = "device.0.reports=run/summary.json";
     run(&["--set", lost]).refused(&[lost, "in the run folder", "another place"]);
     let encode = ["encode", NAME, "--out", "samples", "--set", "device.0.reports=told"];
-    shell.run(&encode).refused(&["device.0.reports", "only `airpace sim`"]);
+    shell.run(&encode).refused(&["device.0.reports", "only the simulator"]);
     let log = ["diag", "encode", NAME, "--out", "log.qmdl", "--set", "device.0.reports=told"];
-    shell.run(&log).refused(&["device.0.reports", "only `airpace sim`"]);
+    shell.run(&log).refused(&["device.0.reports", "only the simulator"]);
     shell.write("y.toml", &named.replace("reports = \"told\"\n", ""));
     let over = ["sim", "y.toml", "--scheme", "pbe", "--set", "device.0.reports=./y.toml"];
     shell.run(&over).refused(&["would be written over y.toml"]);
