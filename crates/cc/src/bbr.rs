@@ -72,7 +72,7 @@ const INITIAL_PACKETS: u64 = 10;
 /// Source: Linux tcp_bbr.c
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
 
-/// Maximum slack of the window, in multiples of RTprop.
+/// Maximum of the time by which the window exceeds one RTprop (its slack), in multiples of RTprop.
 ///
 /// Chosen: a path with a radio has an RTprop of milliseconds. On a path of microseconds, ACK aggregation yields rate
 /// samples far above the path's capacity. At such a rate, a slack of milliseconds would be a window that overflows any

@@ -171,8 +171,8 @@ impl Session {
         &self.identity
     }
 
-    /// Requested codes that the modem cannot send, with the reason. Empty until the modem has reported its numbers of
-    /// items.
+    /// Requested codes that the modem cannot send, with the reason. Empty until the modem has reported its number
+    /// of log items for each equipment.
     pub fn missing(&self) -> Vec<(LogCode, Missing)> {
         if !self.done.contains(&Step::Items) {
             return vec![];

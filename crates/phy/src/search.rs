@@ -174,7 +174,7 @@ pub struct Work {
     pub by_doubt: u64,
     /// Candidates found by trying known users.
     pub by_users: u64,
-    /// Pairs of CCE and size for which words of known users were computed.
+    /// Number of attempts, by CCE and message size, to find a message of a known user.
     pub trials: u64,
     /// Words that were worth decoding but exceeded [`MAX_WORDS`].
     pub given_up: u64,

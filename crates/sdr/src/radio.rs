@@ -24,8 +24,8 @@ pub const REMEDY: &str =
 pub struct Settings {
     /// SoapySDR's arguments for the device (`driver`, `serial`, …); empty for the first radio.
     pub device: Vec<(String, String)>,
-    /// Receivers of the radio, from 0: several receivers are used as antennas of one receiver. An empty list is the first
-    /// one.
+    /// Receivers of the radio, from 0: several receivers are used as antennas of one receiver. An empty list stands
+    /// for the first receiver alone.
     pub channels: Vec<usize>,
     /// Antenna port of the receiver; `None` is the driver's default.
     pub antenna: Option<String>,

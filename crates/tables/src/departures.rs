@@ -91,7 +91,7 @@ pub struct Departure {
     pub marked: bool,
 }
 
-/// A connection with its texts.
+/// The parts of a connection as text, for the columns of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spelled {
     /// The connection as text.

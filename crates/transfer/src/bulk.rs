@@ -128,9 +128,9 @@ struct Running {
 /// State of this endpoint in a flow.
 #[derive(Debug)]
 enum Part {
-    /// Connecting endpoint: sends the order once the connection is established.
+    /// Connecting endpoint: requests the flow ([`Order`]) once the connection is established.
     Asks(Order),
-    /// Accepting endpoint: waits for the order and stores its first bytes.
+    /// Accepting endpoint: waits for the request, and stores the bytes of it that have arrived.
     Waits(Vec<u8>),
     /// Sends data; `first` is the unwritten rest of the order, which is written before the data.
     Sends { source: traffic::Source, first: Vec<u8>, has_finished: bool },

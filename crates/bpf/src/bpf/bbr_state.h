@@ -96,7 +96,8 @@ struct ibbr {
 	ap_u32 recovery_began;
 	/*
 	 * Start phases of the next cycles, minus one if above zero: digits to base IBBR_PHASES - 1, least significant digit
-	 * first. `draws`: number of digits used.
+	 * first. `draws` is the number of digits that have been
+	 * used.
 	 */
 	ap_u64 random;
 	ap_u64 draws;

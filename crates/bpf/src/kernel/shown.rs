@@ -86,7 +86,7 @@ impl Rest<'_> {
 
 /// Converts a record. `None` if its socket has changed to another scheme.
 fn flow(words: &ShownWords, scheme: &str) -> Option<FlowStatus> {
-    // Sockets of bounded downloads use none of our schemes, and their rate is that of whole packets.
+    // With `biscay@window`, the sockets of downloads use another scheme. Their rate counts whole packets.
     let is_chosen = SCHEMES.contains(&scheme);
     if is_chosen && text(&words.scheme) != scheme.as_bytes() {
         return None;

@@ -169,7 +169,7 @@ impl PbeReceiver {
         // Differs: if competitors leave no idle PRBs, Eq. 3 yields only the PRBs that this device already used. A
         // device that uses less than it could would then be limited to less each time, down to nothing. The cell gives
         // the device its fair share in any case, so the capacity is at least the fair share. With weights, the
-        // scheduler does not give the weighted share; the pull of Eq. 3 then replaces the floor.
+        // scheduler does not guarantee the weighted share, so it is no minimum: Eq. 3 alone moves the capacity towards it.
         let has_floor = self.tuning.floor && self.tuning.measure.weights == Weights::Equal;
         (if has_floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }

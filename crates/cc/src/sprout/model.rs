@@ -222,7 +222,7 @@ impl Model {
         normalize(&mut self.probabilities);
     }
 
-    /// Processes that at least `count` packets could have arrived in the tick.
+    /// Updates the model with a tick in which at least `count` packets could have arrived.
     pub fn observe_at_least(&mut self, count: u32) {
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
             let mean = self.means[bin];

@@ -94,7 +94,7 @@ impl Header {
         self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
     }
 
-    /// Whether the packet may be later than a packet with this time, in a log with pauses.
+    /// Whether the packet follows a packet with this time: it is later by at most the longest pause of a log.
     fn is_later(self, last: Stamp) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.nanos());
         last.is_set() && pause.is_some_and(|nanos| nanos < MAX_PAUSE_NANOS)

@@ -412,9 +412,9 @@ pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {
 /// The SINR of a flat channel with the mean capacity of these SINRs: Π (1 + SINR) ^ (1/n) - 1, all as ratios.
 ///
 /// Chosen: within an RBG the mean is over the capacity, because that needs neither a modulation nor a logarithm for each
-/// PRB. For the few PRBs of an RBG it is near the mean over mutual information, which is used over an allocation: within
-/// 0.3 dB on average. The value at the RBG's centre has an error of 1.8 dB on EVA: if a notch of the channel is at the
-/// centre, the PRBs next to it still carry data.
+/// PRB. Over the few PRBs of an RBG, the result differs from that of the mean over mutual information by 0.3 dB on
+/// average. (Over a whole allocation, the mean over mutual information is used.) The value at the RBG's centre has an
+/// error of 1.8 dB on EVA: if a notch of the channel is at the centre, the PRBs next to it still carry data.
 fn effective_ratio(sinrs: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = sinrs.len();
     let product: f64 = sinrs.map(|sinr| 1.0 + sinr).product();

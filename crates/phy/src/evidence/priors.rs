@@ -59,7 +59,7 @@ pub(super) struct UserPriors {
     pub(super) modes: [f32; 6],
 }
 
-/// Field usage of base stations that have a choice: −log2 of shares.
+/// How often base stations choose each value of a field: −log2 of the share of messages.
 ///
 /// Chosen: the shares are round; for any scheduler, they are right within a factor of two.
 pub(super) struct FieldPriors {

@@ -2,8 +2,8 @@
 
 use crate::coding::Codeword;
 
-/// Maximum number of coded bits that a mistake changes, with three coded bits per bit of the word. The minimum of the
-/// code is 15.
+/// Maximum number of coded bits that a mistake changes, with three coded bits per bit of the word. The minimum
+/// distance of the code is 15.
 pub(super) const MAX_DIFFERENT: u32 = 20;
 
 /// Maximum span of a mistake (bits of the word).

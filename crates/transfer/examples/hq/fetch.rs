@@ -60,7 +60,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Fetches the files, or until `stop` is set. The result as JSON, and the file of `--out -`, go to `out`.
+/// Fetches the files. Stops early if `stop` is set. The result as JSON, and the file of `--out -`, go to `out`.
 pub fn run(args: &Args, out: &mut (impl Write + AsFd), stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let trust = match (&args.ca, &args.fingerprint) {
         (Some(file), _) => identity::roots(file),

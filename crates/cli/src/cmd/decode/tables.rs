@@ -44,7 +44,7 @@ impl Tables {
         said(Decoded::new(main, row, answers)).map(Tables)
     }
 
-    /// Adds a message, and the gain of the followed user from it.
+    /// Adds a message. `gain` is the data that the followed user obtains by the grant.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -22,7 +22,7 @@ pub struct Measured {
     pub allowed: f32,
 }
 
-/// Mean squared deviation at each place over that of a typical place.
+/// For each place of the grid: its mean squared deviation, divided by that of a typical place.
 #[derive(Clone, Debug)]
 pub struct Excess {
     excess: Vec<f32>,
