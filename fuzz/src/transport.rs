@@ -7,7 +7,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Controller, Receiver};
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::{Ecn, Streams, Time};
+use airpace_core::{Ecn, Refused, Streams, Time};
 use airpace_transfer::bulk::{Bulk, Flow, Hooks, Order, Sample, Traffic};
 use airpace_transport::app::App;
 use airpace_transport::endpoint::{ConnectionId, Endpoint, Event, Ignored, Inbound, MSS, Read};
@@ -151,20 +151,20 @@ pub fn datagrams(input: &[u8]) {
 struct Schemes<'a>(&'a Cell<u32>);
 
 impl Schemes<'_> {
-    fn build(&self, scheme: &str) -> Result<Ends, String> {
+    fn build(&self, scheme: &str) -> Result<Ends, Refused> {
         self.0.set(self.0.get() + 1);
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
         let setup = Setup::new(MSS, Streams::new(1).stream("fuzz"));
-        spec.build(&setup).map_err(|error| error.to_string())
+        spec.build(&setup).map_err(|error| error.to_string()).map_err(Refused::from)
     }
 }
 
 impl Hooks for Schemes<'_> {
-    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, String> {
+    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, Refused> {
         Ok(self.build(scheme)?.controller)
     }
 
-    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, String> {
+    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, Refused> {
         Ok(self.build(scheme)?.receiver)
     }
 

@@ -58,8 +58,7 @@ class Sweep:
     def failures(self) -> list[dict[str, Any]]:
         """The runs that failed: `cell`, `scheme`, `seed`, `set` and `reason`."""
         failures: list[dict[str, Any]] = json.loads((self._folder / "failures.json").read_text(encoding="utf-8"))
-        # The program writes this file, so reasons name its options.
-        return [failure | {"reason": _airpace.in_python(failure["reason"])} for failure in failures]
+        return failures
 
     @property
     def folder(self) -> Path:

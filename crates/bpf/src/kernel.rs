@@ -28,6 +28,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use airpace_core::remedy::{Remedy, UserTask};
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel};
 
@@ -207,6 +208,24 @@ const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 /// Mount point of the kernel's file system for programs and maps.
 const PINS_ROOT: &str = "/sys/fs/bpf";
 
+impl LoadError {
+    fn no_btf() -> LoadError {
+        LoadError::NoBtf(outside_the_kernel())
+    }
+
+    fn privileges() -> LoadError {
+        LoadError::Privileges(outside_the_kernel())
+    }
+}
+
+/// The remedy if a kernel takes no programs.
+fn outside_the_kernel() -> Remedy {
+    Remedy::new("the same schemes run outside the kernel in")
+        .task(UserTask::Simulate)
+        .text("and")
+        .task(UserTask::Send)
+}
+
 /// Reasons why a scheme cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -218,9 +237,9 @@ pub enum LoadError {
     /// The kernel provides no type information (BTF).
     #[error(
         "there is no {BTF}: /sys is not mounted, or the kernel was built without CONFIG_DEBUG_INFO_BTF and cannot take these \
-         programs; `airpace sim` and `airpace send` run the same schemes outside the kernel"
+         programs"
     )]
-    NoBtf,
+    NoBtf(#[source] Remedy),
     /// The kernel's types lack a member that the programs need.
     #[error(
         "the kernel's description of its types has no `{0}`: it is too old (6.1 is the oldest that is known to do)"
@@ -229,9 +248,10 @@ pub enum LoadError {
     /// The caller lacks privileges.
     #[error(
         "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (and CAP_SYS_ADMIN for \
-         what needs control groups: `pbe`, `biscay@window` and `run`); without, `airpace sim` and `airpace send` run the same schemes outside the kernel"
+         what needs control groups: `pbe`, `biscay@window` and `run`); a kernel that is locked down lets nobody ({LOCKDOWN} \
+         shows it, where securityfs is mounted)"
     )]
-    Privileges,
+    Privileges(#[source] Remedy),
     /// The kernel is locked down.
     #[error(
         "the kernel is locked down ({LOCKDOWN}: confidentiality), and takes no programs then, whoever asks: boot without \
@@ -253,11 +273,14 @@ pub enum LoadError {
         error: io::Error,
     },
     /// A congestion control of this name exists already.
-    #[error(
-        "the kernel has a congestion control `{0}` already: `airpace kernel unload {0}` removes it, where {PINS_ROOT} is that \
-         with which it was loaded"
-    )]
-    Exists(&'static str),
+    #[error("the kernel has a congestion control `{name}` already")]
+    Exists {
+        /// Its name.
+        name: &'static str,
+        /// The remedy: to remove it.
+        #[source]
+        remedy: Remedy,
+    },
     /// Any other reason.
     #[error("the kernel does not take the programs ({what}): {error}; {said}")]
     Refused {
@@ -318,7 +341,7 @@ impl Kernel {
         let name = part.name();
         let mut open = part.open()?;
         if !Path::new(BTF).exists() {
-            return Err(LoadError::NoBtf);
+            return Err(LoadError::no_btf());
         }
         // In lockdown, the helper that reads kernel memory is missing, and the verifier's messages do not name this reason.
         if is_locked() {
@@ -566,12 +589,17 @@ pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::
     let said = messages::take();
     match error.kind() {
         // The verifier writes messages only for callers that may load programs.
-        libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) => {
+        libbpf_rs::ErrorKind::PermissionDenied if said.contains(VERIFIED) && !said.contains(UNREAD) => {
             LoadError::Refused { what, error, said }
         }
         libbpf_rs::ErrorKind::PermissionDenied if is_locked() => LoadError::Lockdown,
-        libbpf_rs::ErrorKind::PermissionDenied => LoadError::Privileges,
-        libbpf_rs::ErrorKind::AlreadyExists => LoadError::Exists(name),
+        libbpf_rs::ErrorKind::PermissionDenied => LoadError::privileges(),
+        libbpf_rs::ErrorKind::AlreadyExists => LoadError::Exists {
+            name,
+            remedy: Remedy::new("remove it by")
+                .task(UserTask::UnloadKernel(name.to_owned()))
+                .text(format!(", where {PINS_ROOT} is that with which it was loaded")),
+        },
         _ => LoadError::Refused { what, error, said },
     }
 }
@@ -580,3 +608,7 @@ pub(crate) fn refused(name: &'static str, what: &'static str, error: libbpf_rs::
 ///
 /// Source: Linux kernel/bpf/verifier.c (print_verification_stats)
 const VERIFIED: &str = "processed ";
+
+/// Start of the message if the kernel refused before the verifier read an instruction, as a kernel that is locked down
+/// does.
+const UNREAD: &str = "processed 0 insns";

@@ -233,7 +233,7 @@ impl fmt::Display for SchemeError {
         match self {
             SchemeError::Scheme { name, known } => {
                 let instead = instead(name, known, "there are");
-                write!(f, "no scheme is called `{name}`{instead} (see `airpace list schemes`)")
+                write!(f, "no scheme is called `{name}`{instead}")
             }
             SchemeError::Suffix { scheme, suffix, known } => {
                 let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();

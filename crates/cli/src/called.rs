@@ -37,6 +37,16 @@ fn named(told: Option<OsString>, argument: Option<OsString>) -> String {
     named.map_or_else(|| PLAIN.to_owned(), |name| airpace_run::shell::quote(&name.to_string_lossy()))
 }
 
+/// A command of the program as the user must type it, between backticks: `./airpace list schemes`.
+pub fn command(words: &str) -> String {
+    format!("`{} {words}`", name())
+}
+
+/// A command line that starts with `airpace`, as the user must type it.
+pub fn typed(line: &str) -> String {
+    line.strip_prefix(PLAIN).map_or_else(|| line.to_owned(), |rest| format!("{}{rest}", name()))
+}
+
 /// Returns `text` with every airpace command in the form in which the user must type it.
 pub fn as_called(text: &str) -> Cow<'_, str> {
     if name() == PLAIN { Cow::Borrowed(text) } else { Cow::Owned(renamed(text, name())) }

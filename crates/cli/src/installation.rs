@@ -15,6 +15,7 @@ mod record;
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use airpace_core::Refused;
 use airpace_files::{Whole, remedy};
 use anyhow::Context;
 
@@ -119,9 +120,10 @@ pub fn package() -> Option<&'static str> {
 /// The error for a path to which the installation cannot write.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     move |error| {
-        let or_root = if error.kind() == ErrorKind::PermissionDenied { ", or start as root" } else { "" };
-        let words = format!("cannot write `{}`; {}{or_root}", path.display(), remedy(&error, "--prefix"));
-        anyhow::Error::new(error).context(words)
+        let or_root = error.kind() == ErrorKind::PermissionDenied;
+        let remedy = remedy(&error, "prefix");
+        let remedy = if or_root { remedy.text(", or start as root") } else { remedy };
+        Refused::new(format!("cannot write `{}`", path.display())).but(remedy.caused_by(error)).into()
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod called;
 mod cmd;
+mod explain;
 mod installation;
 mod parquet_file;
 mod results;
@@ -106,7 +107,10 @@ fn main() -> ExitCode {
         Ok(Verdict::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::say(format_args!("airpace: {}", called::as_called(&format!("{error:#}"))));
+            terminal::say(format_args!(
+                "airpace: {}",
+                called::as_called(&explain::explained(error.as_ref()))
+            ));
             ExitCode::from(if error.is::<cmd::NothingFound>() { 1 } else { 2 })
         }
     }

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use airpace_core::Refused;
 use airpace_tables::{FileError, ParquetFile};
-use anyhow::anyhow;
 use arrow_schema::Field;
-use parquet::errors::ParquetError;
 
 use crate::cmd::outputs;
 
@@ -19,13 +18,14 @@ pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
 
 /// The error if a file cannot be written. It contains the system's error if that is the cause, with the remedy.
 pub fn refused(error: FileError) -> anyhow::Error {
-    let remedy = error.io_error().map(|error| airpace_files::remedy(error, "--parquet"));
-    let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
-    let (path, cause) = match error {
-        FileError::Table { path, source: ParquetError::External(cause) } => (path, anyhow!(cause)),
-        FileError::Table { path, source } => (path, source.into()),
-        FileError::Write { path, source, .. } => (path, source.into()),
-        other => return other.into(),
+    let Some(remedy) = error.io_error().map(|error| airpace_files::remedy(error, "parquet")) else {
+        return error.into();
     };
-    cause.context(format!("cannot write `{}`{remedy}", path.display()))
+    match &error {
+        FileError::Table { path, .. } | FileError::Write { path, .. } => {
+            let cause = error.io_error().map(ToString::to_string).unwrap_or_default();
+            Refused::new(format!("cannot write `{}`: {cause}", path.display())).but(remedy).into()
+        }
+        _ => error.into(),
+    }
 }

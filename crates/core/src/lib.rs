@@ -14,6 +14,7 @@
 //! | [`rng`] | [`Streams`] and [`Draws`] of named random numbers |
 //! | [`count`] | formatting of numbers with their noun |
 //! | [`nearest`] | suggestions for misspelt names |
+//! | [`remedy`] | [`Remedy`]: what a user can do about an error, for each front end to render |
 //!
 //! [`cc`]: https://docs.rs/airpace-cc
 //! [`path`]: https://docs.rs/airpace-path
@@ -26,6 +27,7 @@ pub mod direction;
 pub mod nearest;
 pub mod packet;
 pub mod plain;
+pub mod remedy;
 pub mod rng;
 pub mod tables;
 pub mod time;
@@ -34,6 +36,7 @@ pub mod units;
 pub use deadlines::Deadlines;
 pub use direction::Direction;
 pub use packet::{DeviceId, Ecn, FlowId, Packet, Rider};
+pub use remedy::{Refused, Remedy};
 pub use rng::{Draw, Draws, Rng, Streams};
 pub use time::Time;
 pub use units::{Bits, Bytes, Rate};

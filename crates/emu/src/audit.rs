@@ -191,7 +191,7 @@ impl Audit {
             }
             Some(why) => format!("its thread has no real-time priority ({why})"),
         };
-        let help = "end other programs, or allow it priority; `airpace doctor --emu` tells how";
+        let help = "end other programs, or allow it real-time priority";
         if self.lateness_p999_ms > most_ms {
             reasons.push(format!(
                 "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; {help}",

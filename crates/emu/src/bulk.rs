@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use airpace_core::remedy::{Refused, Remedy, UserTask};
 use airpace_rt::priority;
 use rustix::net::sockopt;
 
@@ -135,19 +136,17 @@ pub fn choose(socket: impl AsFd, name: &str) -> io::Result<()> {
     sockopt::set_tcp_congestion(socket, name).map_err(|error| {
         let here = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let remedy = match name {
-            "biscay" | "morc" | "pbe" => format!("`airpace kernel load {name}` adds it"),
-            "biscay@window" => "No socket chooses it: it bounds what this machine downloads".to_owned(),
-            _ if error == rustix::io::Errno::PERM => {
-                "The kernel has it and allows it to root only: start this as root, or let root add it to \
-                 net.ipv4.tcp_allowed_congestion_control by `sysctl`"
-                    .to_owned()
-            }
-            _ => format!("`modprobe tcp_{name}` may add it"),
+            "biscay" | "morc" | "pbe" => Remedy::new("add it:").task(UserTask::LoadKernel(name.to_owned())),
+            "biscay@window" => Remedy::new("no socket chooses it: it bounds what this machine downloads"),
+            _ if error == rustix::io::Errno::PERM => Remedy::new(
+                "the kernel has it and allows it to root only: start this as root, or let root add it to \
+                     net.ipv4.tcp_allowed_congestion_control by `sysctl`",
+            ),
+            _ => Remedy::new(format!("`modprobe tcp_{name}` may add it")),
         };
-        io::Error::other(format!(
-            "the kernel does not take `{name}`: {error}; it has {}. {remedy}",
-            here.unwrap_or_default().trim()
-        ))
+        let what =
+            format!("the kernel does not take `{name}`: {error}; it has {}", here.unwrap_or_default().trim());
+        io::Error::other(Refused::new(what).but(remedy))
     })
 }
 

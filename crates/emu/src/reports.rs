@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use airpace_core::DeviceId;
+use airpace_core::{DeviceId, Remedy};
 use airpace_event::Source;
 use airpace_radio::{RadioReport, line};
 use rustix::io::Errno;
@@ -87,7 +87,7 @@ impl ReportSocket {
         };
         let (listener, identity) = open().map_err(EmuError::step_or(
             format!("open the socket `{}`", path.display()),
-            "choose another folder with --reports",
+            Remedy::new("choose another folder with").parameter("reports"),
         ))?;
         Ok(ReportSocket { device, source, path, identity, listener, readers: vec![] })
     }

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use airpace_core::count::count;
+use airpace_core::{Refused, Remedy};
 
 use crate::address::Space;
 use crate::error::EmuError;
@@ -115,7 +116,7 @@ pub fn space_here() -> Result<Space, EmuError> {
     let routes = crate::netlink::Routes::open().map_err(EmuError::step("talk to the kernel about routes"))?;
     match std::env::var(SPACE_VARIABLE) {
         Ok(text) if routes.index(interfaces::NAME).is_ok() => text.parse().map_err(|error| {
-            EmuError::Refused(format!("the variable {SPACE_VARIABLE} is `{text}`, which {error}"))
+            EmuError::refused(format!("the variable {SPACE_VARIABLE} is `{text}`, which {error}"))
         }),
         _ => Ok(Space::ROOT),
     }
@@ -143,7 +144,7 @@ impl Session {
         let Some(devices) =
             u8::try_from(plan.devices).ok().filter(|it| (1..=Space::MAX_DEVICES).contains(it))
         else {
-            return Err(EmuError::Refused(format!(
+            return Err(EmuError::refused(format!(
                 "the scenario has {}; an emulator has 1 to {}",
                 count(plan.devices as u64, "device"),
                 Space::MAX_DEVICES
@@ -157,7 +158,7 @@ impl Session {
         };
         let (channel, theirs) = Channel::pair().map_err(EmuError::step("make a socket"))?;
         let [program, arguments @ ..] = &plan.inside[..] else {
-            return Err(EmuError::Refused("no program holds the namespaces".to_owned()));
+            return Err(EmuError::refused("no program holds the namespaces".to_owned()));
         };
         rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())
             .map_err(|error| EmuError::step("hand over a socket")(error.into()))?;
@@ -214,7 +215,7 @@ impl Session {
     }
 
     /// Returns warnings, each a sentence, about restrictions of the session.
-    pub fn doubts(&self) -> &[String] {
+    pub fn doubts(&self) -> &[Refused] {
         &self.made.doubts
     }
 
@@ -278,8 +279,8 @@ impl Session {
             match self.hear()? {
                 Word::Started { .. } => break,
                 Word::NotStarted { why } => {
-                    let remedy = "check its name and path";
-                    return Err(EmuError::Refused(format!("cannot start `{name}`: {why}; {remedy}")));
+                    let refused = Refused::new(format!("cannot start `{name}`: {why}"));
+                    return Err(refused.but(Remedy::new("check its name and path")).into());
                 }
                 other => self.keep(other)?,
             }

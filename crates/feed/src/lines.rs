@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 use airpace_radio::{RadioReport, line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -49,20 +49,21 @@ pub enum Place {
 }
 
 impl FromStr for Place {
-    type Err = String;
+    type Err = Refused;
 
     /// Parses `-`, a path, or `tcp:HOST:PORT`.
-    fn from_str(text: &str) -> Result<Place, String> {
+    fn from_str(text: &str) -> Result<Place, Refused> {
         match text.strip_prefix("tcp:") {
             _ if text == "-" => Ok(Place::Input),
-            _ if text.is_empty() => {
-                Err("name a file, a FIFO or a socket, `tcp:HOST:PORT`, or `-`".to_owned())
-            }
+            _ if text.is_empty() => Err("name a file, a FIFO or a socket, `tcp:HOST:PORT`, or `-`".into()),
             None => Ok(Place::Path(PathBuf::from(text))),
             Some(at) => {
                 let mut found =
                     at.to_socket_addrs().map_err(|error| format!("`{at}`: {error}; give HOST:PORT"))?;
-                found.next().map(Place::Tcp).ok_or_else(|| format!("`{at}` has no address; give HOST:PORT"))
+                found
+                    .next()
+                    .map(Place::Tcp)
+                    .ok_or_else(|| format!("`{at}` has no address; give HOST:PORT").into())
             }
         }
     }

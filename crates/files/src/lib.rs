@@ -53,19 +53,19 @@ pub use whole::{Whole, replace, unfinished, write};
 
 use std::io::{Error, ErrorKind};
 
+use airpace_core::Remedy;
 use rustix::io::Errno;
 
-/// Returns the remedy for a failed write, as the end of a sentence; `option` names the option for the file.
-pub fn remedy(error: &Error, option: &str) -> String {
+/// Returns the remedy for a failed write; `parameter` names the parameter with the file's path.
+pub fn remedy(error: &Error, parameter: &str) -> Remedy {
     if let Some(remedy) = limit(error) {
-        return remedy.to_owned();
+        return Remedy::new(remedy);
     }
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            format!("make room there, or choose another disk with {option}")
-        }
-        _ => format!("choose a place that you may write to with {option}"),
-    }
+    let text = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there, or choose another disk with",
+        _ => "choose a place that you may write to with",
+    };
+    Remedy::new(text).parameter(parameter.to_owned())
 }
 
 /// Returns the remedy if a file was refused because too many files are open, as the end of a sentence.
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_limit_of_open_files_is_no_matter_of_the_place() {
-        let of = |errno: Errno| remedy(&errno.into(), "--out");
+        let of = |errno: Errno| remedy(&errno.into(), "out").to_string();
         assert!(of(Errno::MFILE).contains("ulimit -n"));
         assert!(of(Errno::NFILE).contains("end other programs"));
-        assert!(of(Errno::NOSPC).contains("make room") && of(Errno::ACCESS).contains("write to with --out"));
+        assert!(of(Errno::NOSPC).contains("make room") && of(Errno::ACCESS).contains("write to with `out`"));
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use airpace_core::Remedy;
 use flate2::read::MultiGzDecoder;
 
 use crate::read_at_most;
@@ -31,20 +32,21 @@ pub fn read_recording(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
         .map_err(|error| Error::new(error.kind(), format!("expanded from gzip: {error}")))
 }
 
-/// Returns the remedy for a recording that cannot be read, as the end of a sentence. A name is a path and is not searched
+/// Returns the remedy for a recording that cannot be read. A name is a path and is not searched
 /// elsewhere; if the folder of recordings in the environment variable `AIRPACE_DATA` contains a trace with this name, the
 /// remedy names the trace's path.
-pub fn recording_remedy(path: &Path, error: &Error) -> String {
+pub fn recording_remedy(path: &Path, error: &Error) -> Remedy {
     if error.kind() == ErrorKind::FileTooLarge {
-        return "give a part of it".to_owned();
+        return Remedy::new("give a part of it");
     }
     let data = std::env::var_os("AIRPACE_DATA").filter(|folder| !folder.is_empty());
     let there = data.zip(path.file_name()).map(|(data, name)| Path::new(&data).join("traces").join(name));
     match there.filter(|there| error.kind() == ErrorKind::NotFound && there.is_file()) {
-        Some(there) => {
-            format!("a name is a path, and such a trace is in AIRPACE_DATA: give `{}`", there.display())
-        }
-        None => "give an existing file, or - for standard input".to_owned(),
+        Some(there) => Remedy::new(format!(
+            "a name is a path, and such a trace is in AIRPACE_DATA: give `{}`",
+            there.display()
+        )),
+        None => Remedy::new("give an existing file, or - for standard input"),
     }
 }
 

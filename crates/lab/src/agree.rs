@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::{SchemeSpec, Sees, Setup};
-use airpace_core::{Bytes, Streams};
+use airpace_core::{Bytes, Refused, Streams};
 use airpace_emu::session::Far;
 use airpace_event::Recorder;
 use airpace_run::wire::{Beside, beside, label, parts};
@@ -168,7 +168,7 @@ impl Comparison {
             let Some(over) = parts(scheme.text()).and_then(|(_, name)| Over::of(name)) else {
                 return airpace_sim::run_prepared(&prepared[0], scheme, seed, recorder, progress)
                     .map(drop)
-                    .map_err(|error| error.to_string());
+                    .map_err(|error| Refused::of(&error));
             };
             let play = Play {
                 executable,
@@ -181,8 +181,9 @@ impl Comparison {
                 folder: &out,
                 tell: &message,
             };
-            let unfit_because =
-                play.run(request.again, is_interrupted, recorder, progress).map_err(with_causes)?;
+            let unfit_because = play
+                .run(request.again, is_interrupted, recorder, progress)
+                .map_err(|error| Refused::of(&error))?;
             let mut unfit = unfit.lock().expect("no thread panics while it holds them");
             unfit.push((scheme.text().to_owned(), unfit_because));
             Ok(())
@@ -195,13 +196,6 @@ impl Comparison {
         let rows = beside(&outcome.summary, &unfit, &more);
         Ok(Compared { outcome, rows })
     }
-}
-
-/// The text of an error, followed by the texts of its causes.
-fn with_causes(error: LabError) -> String {
-    let error: &dyn std::error::Error = &error;
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn stop(is_interrupted: &AtomicBool) -> ControlFlow<()> {

@@ -192,8 +192,7 @@ fn players(
     };
     let devices: Option<Vec<_>> =
         (0..world.devices).map(|index| Some(session.device(index)?.address_v4())).collect();
-    let devices =
-        devices.ok_or(LabError::Refused("a device has no address; please report this".to_owned()))?;
+    let devices = devices.ok_or(LabError::Refused("a device has no address; please report this".into()))?;
     let mut players = vec![Player::part(executable, &part(None, devices), Spot::Far, folder)?];
     for index in 0..world.devices {
         let part = part(Some(index as u16), vec![session.space().address_v4()]);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use airpace_core::Refused;
 use airpace_emu::turn::Begins;
 use airpace_emu::{Session, World};
 use airpace_run::Choice;
@@ -70,7 +71,7 @@ impl Emulated {
         let has_radio = scenario.cell.is_some() || scenario.trace.as_ref().is_some_and(|it| it.telemetry);
         if !has_radio && (radio.reports.is_some() || radio.od.is_some()) {
             let reason = "the scenario has no radio that could report anything; take one with a cell";
-            return Err(LabError::Refused(reason.to_owned()));
+            return Err(LabError::Refused(reason.into()));
         }
         let stage = Stage::make(executable, world.devices, programs.far)?;
         Ok(Emulated { world, prepared, cast, stage, seconds: programs.seconds })
@@ -82,7 +83,7 @@ impl Emulated {
     }
 
     /// Warnings about unusual conditions of the session.
-    pub fn doubts(&self) -> &[String] {
+    pub fn doubts(&self) -> &[Refused] {
         self.stage.doubts()
     }
 

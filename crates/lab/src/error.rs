@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use airpace_core::Refused;
 use airpace_emu::EmuError;
 use airpace_run::RunError;
 use airpace_sim::ScenarioError;
@@ -49,8 +50,8 @@ pub enum LabError {
     #[error("interrupted")]
     Interrupted,
     /// A request that cannot be fulfilled, or a result that cannot be used: one sentence.
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// A program of the experiment failed.
     #[error("{said}")]
     Program {
@@ -60,9 +61,9 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`: a request that cannot be fulfilled, with the sentence of another error.
-    pub(crate) fn refused(reason: impl ToString) -> LabError {
-        LabError::Refused(reason.to_string())
+    /// For `map_err`: a request that cannot be fulfilled, with the facts and remedies of another error.
+    pub(crate) fn refused(error: impl std::error::Error + 'static) -> LabError {
+        LabError::Refused(Refused::of(&error))
     }
 
     /// For `map_err`: the error of a step that the operating system refused.
@@ -81,7 +82,7 @@ impl LabError {
 /// Returns an error about a request that cannot be fulfilled; the arguments are those of `format!`.
 macro_rules! refuse {
     ($($text:tt)*) => {
-        return Err($crate::error::LabError::Refused(format!($($text)*)))
+        return Err($crate::error::LabError::Refused(format!($($text)*).into()))
     };
 }
 pub(crate) use refuse;

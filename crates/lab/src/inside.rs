@@ -16,7 +16,9 @@ use crate::{play, schedule};
 /// The JSON is not a part, or the part failed.
 pub fn run(json: &str, out: &mut dyn Write) -> Result<(), LabError> {
     let part = serde_json::from_str(json);
-    match part.map_err(|error| LabError::Refused(format!("`{json}` is no part of an experiment: {error}")))? {
+    match part
+        .map_err(|error| LabError::Refused(format!("`{json}` is no part of an experiment: {error}").into()))?
+    {
         Part::Play { schedule, device, peers, start_ns, until_ns } => {
             let schedule = schedule::read(&schedule)?;
             play::run(&schedule, device, &peers, (start_ns, until_ns), out)
@@ -27,7 +29,7 @@ pub fn run(json: &str, out: &mut dyn Write) -> Result<(), LabError> {
                 part: if listens { bulk::Part::Listen } else { bulk::Part::Connect },
                 address,
                 task: if sends { bulk::Task::Send } else { bulk::Task::Receive },
-                long: long.map_err(|_| LabError::Refused("the time is too long".to_owned()))?,
+                long: long.map_err(|_| LabError::Refused("the time is too long".into()))?,
                 congestion_control: control,
                 is_wide,
             };

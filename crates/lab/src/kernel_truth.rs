@@ -18,6 +18,8 @@ pub mod paths;
 use std::fmt::Write;
 use std::path::Path;
 
+use airpace_core::Refused;
+
 /// Runs of Linux 6.18, with which every other kernel is compared.
 pub const REFERENCE: &str = include_str!("kernel_truth/linux-6.18.csv");
 
@@ -130,7 +132,7 @@ impl Measured {
     ///
     /// # Errors
     /// The malformed line, and the defect.
-    pub fn parse(text: &str) -> Result<Measured, String> {
+    pub fn parse(text: &str) -> Result<Measured, Refused> {
         let mut measured = Measured::default();
         let mut has_head = false;
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -143,20 +145,24 @@ impl Measured {
                     "kernel" => machine.kernel = value.to_owned(),
                     "processors" => machine.processors = value.parse().map_err(a_count)?,
                     "refused" => machine.refused = value.parse().map_err(a_count)?,
-                    _ => return Err(wrong("it says neither program, nor kernel, processors or refused")),
+                    _ => {
+                        return Err(
+                            wrong("it says neither program, nor kernel, processors or refused").into()
+                        );
+                    }
                 }
                 continue;
             }
             if !has_head {
                 if line != HEAD {
-                    return Err(wrong(&format!("the head must be `{HEAD}`")));
+                    return Err(wrong(&format!("the head must be `{HEAD}`")).into());
                 }
                 has_head = true;
                 continue;
             }
             let cells: Vec<&str> = line.split(',').collect();
             let [trace, queue, scheme, _, throughput, mean, p95, dropped, lateness] = cells[..] else {
-                return Err(wrong("a run has nine cells"));
+                return Err(wrong("a run has nine cells").into());
             };
             let count = |cell: &str| cell.parse::<u64>().map_err(|_| wrong(&format!("`{cell}` is no count")));
             let figure = |cell: &str| {
@@ -176,7 +182,7 @@ impl Measured {
             let run = KernelRun { figures, dropped: count(dropped)?, lateness_p999_us: count(lateness)? };
             measured.push(&condition, run);
         }
-        if has_head { Ok(measured) } else { Err(format!("it has no head `{HEAD}`")) }
+        if has_head { Ok(measured) } else { Err(format!("it has no head `{HEAD}`").into()) }
     }
 }
 
@@ -245,7 +251,7 @@ mod tests {
             ("# refused: -1\n", "line 1: this is no count"),
         ] {
             let error = Measured::parse(text).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
         }
         for (row, said) in [
             ("a,1", "line 2: a run has nine cells"),
@@ -253,7 +259,7 @@ mod tests {
             ("a,1,reno,1,NaN,1,1,1,1", "`NaN` is no figure"),
         ] {
             let error = Measured::parse(&format!("{HEAD}\n{row}\n")).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
         }
     }
 

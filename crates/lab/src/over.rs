@@ -52,17 +52,20 @@ impl Over {
         }
         let name = scheme.scheme().name;
         if !OF_LINUX.contains(&name) && !OURS.contains(&name) {
-            return Err(LabError::Refused(format!(
-                "`{name}` is not in the kernel; choose the transport udp or quic, or one of {}, {}",
-                OURS.join(", "),
-                OF_LINUX.join(", ")
-            )));
+            return Err(LabError::Refused(
+                format!(
+                    "`{name}` is not in the kernel; choose the transport udp or quic, or one of {}, {}",
+                    OURS.join(", "),
+                    OF_LINUX.join(", ")
+                )
+                .into(),
+            ));
         }
         if !OURS.contains(&name) && scheme.text() != name {
-            return Err(LabError::Refused(format!(
-                "`{}`: the kernel's own `{name}` has no options; give `{name}` alone",
-                scheme.text()
-            )));
+            return Err(LabError::Refused(
+                format!("`{}`: the kernel's own `{name}` has no options; give `{name}` alone", scheme.text())
+                    .into(),
+            ));
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub fn run(
 ) -> Result<(), LabError> {
     let side = match (device, peers) {
         (Some(device), [far, ..]) => Side::Device(device, *far),
-        (Some(_), []) => return Err(LabError::Refused("a device has no peer".to_owned())),
+        (Some(_), []) => return Err(LabError::Refused("a device has no peer".into())),
         (None, devices) => Side::Far(devices.to_vec()),
     };
     let part = Part { side, start_ns, until_ns };

@@ -63,10 +63,13 @@ impl Cast {
         let shell_line = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
         let spot = |number: u64| -> Result<Spot, LabError> {
             if number > devices as u64 {
-                return Err(LabError::Refused(format!(
-                    "device {number}: the scenario has {}, counted from 1",
-                    count(devices as u64, "device")
-                )));
+                return Err(LabError::Refused(
+                    format!(
+                        "device {number}: the scenario has {}, counted from 1",
+                        count(devices as u64, "device")
+                    )
+                    .into(),
+                ));
             }
             Ok(Spot::Device((number - 1) as u8))
         };

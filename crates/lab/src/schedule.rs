@@ -65,7 +65,7 @@ impl Origin {
 pub fn schedule(world: &World, wanted: &Wanted) -> Result<Schedule, LabError> {
     let Wanted { origin, length, only } = wanted;
     let devices = count(world.devices as u64, "device");
-    let refused = |reason: String| Err(LabError::Refused(reason));
+    let refused = |reason: String| Err(LabError::Refused(reason.into()));
     if let Some(only) = only.filter(|only| usize::from(only.0) >= world.devices) {
         return refused(format!("device {}: the scenario has {devices}", only.0 + 1));
     }
@@ -107,7 +107,7 @@ pub fn read(path: &Path) -> Result<Schedule, LabError> {
         "schedule {name}: cannot be read; give `mixed`, `even`, a table of `ms,bytes,direction`, or the folder of an \
          emulated run"
     )))?;
-    Schedule::parse(&text).map_err(|error| LabError::Refused(format!("{name}: {error}")))
+    Schedule::parse(&text).map_err(|error| LabError::Refused(format!("{name}: {error}").into()))
 }
 
 /// Schedule of the packets of an emulated run, with their arrival times.

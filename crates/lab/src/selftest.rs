@@ -133,7 +133,7 @@ pub fn run(executable: &Executable, test: &Test) -> Result<Carried, LabError> {
     };
     let said = receiver.said()?;
     if ends.iter().any(Option::is_none) {
-        return Err(LabError::refused("the test connection did not end; please report this"));
+        return Err(LabError::Refused("the test connection did not end; please report this".into()));
     }
     let last = said.lines().last().unwrap_or_default();
     let goodput_mbps = last

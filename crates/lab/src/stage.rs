@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 use airpace_emu::connections::Connections;
 use airpace_emu::record::{Record, Spool};
 use airpace_emu::session::{Control, Far, Program, ProgramEnd, SessionPlan, Spot};
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     /// Warnings about unusual conditions of the session.
-    pub fn doubts(&self) -> &[String] {
+    pub fn doubts(&self) -> &[Refused] {
         self.session.doubts()
     }
 
@@ -163,7 +163,7 @@ impl Player {
         let said = airpace_files::unnamed(folder).map_err(LabError::folder(folder))?;
         let own = executable.0.iter().map(|word| word.to_str().map(str::to_owned));
         let own = own.collect::<Option<Vec<_>>>();
-        let own = own.ok_or(LabError::Refused("the program's path is not text in UTF-8".to_owned()))?;
+        let own = own.ok_or(LabError::Refused("the program's path is not text in UTF-8".into()))?;
         let first = own.len();
         let words = own.into_iter().chain(words.iter().cloned()).collect();
         let directory = std::env::current_dir().map_err(LabError::step("there is no working folder"))?;

@@ -136,7 +136,7 @@ impl ModemChain {
         let mut door = Door::terminal()
             .map_err(LabError::step("cannot make a pseudo-terminal for the emulated modem"))?;
         let Door::Terminal { path, .. } = &door else {
-            return Err(LabError::Refused("the emulated modem has no terminal".to_owned()));
+            return Err(LabError::Refused("the emulated modem has no terminal".into()));
         };
         let port = Port::Serial(PathBuf::from(path));
         let (packets, heard) = channel::<TimedPacket>();
@@ -167,7 +167,7 @@ impl ModemChain {
             packets: None,
         })
         .map_err(|error| {
-            LabError::Refused(format!("cannot start the daemon that publishes KPIs: {error}"))
+            LabError::Refused(format!("cannot start the daemon that publishes KPIs: {error}").into())
         })?;
         let composer = Composer::new(ComposeOptions::default());
         let zero = Duration::ZERO;

@@ -123,11 +123,12 @@ pub enum StartError {
     #[error(transparent)]
     Board(#[from] od::Error),
     /// A port that can never be one, or that another program uses.
-    #[error("{port}: {why}")]
+    #[error("{port}")]
     Port {
         /// Name of the port, as given.
         port: Source,
         /// The error of the port.
+        #[source]
         why: io::Error,
     },
     /// An error of the operating system.

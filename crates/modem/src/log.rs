@@ -2,6 +2,8 @@
 
 use std::io::{Cursor, Error, ErrorKind, Read};
 
+use airpace_core::{Refused, Remedy};
+
 /// Number of a file's first bytes from which its compression is detected.
 const MAGIC: u64 = 6;
 
@@ -18,10 +20,9 @@ pub fn expanded(
     read.map_err(|error| Error::new(error.kind(), format!("cannot read `{name}`: {error}")))?;
     let bytes = Cursor::new(magic.clone()).chain(log);
     let other = |program: &str, word: &str| {
-        let reason = format!(
-            "`{name}` is compressed by {program}, which is not read here; try: {word} `{name}` | airpace diag … -"
-        );
-        Error::new(ErrorKind::Unsupported, reason)
+        let refused = Refused::new(format!("`{name}` is compressed by {program}, which is not read here"));
+        let remedy = Remedy::new(format!("decompress it first: {word} `{name}` > LOG"));
+        Error::new(ErrorKind::Unsupported, refused.but(remedy))
     };
     Ok(match magic.as_slice() {
         [0x1F, 0x8B, ..] => (Some("gzip"), Box::new(flate2::read::MultiGzDecoder::new(bytes))),
@@ -35,6 +36,7 @@ pub fn expanded(
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::remedy::explain_plainly;
     use std::io::Write;
 
     use super::*;
@@ -64,7 +66,7 @@ mod tests {
         for (magic, word) in
             [(&b"BZh91AY"[..], "bunzip2"), (b"\xFD7zXZ\0\0", "xz -dc"), (b"PK\x03\x04", "unzip")]
         {
-            let error = read(magic.to_vec()).expect_err("it is not read").to_string();
+            let error = explain_plainly(&read(magic.to_vec()).expect_err("it is not read"));
             assert!(error.contains(word) && error.contains("`a log`"), "{error}");
         }
     }

@@ -389,6 +389,14 @@ fn guard<T>(failed: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
     }
 }
 
+/// The text of an error for a program in C, with the remedy.
+fn explained(error: &Error) -> String {
+    match error {
+        Error::NoDaemon { .. } => format!("{error}; start one with `airpace diag serve`"),
+        _ => error.to_string(),
+    }
+}
+
 #[cold]
 fn fail(failure: &Failure) {
     let number = match failure {
@@ -400,7 +408,7 @@ fn fail(failure: &Failure) {
         Failure::Described(error) => {
             let number = error.errno().raw_os_error();
             // A terminating thread has already destroyed its texts.
-            let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(error.to_string())))).is_ok();
+            let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(explained(error))))).is_ok();
             let _ = LAST.try_with(|last| last.set(if is_kept { number } else { 0 }));
             number
         }

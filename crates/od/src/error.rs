@@ -9,7 +9,7 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum Error {
     /// No daemon answers on the control socket.
-    #[error("no daemon at {path}: {errno}; start one with `airpace diag serve`")]
+    #[error("no daemon at {path}: {errno}")]
     NoDaemon {
         /// The control socket.
         path: PathBuf,
@@ -20,15 +20,13 @@ pub enum Error {
     #[error("set OD_DIR to the daemon's folder: XDG_RUNTIME_DIR, in which it would be, is not set")]
     NoFolder,
     /// Another daemon serves this folder.
-    #[error("another daemon serves {dir}; stop it, or give this one another folder by --dir or OD_DIR")]
+    #[error("another daemon serves {dir}; stop it, or give this one another folder")]
     InUse {
         /// The folder.
         dir: PathBuf,
     },
     /// Other users could change the daemon's files in this folder.
-    #[error(
-        "{dir} {what}; give the daemon a folder of its own user's, which nobody else can write, by --dir or OD_DIR"
-    )]
+    #[error("{dir} {what}; give the daemon a folder of its own user's, which nobody else can write")]
     Folder {
         /// The folder.
         dir: PathBuf,

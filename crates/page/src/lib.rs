@@ -25,12 +25,11 @@ mod table;
 mod transfers;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use airpace_run::{Agreement, Manifest, Outcome, RunFolder, Summary};
+use airpace_tables::Memory;
 use airpace_tables::read::Source;
-use airpace_tables::{FileError, Memory};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
@@ -154,9 +153,7 @@ pub fn data(folder: &RunFolder, only: &[String]) -> Result<String, PageError> {
 fn data_with(folder: &RunFolder, manifest: &Manifest, only: &[String]) -> Result<String, PageError> {
     let summary = match folder.summary() {
         // A matrix that was interrupted before its first run ended has no summary yet.
-        Err(FileError::Read { source, .. }) if !manifest.complete && source.kind() == ErrorKind::NotFound => {
-            Summary::default()
-        }
+        Err(error) if !manifest.complete && error.is_missing_file() => Summary::default(),
         read => read?,
     };
     let agreement = folder.agreement()?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use airpace_core::remedy::explain_plainly;
 use airpace_run::{RunError, RunFolder};
 use serde_json::Value;
 
@@ -71,12 +72,12 @@ fn an_interrupted_run_leaves_a_folder_that_says_so() {
                    progress: &mut airpace_sim::Progress<'_>| {
         seen_at_the_start.lock().unwrap().get_or_insert_with(|| json(&folder.0.join("manifest.json")));
         if scheme.text() == "bbr" {
-            return Err("the machine stopped".to_owned());
+            return Err("the machine stopped".into());
         }
         simulate(scenario, scheme, seed, recorder, progress)
     };
     let error = story(Some(&folder.0), &[1], 1).run_with(&failing, &patient).unwrap_err();
-    assert_eq!(error.to_string(), "story with bbr, seed 1: the machine stopped");
+    assert_eq!(explain_plainly(&error), "story with bbr, seed 1: the machine stopped");
     let at_start =
         seen_at_the_start.into_inner().unwrap().expect("the manifest is there before the first event");
     assert_eq!(at_start["complete"], false);
@@ -159,9 +160,9 @@ fn what_others_put_into_a_run_s_folders_stops_the_next_run_and_stays() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "mine").unwrap();
         let before = contents(&folder.0);
-        let error = again().unwrap_err().to_string();
+        let error = explain_plainly(&again().unwrap_err());
         let shown = if name.contains("another") { path.parent().unwrap() } else { &path };
-        assert!(error.contains(&format!("`{}`", shown.display())) && error.contains("--out"), "{error}");
+        assert!(error.contains(&format!("`{}`", shown.display())) && error.contains("give `out`"), "{error}");
         assert!(contents(&folder.0) == before, "{name}: nothing was removed");
         fs::remove_file(&path).unwrap();
         let _ = fs::remove_dir(path.parent().unwrap());
@@ -246,7 +247,7 @@ fn a_folder_of_other_things_is_left_alone() {
     fs::write(folder.0.join("thesis.tex"), "years of work").unwrap();
     let error = story(Some(&folder.0), &[1], 1).run_with(&simulate, &patient).unwrap_err();
     assert!(matches!(error, RunError::Occupied { .. }));
-    assert!(error.to_string().contains("--out"), "{error}");
+    assert!(explain_plainly(&error).contains("give `out` another folder"), "{error}");
     assert_eq!(contents(&folder.0).len(), 1);
 }
 
@@ -256,9 +257,12 @@ fn a_folder_that_cannot_be_written_is_named_with_a_remedy() {
     fs::create_dir_all(&folder.0).unwrap();
     let file = folder.0.join("file");
     fs::write(&file, "").unwrap();
-    let error =
-        story(Some(&file.join("run")), &[1], 1).run_with(&simulate, &patient).unwrap_err().to_string();
-    assert!(error.contains(&file.join("run").display().to_string()) && error.contains("--out"), "{error}");
+    let error = story(Some(&file.join("run")), &[1], 1).run_with(&simulate, &patient).unwrap_err();
+    let error = explain_plainly(&error);
+    assert!(
+        error.contains(&file.join("run").display().to_string()) && error.ends_with("with `out`"),
+        "{error}"
+    );
 }
 
 #[test]

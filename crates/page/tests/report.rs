@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use airpace_core::Direction;
+use airpace_core::remedy::explain_plainly;
 use airpace_event::{Event, Owner, Recorder, Subframe};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -335,7 +336,7 @@ fn an_incomplete_run_gives_a_page_that_says_so() {
                    recorder: &mut dyn airpace_event::Recorder,
                    progress: &mut airpace_sim::Progress<'_>| {
         if scheme.text() == "bbr" {
-            return Err("stopped".to_owned());
+            return Err("stopped".into());
         }
         simulate(scenario, scheme, seed, recorder, progress)
     };
@@ -350,6 +351,6 @@ fn an_incomplete_run_gives_a_page_that_says_so() {
 #[test]
 fn a_folder_without_a_run_is_named() {
     let folder = Temporary::new("nothing");
-    let error = airpace_page::write(&folder.0).unwrap_err().to_string();
-    assert!(error.contains("manifest.json") && error.contains("airpace sim"), "{error}");
+    let error = explain_plainly(&airpace_page::write(&folder.0).unwrap_err());
+    assert!(error.contains("manifest.json") && error.contains("is this a run folder"), "{error}");
 }

@@ -79,7 +79,7 @@ fn played(out: Option<&Path>, kept: u64, late_ms: u64) -> Outcome {
         let mut elsewhere = Elsewhere { to: recorder, late_ms, kept, seen: 0 };
         airpace_sim::run(scenario, scheme, seed, &mut elsewhere, progress)
             .map(drop)
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string().into())
     };
     matrix.run_with(&simulate, &|_| ControlFlow::Continue(())).unwrap()
 }

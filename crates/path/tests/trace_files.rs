@@ -1,5 +1,6 @@
 //! Tests of the recorded traces outside the repository (`AIRPACE_DATA`), compared with their known properties.
 
+use airpace_core::remedy::explain_plainly;
 use airpace_path::trace::Trace;
 
 /// A file of the recorded traces.
@@ -64,10 +65,10 @@ fn a_table_of_several_rates_is_read_by_the_column_asked_for() {
     let part = rows(&table, 40, 60);
     let ours = Trace::parse(&part, Some("dl_mbps")).expect("a table of rates");
     assert!(ours == known, "{} chances against {}", ours.times_ms().len(), known.times_ms().len());
-    let error = Trace::parse(&part, None).unwrap_err().to_string();
+    let error = explain_plainly(&Trace::parse(&part, None).unwrap_err());
     assert_eq!(
         error,
-        "line 1: the header names 2 rates; choose one of them by name (`column`, --column, --downlink-column): dl_mbps, ul_mbps"
+        "line 1: the header names 2 rates; choose one of them by name (`column`): dl_mbps, ul_mbps"
     );
 }
 

@@ -65,9 +65,9 @@ pub struct Reading {
     /// Subframe number: 10 · SFN + subframe, without the wrap at 10,240. After a jump of the cell's frame numbers, it
     /// continues by elapsed time.
     pub index: u64,
-    /// Jump of the cell's own subframe numbers before this subframe, forward or backward (subframes); normally 0. A jump
-    /// occurs if another cell has different numbers, if a cell restarts, or if more than a hundred subframes are missing
-    /// without a notification.
+    /// Jump of the cell's own subframe numbers against [`Reading::index`] before this subframe, forward or backward
+    /// (subframes, modulo 10,240); normally 0. A jump occurs if another cell has different numbers, if a cell restarts,
+    /// or if more than a hundred subframes are missing without a notification.
     pub leap: i64,
     /// System frame number, 0…1023.
     pub sfn: u16,

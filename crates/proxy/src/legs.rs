@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use airpace_core::{Refused, Remedy};
 use airpace_rt::sockopt::{be_transparent, limit_received, limit_unsent};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen as begin, socket_with, sockopt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -34,14 +35,14 @@ const ASKS_EVERY: Duration = Duration::from_secs(15);
 const MAX_ASKS: u32 = 5;
 
 /// Whether the kernel has this congestion control and this user may select it.
-pub(super) fn check(choose: Choose, name: &str) -> Result<(), String> {
+pub(super) fn check(choose: Choose, name: &str) -> Result<(), Refused> {
     let any = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let any = any.map_err(|error| format!("no sockets: {error}"))?;
-    choose(any.as_fd(), name).map_err(|error| error.to_string())
+    choose(any.as_fd(), name).map_err(|error| Refused::of(&error))
 }
 
 /// Opens the listening socket for clients. Accepted connections inherit its socket options.
-pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
+pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, Refused> {
     let make = || -> io::Result<OwnedFd> {
         let family = if config.listen.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -63,18 +64,19 @@ pub(super) fn listen(config: &Config) -> Result<std::net::TcpListener, String> {
         Ok(socket)
     };
     let listener = make().map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("{} is taken; give another with --listen", config.listen),
+        io::ErrorKind::AddrInUse => Refused::new(format!("{} is taken", config.listen))
+            .but(Remedy::new("give another with").parameter("listen")),
         io::ErrorKind::AddrNotAvailable => {
-            format!("{} is no address of this machine; give one with --listen", config.listen)
+            Refused::new(format!("{} is no address of this machine", config.listen))
+                .but(Remedy::new("give one with").parameter("listen"))
         }
         io::ErrorKind::PermissionDenied if config.door == Door::Transparent => {
-            "only root may take over others' connections; start it as root, or let clients ask for it"
-                .to_owned()
+            Refused::new("only root may take over others' connections")
+                .but(Remedy::new("start it as root, or let clients ask for it"))
         }
-        io::ErrorKind::PermissionDenied => {
-            format!("only root may listen at {}; give a port above 1023 with --listen", config.listen)
-        }
-        _ => format!("cannot listen at {}: {error}", config.listen),
+        io::ErrorKind::PermissionDenied => Refused::new(format!("only root may listen at {}", config.listen))
+            .but(Remedy::new("give a port above 1023 with").parameter("listen")),
+        _ => Refused::new(format!("cannot listen at {}: {error}", config.listen)),
     })?;
     Ok(listener.into())
 }

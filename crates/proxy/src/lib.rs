@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use airpace_core::{Refused, Remedy};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -104,14 +105,14 @@ impl Range {
     ///
     /// # Errors
     /// A sentence that shows the expected form, if the text is not such a range.
-    pub fn parse(text: &str) -> Result<Range, String> {
+    pub fn parse(text: &str) -> Result<Range, Refused> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
         let wrong =
             || format!("`{text}` is no range of addresses; give one such as 192.0.2.0/24 or 2001:db8::/32");
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), |bits| bits.parse().map_err(|_| wrong()))?;
-        if bits > most { Err(wrong()) } else { Ok(Range { address, bits }) }
+        if bits > most { Err(wrong().into()) } else { Ok(Range { address, bits }) }
     }
 
     /// Whether the range contains an address. An IPv4-mapped IPv6 address is treated as the IPv4 address.
@@ -139,7 +140,7 @@ pub enum News {
         /// Requested target; `None` if the request was not read that far.
         target: Option<Target>,
         /// Reason of the refusal.
-        why: String,
+        why: Refused,
     },
     /// `accept` failed, for example because the process has no free file descriptors. The text is the error.
     Stuck(String),
@@ -218,7 +219,7 @@ impl Proxy {
     /// # Errors
     /// A sentence that states the reason: the address is in use, the kernel lacks the congestion control, or a permission
     /// is missing.
-    pub fn listen(config: Config) -> Result<Proxy, String> {
+    pub fn listen(config: Config) -> Result<Proxy, Refused> {
         for leg in [&config.server_leg, &config.client_leg].into_iter().flatten() {
             legs::check(config.choose, leg)?;
         }
@@ -242,7 +243,7 @@ impl Proxy {
         stop: &AtomicBool,
         totals: Arc<Totals>,
         tell: impl Fn(Told) + Send + Sync + 'static,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refused> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .max_blocking_threads(MAX_LOOKUPS)
             .enable_all()
@@ -302,18 +303,19 @@ impl Proxy {
 
 impl Shared {
     /// Counts and reports a refused client.
-    fn refuse(&self, client: SocketAddr, target: Option<Target>, why: String) {
+    fn refuse(&self, client: SocketAddr, target: Option<Target>, why: Refused) {
         self.totals.refused.fetch_add(1, Ordering::Relaxed);
         (self.tell)(Told::now(News::Refused { client, target, why }));
     }
 }
 
 /// Reason for refusing a client that got no slot.
-fn no_place(lack: Lack, most: usize) -> String {
-    match lack {
-        Lack::Full => format!("all {most} connections are taken; --connections allows more"),
-        Lack::Share => format!("it has its share of the {most} connections; --connections allows more"),
-    }
+fn no_place(lack: Lack, most: usize) -> Refused {
+    let what = match lack {
+        Lack::Full => format!("all {most} connections are taken"),
+        Lack::Share => format!("it has its share of the {most} connections"),
+    };
+    Refused::new(what).but(Remedy::new("allow more with").parameter("connections"))
 }
 
 /// Converts an IPv4-mapped IPv6 address into its IPv4 address; leaves others unchanged.
@@ -325,17 +327,18 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
     let refuse = |target, why| shared.refuse(from, target, why);
     if !shared.config.allow.iter().any(|range| range.contains(from.ip())) {
-        return refuse(None, "its address is not of those that --allow names".to_owned());
+        let remedy = Remedy::new("allow it with").parameter("allow");
+        return refuse(None, Refused::new("its address is not allowed").but(remedy));
     }
     let asked = match shared.config.door {
         Door::Transparent => match client.local_addr() {
             Ok(target) => Ok((None, Target::Address(canonical(target)), vec![])),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.to_string().into()),
         },
         Door::Asked => match tokio::time::timeout(PATIENCE, hear(&mut client)).await {
             Ok(Ok((language, target, rest))) => Ok((Some(language), target, rest)),
             Ok(Err(why)) => Err(why),
-            Err(_) => Err("it asked for nothing".to_owned()),
+            Err(_) => Err("it asked for nothing".into()),
         },
     };
     let (language, target, first) = match asked {
@@ -359,7 +362,7 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
                 // The client sees a reset, as from a server that refuses the connection.
                 None => legs::reset_when_closed(&client),
             }
-            return refuse(Some(target), sentence);
+            return refuse(Some(target), sentence.into());
         }
     };
     shared.totals.connections.fetch_add(1, Ordering::Relaxed);
@@ -387,14 +390,14 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
 
 /// Reads a client's request and returns the protocol, the target and the bytes received after the request. A failed request
 /// gets an error reply in the client's protocol.
-async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), String> {
+async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), Refused> {
     let mut asking = Asking::default();
     loop {
         match asking.step() {
             Ok(Next::More) => {
                 let read = relay::read(client, |bytes| asking.push(bytes)).await;
                 if read.map_err(|error| error.to_string())? == 0 {
-                    return Err("it left without a question".to_owned());
+                    return Err("it left without a question".into());
                 }
             }
             Ok(Next::Say(said)) => relay::say(client, &said).await.map_err(|error| error.to_string())?,
@@ -406,7 +409,7 @@ async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), Str
                     Refusal::NotAllowed => "it insists on a password",
                     _ => "what it asked is neither SOCKS5 nor CONNECT",
                 }
-                .to_owned());
+                .into());
             }
         }
     }

@@ -100,8 +100,7 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
         };
         let file = File::open(path).map_err(refused)?;
         let expanded = airpace_modem::log::expanded(&path.display().to_string(), Box::new(file));
-        let (_, mut bytes) =
-            expanded.map_err(|error| PyOSError::new_err(raise::in_python(&error.to_string())))?;
+        let (_, mut bytes) = expanded.map_err(|error| PyOSError::new_err(raise::explained(&error)))?;
         loop {
             py.check_signals()?;
             let count = bytes.read(&mut piece).map_err(refused)?;

@@ -50,7 +50,7 @@ pub fn part(words: Vec<String>) -> i32 {
         [PART, json] => match inside::run(json, &mut std::io::stdout()) {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("{}", raise::with_causes(&error));
+                eprintln!("{}", raise::explained(&error));
                 2
             }
         },
@@ -65,7 +65,7 @@ fn executable(python: &str, module: &str) -> Executable {
 
 /// The scenario with these keys set.
 fn choice(scenario: &str, set: Vec<(String, String)>) -> PyResult<Choice> {
-    let loaded = Scenario::named(scenario, &set).map_err(raise::value)?;
+    let loaded = Scenario::named(scenario, &set).map_err(raise::refused)?;
     over_transports::asks_for_no_reports(&loaded).map_err(raise_lab)?;
     Ok(Choice { argument: scenario.to_owned(), set, scenario: loaded })
 }
@@ -75,13 +75,13 @@ fn raise_lab(error: LabError) -> PyErr {
     match error {
         LabError::Run(error) => raise::run(error),
         LabError::File(error) => raise::file(error),
-        LabError::Folder { ref path, ref source } => raise::os(source, &raise::with_causes(&error), path),
+        LabError::Folder { ref path, ref source } => raise::os(source, &raise::explained(&error), path),
         LabError::Interrupted => PyKeyboardInterrupt::new_err(error.to_string()),
-        LabError::System { .. } => PyOSError::new_err(raise::with_causes(&error)),
+        LabError::System { .. } => PyOSError::new_err(raise::explained(&error)),
         LabError::Emu(_) | LabError::Thread(_) | LabError::Program { .. } => {
-            raise::failed(raise::with_causes(&error))
+            raise::failed(raise::explained(&error))
         }
-        LabError::Scenario(_) | LabError::Scheme(_) | LabError::Refused(_) => raise::value(error),
+        LabError::Scenario(_) | LabError::Scheme(_) | LabError::Refused(_) => raise::refused(error),
     }
 }
 
@@ -141,7 +141,7 @@ pub fn emulate(
     let ended = attended(py, |stop| {
         let emulated = Emulated::prepare(&executable, &setup.choice, seed, &programs, &radio)?;
         let warn = |text: &str| warnings.lock().expect("no thread panics with it").push(text.to_owned());
-        emulated.doubts().iter().for_each(|doubt| warn(doubt));
+        emulated.doubts().iter().for_each(|doubt| warn(&raise::explained(doubt)));
         emulated.run(&setup, &radio, None, stop, &warn, || ())
     })?;
     let finished = ended.judged.finished;
@@ -245,7 +245,7 @@ pub fn agree(
         Some(progress) => progress.call1(*share.lock().expect("no thread panics with it")).map(drop),
         None => Ok(()),
     };
-    let load = |_: &SchemeSpec| Err("Python loads no schemes into the kernel".to_owned());
+    let load = |_: &SchemeSpec| Err("Python loads no schemes into the kernel".into());
     let (ended, interrupted) = attend(py, &stop, &show, &|_| (), || {
         over_transports::Comparison::prepare(&executable, request)?.run(&executable, out, &load, &stop, &tell)
     })?;

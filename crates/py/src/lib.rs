@@ -69,7 +69,7 @@ mod _airpace {
     #[pymodule_export]
     use super::simulators::Simulators;
     #[pymodule_export]
-    use super::sweep::{SweepPlan, SweepSession, in_python, open_sweep};
+    use super::sweep::{SweepPlan, SweepSession, open_sweep};
     #[pymodule_export]
     use super::table::Table;
 

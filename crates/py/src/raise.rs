@@ -1,7 +1,9 @@
-//! Errors as Python's exceptions. Each exception keeps the error's text, which names the remedy.
+//! Errors as Python's exceptions, whose texts are the error's facts and its remedies in the words of Python.
 
+use std::error::Error;
 use std::path::Path;
 
+use airpace_core::remedy::{UserTask, Words, explain};
 use airpace_page::PageError;
 use airpace_run::RunError;
 use airpace_tables::FileError;
@@ -10,64 +12,80 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueEr
 
 /// `ValueError`: an invalid argument.
 pub fn value(error: impl ToString) -> PyErr {
-    PyValueError::new_err(in_python(&error.to_string()))
+    PyValueError::new_err(error.to_string())
+}
+
+/// `ValueError`: an argument that a library refuses, with its remedy.
+pub fn refused(error: impl Error + 'static) -> PyErr {
+    PyValueError::new_err(explained(&error))
 }
 
 /// `RuntimeError`: work that failed although its arguments were valid.
 pub fn failed(error: impl ToString) -> PyErr {
-    PyRuntimeError::new_err(in_python(&error.to_string()))
+    PyRuntimeError::new_err(error.to_string())
 }
 
 /// `OSError` of the operating system, with the file's name. Python derives `FileNotFoundError` and others from its number.
 pub fn os(source: &std::io::Error, text: &str, path: &Path) -> PyErr {
-    let text = in_python(text);
     match source.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, text, path.display().to_string())),
-        None => PyOSError::new_err(text),
+        Some(number) => PyOSError::new_err((number, text.to_owned(), path.display().to_string())),
+        None => PyOSError::new_err(text.to_owned()),
     }
 }
 
-/// Phrases in errors that name the program's options, and the phrases that replace them in Python.
-const SAID: [(&str, &str); 12] = [
-    ("`airpace sim --out DIR`", "`airpace.simulate(…, out=FOLDER)`"),
-    ("--out DIR", "out=FOLDER"),
-    ("give --out another folder", "give `out` another folder"),
-    ("with --scheme", "with `schemes`"),
-    ("(see `airpace list schemes`)", "(see `airpace.schemes()`)"),
-    (
-        "`airpace list scenarios` names those that come with the program",
-        "`airpace.scenarios()` names those that come with the package",
-    ),
-    ("`airpace sim` for the variants", "`airpace.simulate`, which runs all variants"),
-    ("as `airpace sweep` writes it", "as `airpace.sweep` writes it"),
-    ("; try: ", "; make a file that is not: "),
-    (" | airpace diag … -", " > FILE"),
-    ("`diag decode --json` prints it", "the program's `airpace diag decode --json` prints it"),
-    ("--set ", "set "),
-];
+/// `OSError` with the error of the operating system, if there is one.
+fn system(source: Option<&std::io::Error>, text: &str, path: &Path) -> PyErr {
+    source.map_or_else(|| PyOSError::new_err(text.to_owned()), |source| os(source, text, path))
+}
 
-/// Replaces the program's options in an error text by Python's arguments: `--out` becomes `out=`.
-pub fn in_python(text: &str) -> String {
-    // A shell command stays unchanged.
-    if let Some((before, command)) = text.split_once("the same command goes on: ") {
-        return format!("{}the same call goes on, and so does: {command}", in_python(before));
+/// Names of Python's arguments and functions.
+struct Python;
+
+impl Words for Python {
+    /// Arguments have the library's names, but for `schemes`; keys of scenarios, which contain a dot, are set by `set`.
+    fn parameter(&self, name: &str, value: Option<&str>) -> String {
+        match (name, value) {
+            _ if name.contains('.') => self.setting(name, value.unwrap_or("VALUE")),
+            ("scheme", None) => "`schemes`".to_owned(),
+            (_, Some(value)) => format!("`{name}=\"{value}\"`"),
+            (_, None) => format!("`{name}`"),
+        }
     }
-    let mut text = text.to_owned();
-    while let Some((before, rest)) = text.split_once("`--set ")
-        && let Some((setting, after)) = rest.split_once('`')
-        && let Some((key, value)) = setting.split_once('=')
-    {
-        text = format!("{before}`set={{\"{key}\": \"{value}\"}}`{after}");
+
+    fn setting(&self, key: &str, value: &str) -> String {
+        format!("`set={{\"{key}\": \"{value}\"}}`")
     }
-    SAID.iter().fold(text, |text, (program, here)| text.replace(program, here))
+
+    fn task(&self, task: &UserTask) -> String {
+        let function = match task {
+            UserTask::Simulate => "simulate",
+            UserTask::Sweep => "sweep",
+            UserTask::Send => "send",
+            UserTask::ListSchemes => "schemes()",
+            UserTask::ListScenarios => "scenarios()",
+            // What Python has no function for is a command of the program.
+            UserTask::MakeKpiTrace => return "the program's `airpace trace kpi`".to_owned(),
+            UserTask::Receive => return "the program's `airpace recv`".to_owned(),
+            UserTask::Examine => return "the program's `airpace doctor`".to_owned(),
+            UserTask::ExamineEmulation => return "the program's `airpace doctor --emu`".to_owned(),
+            UserTask::WatchServed => return "the program's `airpace diag watch --od`".to_owned(),
+            other => return other.to_string(),
+        };
+        format!("`airpace.{function}`")
+    }
+}
+
+/// The facts and the remedies of an error.
+pub fn explained(error: &(dyn Error + 'static)) -> String {
+    explain(error, &Python)
 }
 
 /// The exception for an error of a matrix of runs, of a sweep, or of a run folder.
 pub fn run(error: RunError) -> PyErr {
-    let text = in_python(&with_causes(&error));
+    let text = explained(&error);
     match error {
         RunError::File(error) => file(error),
-        RunError::ReportFile { ref path, ref source } => os(source, &text, path),
+        RunError::ReportFile { ref path, .. } => system(error.io_error(), &text, path),
         RunError::Stopped { .. } => PyKeyboardInterrupt::new_err(text),
         RunError::Run { .. } => PyRuntimeError::new_err(text),
         RunError::Occupied { .. }
@@ -80,10 +98,10 @@ pub fn run(error: RunError) -> PyErr {
 
 /// The exception for an error of a file of a run.
 pub fn file(error: FileError) -> PyErr {
-    let text = in_python(&with_causes(&error));
+    let text = explained(&error);
     match error {
-        FileError::Write { ref path, ref source, .. } | FileError::Read { ref path, ref source } => {
-            os(source, &text, path)
+        FileError::Write { ref path, .. } | FileError::Read { ref path, .. } => {
+            system(error.io_error(), &text, path)
         }
         FileError::NewColumn { .. } => PyRuntimeError::new_err(text),
         FileError::Malformed { .. } | FileError::Table { .. } => PyOSError::new_err(text),
@@ -96,17 +114,6 @@ pub fn page(error: PageError) -> PyErr {
     match error {
         PageError::File(error) => file(error),
         PageError::Run(error) => run(error),
-        PageError::NoFigure { .. } => value(error),
+        PageError::NoFigure { .. } => refused(error),
     }
-}
-
-/// The text of an error, followed by those of its causes.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text += &format!(": {inner}");
-        cause = inner.source();
-    }
-    text
 }

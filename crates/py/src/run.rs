@@ -47,7 +47,9 @@ pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Run> {
     let opened = py.detach(|| {
         if let Ok(Some(_)) = sweep::manifest(&path) {
             let path = path.display();
-            return Err(RunError::Sweep(format!("`{path}` is a sweep; open it with airpace.open_sweep")));
+            return Err(RunError::Sweep(
+                format!("`{path}` is a sweep; open it with airpace.open_sweep").into(),
+            ));
         }
         let folder = RunFolder::open(&path)?;
         Ok((folder.summary()?, folder))

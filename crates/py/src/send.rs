@@ -37,8 +37,8 @@ pub fn send(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let key = match (key, key_file) {
-        (Some(text), _) => code::parse(&text).map_err(raise::value)?,
-        (None, Some(path)) => keys::read(&path).map_err(raise::value)?,
+        (Some(text), _) => code::parse(&text).map_err(raise::refused)?,
+        (None, Some(path)) => keys::read(&path).map_err(raise::refused)?,
         (None, None) => return Err(raise::value("key=None: give the key that `airpace recv` printed")),
     };
     let transport = match transport {
@@ -66,22 +66,22 @@ pub fn send(
     let work = move || -> Result<Option<String>, String> {
         let mut sources = Files::new();
         for path in files {
-            sources.add(path).map_err(|fault| fault.sentence)?;
+            sources.add(path).map_err(|fault| raise::explained(&fault))?;
         }
         let job = Job::Push(Rc::new(RefCell::new(sources)));
-        let socket = call(peer).map_err(|error| error.to_string())?;
+        let socket = call(peer).map_err(|error| raise::explained(&error))?;
         let settings = Settings { key: key.clone(), peer, scheme, job, patience, stop: flag };
         let client = Client::new(settings, move |progress| {
             let tally = &progress.tally;
             let share = tally.done as f64 / tally.bytes.unwrap_or(0).max(1) as f64;
             *shared.lock().expect("no thread panics with it") = (share.min(1.0), tally.stored, tally.files);
         });
-        let client = client.map_err(|fault| fault.sentence)?;
+        let client = client.map_err(|fault| raise::explained(&fault))?;
         let wire = Wire { key, socket, role: Role::Calls(transport), radio: None, wants_realtime: realtime };
-        let client = turn(wire, client).map_err(|error| error.to_string())?;
+        let client = turn(wire, client).map_err(|error| raise::explained(&error))?;
         match client.outcome() {
             Some(Ok(())) => Ok(Some(client.progress().object().to_string())),
-            Some(Err(fault)) => Err(fault.sentence.clone()),
+            Some(Err(fault)) => Err(raise::explained(fault)),
             None => Ok(None),
         }
     };

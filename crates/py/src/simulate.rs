@@ -52,7 +52,7 @@ pub fn simulate(
         }
     }
     let memory = Memory::of(tables.iter().map(|table| table_named(table)).collect::<PyResult<_>>()?);
-    let scenarios = Scenario::named_variants(scenario, &set).map_err(raise::value)?;
+    let scenarios = Scenario::named_variants(scenario, &set).map_err(raise::refused)?;
     for device in scenarios.iter().flat_map(|scenario| &scenario.device) {
         if device.reports.is_some() {
             return Err(raise::value(

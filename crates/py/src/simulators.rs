@@ -81,7 +81,7 @@ impl Simulators {
         start: f64,
         step_ms: f64,
     ) -> PyResult<Simulators> {
-        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
+        let named = Scenario::named(scenario, &set).map_err(raise::refused)?;
         let agents = agents(scenario, &named, flows)?;
         // Agents steer these flows only. Other flows without a scheme run under `others`.
         for (other, of) in named.flow.iter().enumerate() {
@@ -89,8 +89,8 @@ impl Simulators {
                 set.push((format!("flow.{other}.scheme"), others.to_owned()));
             }
         }
-        let named = Scenario::named(scenario, &set).map_err(raise::value)?;
-        let prepared = named.prepare().map_err(raise::value)?;
+        let named = Scenario::named(scenario, &set).map_err(raise::refused)?;
+        let prepared = named.prepare().map_err(raise::refused)?;
         let lever =
             Lever::named(lever).ok_or_else(|| raise::value(format!("no action is called `{lever}`")))?;
         // A flow starts up to a millisecond late, and the last step must end before the run does.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use airpace_core::Refused;
 use airpace_page::sweep::SweepPage;
 use airpace_run::seeds::Seeds;
 use airpace_run::sweep::{self, Axis, Plan, Record, Runner, Spec, Sweep};
@@ -66,8 +67,8 @@ impl SweepSession {
             Values::Typed(text) => Axis::parse(&key, &text),
             Values::Listed(values) => Axis::of(&key, values),
         };
-        let set = set.into_iter().map(axis).collect::<Result<Vec<_>, _>>().map_err(raise::value)?;
-        let seeds = seeds.map(Seeds::of).transpose().map_err(raise::value)?;
+        let set = set.into_iter().map(axis).collect::<Result<Vec<_>, _>>().map_err(raise::refused)?;
+        let seeds = seeds.map(Seeds::of).transpose().map_err(raise::refused)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let opened = py.detach(|| {
             let spec = Spec::read(what, set, &schemes, seeds)?;
@@ -134,7 +135,7 @@ impl SweepSession {
     /// Adds the records that `SweepPlan.run` returned for these runs.
     fn add(&self, py: Python<'_>, cells: Vec<u64>, lines: &[u8]) -> PyResult<()> {
         let text = std::str::from_utf8(lines).map_err(raise::failed)?;
-        let records: Result<Vec<Record>, String> = text.lines().map(Record::parse).collect();
+        let records: Result<Vec<Record>, Refused> = text.lines().map(Record::parse).collect();
         let records =
             records.map_err(|reason| raise::failed(format!("a worker sent no record: {reason}")))?;
         if records.len() != cells.len() {
@@ -204,16 +205,10 @@ pub fn open_sweep(py: Python<'_>, path: PathBuf) -> PyResult<(Table, String)> {
         // The same error as that of `open` for a folder that is no run folder.
         let file = path.join("manifest.json");
         match (&error, std::fs::metadata(&file)) {
-            (RunError::Sweep(reason), Err(missing)) => raise::os(&missing, reason, &file),
+            (RunError::Sweep(reason), Err(missing)) => raise::os(&missing, &raise::explained(reason), &file),
             _ => raise::run(error),
         }
     })?;
     let manifest = serde_json::to_string(&manifest).map_err(raise::failed)?;
     Ok((Table::new(table), manifest))
-}
-
-/// Replaces the program's options in a text by Python's arguments: see `raise::in_python`.
-#[pyfunction]
-pub fn in_python(text: &str) -> String {
-    raise::in_python(text)
 }

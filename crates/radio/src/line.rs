@@ -27,7 +27,7 @@ use crate::slot::{Numerology, Slot};
 
 /// Error for a line that does not contain the reports of a subframe.
 #[derive(Debug, thiserror::Error)]
-#[error("column {}: {source}; a line is what `airpace decode --reports` writes", source.column())]
+#[error("column {}: {source}; a line has the radio reports of one subframe, as the decoder writes them", source.column())]
 pub struct Unreadable {
     #[from]
     source: serde_json::Error,
@@ -423,7 +423,7 @@ mod tests {
             (&with_prbs("[[0,5],[270,275]]"), "[270,275] is no range of PRBs between 0 and 274"),
         ] {
             let refusal = from_line(line).unwrap_err().to_string();
-            assert!(refusal.contains(says) && refusal.contains("--reports"), "{refusal}");
+            assert!(refusal.contains(says) && refusal.contains("as the decoder writes them"), "{refusal}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Errors of runs, sweeps and their folders. Each message contains a remedy.
+//! Errors of runs, sweeps and their folders, with facts and remedies.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use airpace_core::count::count;
-use airpace_files::remedy;
+use airpace_core::{Refused, Remedy};
 use airpace_tables::error::{FileError, io_error_of};
 
 /// Error of running or judging.
@@ -13,14 +13,17 @@ pub enum RunError {
     #[error(transparent)]
     File(#[from] FileError),
     /// A folder is not empty and holds no run.
-    #[error("`{}` is not empty and holds no run (no manifest.json); give --out another folder, or empty this one", path.display())]
+    #[error("`{}` is not empty and holds no run (no manifest.json)", path.display())]
     Occupied {
         /// Path of the folder.
         path: PathBuf,
+        /// The remedy: another folder, or an empty one.
+        #[source]
+        remedy: Remedy,
     },
     /// A run folder contains files that its run did not write.
     #[error(
-        "`{}`{} is not what the run in this folder wrote, and would be in the way; move it elsewhere, or give --out another folder",
+        "`{}`{} is not what the run in this folder wrote, and would be in the way",
         path.display(), and_more(*more)
     )]
     Strangers {
@@ -28,16 +31,20 @@ pub enum RunError {
         path: PathBuf,
         /// Number of further such files.
         more: usize,
+        /// The remedy: another folder, or another place for the files.
+        #[source]
+        remedy: Remedy,
     },
     /// A file of a sweep's folder is damaged.
-    #[error("`{}` is damaged: {reason}; {remedy}", path.display())]
+    #[error("`{}` is damaged: {reason}", path.display())]
     Damaged {
         /// Path of the file.
         path: PathBuf,
         /// Description of the defect.
         reason: String,
         /// How to restore the file.
-        remedy: &'static str,
+        #[source]
+        remedy: Remedy,
     },
     /// An expectation names a metric that does not exist.
     #[error("scenario {scenario}: `expect.metric` cannot be `{metric}`{instead}")]
@@ -50,22 +57,24 @@ pub enum RunError {
         instead: String,
     },
     /// Several runs would write the same file of radio reports.
-    #[error(
-        "`device.{device}.reports` names one file, but {runs} runs would write it: give one --scheme and one seed (`--seeds 1`)"
-    )]
+    #[error("`device.{device}.reports` names one file, but {runs} runs would write it")]
     Reports {
         /// Index of the device in the scenario.
         device: usize,
         /// Number of runs of the scenario.
         runs: usize,
+        /// The remedy: one scheme and one seed.
+        #[source]
+        remedy: Remedy,
     },
     /// A file of radio reports cannot be written.
-    #[error("cannot write `{}`; {}", path.display(), remedy(source, "--set device.N.reports=FILE"))]
+    #[error("cannot write `{}`", path.display())]
     ReportFile {
         /// Path of the file.
         path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
+        /// The remedy; its source is the operating system's error.
+        #[source]
+        remedy: Remedy,
     },
     /// Two scenarios of one matrix have the same name.
     #[error(
@@ -78,14 +87,17 @@ pub enum RunError {
     /// A scenario, or a file that it names, is invalid or cannot be read.
     #[error(transparent)]
     Scenario(#[from] airpace_sim::ScenarioError),
-    /// A sweep is impossible as requested; the sentence contains the reason.
-    #[error("{0}")]
-    Sweep(String),
+    /// A sweep is impossible as requested.
+    #[error(transparent)]
+    Sweep(#[from] Refused),
     /// Another process works on the sweep's folder.
-    #[error("another sweep writes into `{}`; wait for its end, or give --out another folder", path.display())]
+    #[error("another sweep writes into `{}`", path.display())]
     Busy {
         /// Path of the folder.
         path: PathBuf,
+        /// The remedy: another folder, or patience.
+        #[source]
+        remedy: Remedy,
     },
     /// The listener stopped the runs. The manifest, if there is a folder, marks the run as incomplete.
     #[error("stopped; {ended} of {} had ended", count(*runs as u64, "run"))]
@@ -96,7 +108,7 @@ pub enum RunError {
         runs: usize,
     },
     /// The simulator rejected a run or failed.
-    #[error("{scenario} with {scheme}, seed {seed}: {reason}")]
+    #[error("{scenario} with {scheme}, seed {seed}")]
     Run {
         /// Name of the scenario.
         scenario: String,
@@ -105,8 +117,14 @@ pub enum RunError {
         /// The seed.
         seed: u64,
         /// The simulator's message.
-        reason: String,
+        #[source]
+        reason: Refused,
     },
+}
+
+/// The remedy to choose another folder.
+pub(crate) fn another_folder() -> Remedy {
+    Remedy::new("give").parameter("out").text("another folder")
 }
 
 fn and_more(more: usize) -> String {
@@ -114,6 +132,18 @@ fn and_more(more: usize) -> String {
 }
 
 impl RunError {
+    /// Error about files that are in the way of a run's files.
+    pub(crate) fn strangers(first: &Path, more: usize) -> RunError {
+        let remedy = Remedy::new("move it elsewhere, or give").parameter("out").text("another folder");
+        RunError::Strangers { path: first.to_owned(), more, remedy }
+    }
+
+    /// Error of writing a file of radio reports.
+    pub(crate) fn report_file(path: &Path, error: std::io::Error) -> RunError {
+        let remedy = airpace_files::remedy(&error, "device.N.reports").caused_by(error);
+        RunError::ReportFile { path: path.to_owned(), remedy }
+    }
+
     /// The operating system's error that caused this error, if any.
     pub fn io_error(&self) -> Option<&std::io::Error> {
         io_error_of(self)

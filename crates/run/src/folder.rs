@@ -31,7 +31,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::agreement::Agreement;
-use crate::error::RunError;
+use crate::error::{RunError, another_folder};
 use crate::manifest::Manifest;
 use crate::summary::Summary;
 use contents::Contents;
@@ -54,11 +54,14 @@ impl RunFolder {
         let mut entries = fs::read_dir(root).map_err(FileError::write("look into", root))?;
         if entries.next().is_some() {
             let Ok(manifest) = folder.manifest() else {
-                return Err(RunError::Occupied { path: root.to_owned() });
+                return Err(RunError::Occupied {
+                    path: root.to_owned(),
+                    remedy: another_folder().text(", or empty this one"),
+                });
             };
             let contents = folder.contents(&manifest)?;
             if let [first, rest @ ..] = &contents.strangers[..] {
-                return Err(RunError::Strangers { path: first.clone(), more: rest.len() });
+                return Err(RunError::strangers(first, rest.len()));
             }
             folder.clear(&contents)?;
         }
@@ -122,7 +125,7 @@ impl RunFolder {
     /// The file is malformed or cannot be read.
     pub fn agreement(&self) -> Result<Option<Agreement>, FileError> {
         match self.read_json("agreement.json") {
-            Err(FileError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.is_missing_file() => Ok(None),
             read => read.map(Some),
         }
     }

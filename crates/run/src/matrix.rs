@@ -11,7 +11,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use airpace_core::{DeviceId, Time};
+use airpace_core::remedy::explain_plainly;
+use airpace_core::{DeviceId, Refused, Remedy, Time};
 use airpace_event::Recorder;
 use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
 use airpace_tables::Memory;
@@ -86,10 +87,11 @@ pub struct Outcome {
 /// Receives the progress of a run, on the thread that runs it. It may stop all runs.
 pub type Listener<'a> = &'a (dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync);
 
-/// Turns a scenario, a scheme and a seed into events. The error is one sentence. The function reports the simulated time
+/// Turns a scenario, a scheme and a seed into events. The function reports the simulated time
 /// repeatedly to the clock, and stops if the clock requests so.
-pub type Simulate<'a> =
-    &'a (dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder, &mut Clock<'_>) -> Result<(), String> + Sync);
+pub type Simulate<'a> = &'a (
+        dyn Fn(&Scenario, &SchemeSpec, u64, &mut dyn Recorder, &mut Clock<'_>) -> Result<(), Refused> + Sync
+    );
 
 struct Job<'a> {
     choice: &'a Choice,
@@ -154,7 +156,7 @@ impl Matrix {
             let ready = ready.expect("every scenario was prepared");
             airpace_sim::run_prepared(ready, scheme, seed, recorder, progress)
                 .map(drop)
-                .map_err(|error| error.to_string())
+                .map_err(|error| explain_plainly(&error).into())
         };
         self.run_all(&simulate, prepared, memory, listener)
     }
@@ -363,7 +365,7 @@ impl Job<'_> {
         Progress { job, jobs, scenario, scheme, seed: self.seed, fraction }
     }
 
-    fn failed(&self, reason: String) -> RunError {
+    fn failed(&self, reason: Refused) -> RunError {
         RunError::Run {
             scenario: self.choice.scenario.name.clone(),
             scheme: self.scheme.text().to_owned(),
@@ -378,9 +380,9 @@ impl Job<'_> {
 pub(crate) fn run_judged(
     facts: &RunFacts,
     judge: &mut Judge,
-    run: &dyn Fn(&mut dyn Recorder, &mut Clock<'_>) -> Result<(), String>,
+    run: &dyn Fn(&mut dyn Recorder, &mut Clock<'_>) -> Result<(), Refused>,
     tell: &dyn Fn(f64) -> bool,
-) -> Result<bool, String> {
+) -> Result<bool, Refused> {
     let mut stopped = false;
     let mut progress = |now: Time| {
         stopped |= tell((now.as_secs_f64() / facts.duration.as_secs_f64()).min(0.999));
@@ -397,7 +399,12 @@ fn check_reports(jobs: &[Job<'_>]) -> Result<(), RunError> {
         let runs = jobs.iter().filter(|other| other.choice.scenario.name == scenario.name).count();
         let asks = scenario.device.iter().position(|device| device.reports.is_some());
         if let Some(device) = asks.filter(|_| runs > 1) {
-            return Err(RunError::Reports { device, runs });
+            let remedy = Remedy::new("give one")
+                .parameter("scheme")
+                .text("and one seed (")
+                .value("seeds", "1")
+                .text(")");
+            return Err(RunError::Reports { device, runs, remedy });
         }
     }
     Ok(())
@@ -418,7 +425,7 @@ fn inspected_names(jobs: &[Job<'_>]) -> Result<Vec<String>, RunError> {
             if !asked.insert(scheme.text().to_owned()) {
                 continue;
             }
-            for name in scheme.inspected().map_err(|error| job.failed(error.to_string()))? {
+            for name in scheme.inspected().map_err(|error| job.failed(error.to_string().into()))? {
                 if !names.iter().any(|known| known == name) {
                     names.push(name.to_owned());
                 }

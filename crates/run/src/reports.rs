@@ -32,11 +32,8 @@ impl ReportFile {
     /// The file cannot be created.
     pub(crate) fn create(device: DeviceId, path: &Path) -> Result<ReportFile, RunError> {
         let path = path.to_owned();
-        let file = match Whole::create(&path) {
-            Ok(file) => Some(file),
-            Err(source) => return Err(RunError::ReportFile { path, source }),
-        };
-        Ok(ReportFile { device, path, file, waiting: BTreeMap::new(), failure: None })
+        let file = Whole::create(&path).map_err(|error| RunError::report_file(&path, error))?;
+        Ok(ReportFile { device, path, file: Some(file), waiting: BTreeMap::new(), failure: None })
     }
 
     /// Whether the file needs events of this detail.
@@ -69,7 +66,7 @@ impl ReportFile {
             return Err(failure);
         }
         let file = self.file.take().map_or(Ok(()), Whole::finish);
-        file.map_err(|source| RunError::ReportFile { path: self.path, source })
+        file.map_err(|error| RunError::report_file(&self.path, error))
     }
 
     fn write_oldest(&mut self) {
@@ -77,8 +74,8 @@ impl ReportFile {
             return;
         };
         reports.sort_by_key(|report| (report.carrier, report.slot.index));
-        if let Err(source) = writeln!(file, "{}", line::to_line(index, &reports)) {
-            self.failure = Some(RunError::ReportFile { path: self.path.clone(), source });
+        if let Err(error) = writeln!(file, "{}", line::to_line(index, &reports)) {
+            self.failure = Some(RunError::report_file(&self.path, error));
             self.file = None;
         }
     }

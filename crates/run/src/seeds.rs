@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use airpace_core::Refused;
+
 use crate::shell::seeds_text;
 
 /// Maximum number of seeds. More seeds are probably a typing error.
@@ -18,14 +20,14 @@ impl Seeds {
     ///
     /// # Errors
     /// There are no seeds, or too many.
-    pub fn of(seeds: impl IntoIterator<Item = u64>) -> Result<Seeds, String> {
+    pub fn of(seeds: impl IntoIterator<Item = u64>) -> Result<Seeds, Refused> {
         let mut known = BTreeSet::new();
         let seeds: Vec<u64> =
             seeds.into_iter().filter(|seed| known.insert(*seed)).take(MAX_SEEDS + 1).collect();
         match seeds.len() {
-            0 => Err("no seed: give at least one".to_owned()),
+            0 => Err("no seed: give at least one".into()),
             1..=MAX_SEEDS => Ok(Seeds(seeds)),
-            _ => Err(format!("more than {MAX_SEEDS} seeds; give fewer")),
+            _ => Err(format!("more than {MAX_SEEDS} seeds; give fewer").into()),
         }
     }
 
@@ -36,14 +38,14 @@ impl Seeds {
 }
 
 impl FromStr for Seeds {
-    type Err = String;
+    type Err = Refused;
 
-    fn from_str(text: &str) -> Result<Seeds, String> {
+    fn from_str(text: &str) -> Result<Seeds, Refused> {
         let number = |text: &str| {
             text.trim().parse::<u64>().map_err(|_| {
-                format!(
+                Refused::new(format!(
                     "`{text}` is not a seed; give whole numbers as `1`, `1..5` (both included) or `1,3,7`"
-                )
+                ))
             })
         };
         let mut seeds = Vec::new();
@@ -53,10 +55,10 @@ impl FromStr for Seeds {
                 None => (number(part)?, number(part)?),
             };
             if last < first {
-                return Err(format!("`{part}` runs backwards; give the smaller seed first"));
+                return Err(format!("`{part}` runs backwards; give the smaller seed first").into());
             }
             if last - first >= MAX_SEEDS as u64 || seeds.len() >= MAX_SEEDS {
-                return Err(format!("more than {MAX_SEEDS} seeds; give fewer"));
+                return Err(format!("more than {MAX_SEEDS} seeds; give fewer").into());
             }
             for seed in first..=last {
                 if !seeds.contains(&seed) {
@@ -84,8 +86,8 @@ mod tests {
         assert_eq!(read("7"), Ok(vec![7]));
         assert_eq!(read("1..5"), Ok(vec![1, 2, 3, 4, 5]), "both ends are included");
         assert_eq!(read("1,3..4,3"), Ok(vec![1, 3, 4]), "each once");
-        assert!(read("5..1").unwrap_err().contains("backwards"));
-        assert!(read("one").unwrap_err().contains("`1..5`"), "the error shows what may be typed");
+        assert!(read("5..1").unwrap_err().to_string().contains("backwards"));
+        assert!(read("one").unwrap_err().to_string().contains("`1..5`"), "the error shows what may be typed");
         assert!(read("0..18446744073709551615").is_err(), "a slip of the finger is refused, not run");
     }
 

@@ -279,8 +279,7 @@ impl Document {
         for (index, _) in self.device.iter().enumerate().filter(|(_, device)| device.reports.is_some()) {
             let key = format!("device.{index}.reports");
             if !origin.was_set(&key) {
-                let reason =
-                    "names a file to be written; only the command line may: `--set device.0.reports=FILE`";
+                let reason = "names a file to be written; set the key for one run, not in a scenario's file";
                 return Err(ConfigError::new(key, reason));
             }
             if self.cell.is_none() && self.trace.as_ref().is_none_or(|trace| !trace.telemetry) {

@@ -1,35 +1,79 @@
-//! Errors of scenarios: the place where the value was set, its key, and the remedy.
+//! Errors of scenarios: the place where the value was set, its key, the problem and the remedy.
 
 use std::fmt;
 
 use airpace_core::nearest::nearest;
+use airpace_core::{Refused, Remedy};
 
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Place where the value was set: the scenario's file, or `--set key=value`; empty if there is no scenario.
-    pub place: String,
+    /// Place where the value was set.
+    pub place: SettingPlace,
     /// The key's dotted path (`flow.0.rtt_ms`); empty if the error concerns the whole file.
     pub key: String,
-    /// The problem and the remedy.
+    /// The problem, and a valid value if there is one.
     pub reason: String,
+    /// What the user can do.
+    pub remedy: Option<Remedy>,
+}
+
+/// Place where a value of a scenario was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingPlace {
+    /// There is no scenario.
+    Nowhere,
+    /// The scenario's file, or a variant in it.
+    File(String),
+    /// A key that was set from outside.
+    Override {
+        /// The dotted path of the key.
+        key: String,
+        /// The value, truncated to a line.
+        value: String,
+    },
+}
+
+impl fmt::Display for SettingPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingPlace::Nowhere => Ok(()),
+            SettingPlace::File(file) => f.write_str(file),
+            SettingPlace::Override { key, value } => write!(f, "{key}={value}"),
+        }
+    }
 }
 
 impl ScenarioError {
-    pub(super) fn new(place: &str, key: &str, reason: impl Into<String>) -> ScenarioError {
-        ScenarioError { place: place.to_owned(), key: key.to_owned(), reason: reason.into() }
+    pub(super) fn new(place: SettingPlace, key: &str, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError { place, key: key.to_owned(), reason: reason.into(), remedy: None }
+    }
+
+    /// An error about a file as a whole.
+    pub(super) fn file(place: &str, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(SettingPlace::File(place.to_owned()), "", reason)
+    }
+
+    /// An error without a scenario.
+    pub(super) fn nowhere(reason: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(SettingPlace::Nowhere, "", reason)
+    }
+
+    /// Adds a remedy.
+    pub(super) fn but(self, remedy: Remedy) -> ScenarioError {
+        ScenarioError { remedy: Some(remedy), ..self }
     }
 
     /// An error about text that is not TOML.
     pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
         let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
-        ScenarioError::new(&place, "", format!("this is not TOML: {}", error.message()))
+        ScenarioError::file(&place, format!("this is not TOML: {}", error.message()))
     }
 
     /// An error about a key that does not exist or cannot have this value. `blame` returns the place where a key was set.
     pub(super) fn typing(
-        blame: &dyn Fn(&str) -> String,
+        blame: &dyn Fn(&str) -> SettingPlace,
         error: &serde_path_to_error::Error<toml::de::Error>,
     ) -> ScenarioError {
         let key = dotted(error.path());
@@ -38,13 +82,13 @@ impl ScenarioError {
             Some(unknown) => unknown.reason(&key),
             None => plain_words(message),
         };
-        ScenarioError::new(&blame(&key), &key, reason)
+        ScenarioError::new(blame(&key), &key, reason)
     }
 }
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.place.is_empty() {
+        if self.place == SettingPlace::Nowhere {
             return f.write_str(&self.reason);
         }
         if self.key.is_empty() {
@@ -54,7 +98,21 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-impl std::error::Error for ScenarioError {}
+impl std::error::Error for ScenarioError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.remedy.as_ref().map(|remedy| remedy as &(dyn std::error::Error + 'static))
+    }
+}
+
+impl From<ScenarioError> for Refused {
+    fn from(error: ScenarioError) -> Refused {
+        let refused = Refused::new(error.to_string());
+        match error.remedy {
+            Some(remedy) => refused.but(remedy),
+            None => refused,
+        }
+    }
+}
 
 /// Rewrites serde's other messages in the terms of a scenario's author.
 fn plain_words(message: &str) -> String {

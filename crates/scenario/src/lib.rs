@@ -57,7 +57,7 @@ pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
     Expect, Flow, Heavy, Light, Misreport, Outage, SynthTrace, SynthTrains, TraceHop,
 };
-pub use error::ScenarioError;
+pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};
 pub use replay::{KpiReplay, Replay, TraceReplay};
 
@@ -118,7 +118,7 @@ impl Scenario {
         let scenario = |variant: &variants::Variant| {
             let scenario = Scenario::from_tree(variant.apply(tree.clone())?, file_name, sets);
             // The place of a value from the command line is already correct.
-            scenario.map_err(|error| match error.place == file_name {
+            scenario.map_err(|error| match error.place == SettingPlace::File(file_name.to_owned()) {
                 true => ScenarioError { place: variant.place(), ..error },
                 false => error,
             })
@@ -163,7 +163,7 @@ impl Scenario {
 impl Origin {
     /// Whether an override set this key, or set a key in this table and so created the table.
     fn was_set(&self, key: &str) -> bool {
-        overrides::origin(&self.sets, key, "").starts_with("--set")
+        matches!(overrides::origin(&self.sets, key, ""), SettingPlace::Override { .. })
     }
 
     /// Converts an error in a link's configuration to an error of this scenario.
@@ -174,6 +174,6 @@ impl Origin {
 
     /// An error about a key.
     fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
-        ScenarioError { place: overrides::origin(&self.sets, key, &self.file), key: key.to_owned(), reason }
+        ScenarioError::new(overrides::origin(&self.sets, key, &self.file), key, reason)
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use airpace_core::nearest::nearest;
+use airpace_core::remedy::{Remedy, UserTask};
 
 use crate::{Scenario, ScenarioError, builtin};
 
@@ -40,32 +41,36 @@ impl Scenario {
         }
         let path = Path::new(argument);
         if !path.exists() {
-            let reason =
-                format!("no scenario is called `{argument}`, and no such file exists{}", hint(argument));
-            return Err(ScenarioError::new("", "", reason));
+            let reason = format!("no scenario is called `{argument}`, and no such file exists");
+            return Err(match meant(argument) {
+                Some(meant) => ScenarioError::nowhere(format!("{reason}; did you mean {meant}?")),
+                None => ScenarioError::nowhere(reason)
+                    .but(Remedy::new("the built-in scenarios are in").task(UserTask::ListScenarios)),
+            });
         }
         let read = File::open(path).and_then(|file| airpace_files::text_at_most(file, MAX_BYTES));
         read.map_err(|error| {
-            let reason = format!("cannot read `{argument}` ({error}); give a scenario as a TOML file");
-            ScenarioError::new("", "", reason)
+            let remedy = Remedy::new("give a scenario as a TOML file").caused_by(error);
+            ScenarioError::nowhere(format!("cannot read `{argument}`")).but(remedy)
         })
     }
 }
 
-/// A hint with the name that the user may have meant.
-fn hint(argument: &str) -> String {
+/// The names that the user may have meant, as `a` or `b`.
+fn meant(argument: &str) -> Option<String> {
     let names = || builtin().iter().map(|(name, _)| *name);
     let begun: Vec<String> =
         names().filter(|name| name.starts_with(argument)).map(|name| format!("`{name}`")).collect();
     match nearest(argument, names()) {
-        _ if !begun.is_empty() && !argument.is_empty() => format!("; did you mean {}?", begun.join(" or ")),
-        Some(name) => format!("; did you mean `{name}`?"),
-        None => "; `airpace list scenarios` names those that come with the program".to_owned(),
+        _ if !begun.is_empty() && !argument.is_empty() => Some(begun.join(" or ")),
+        name => name.map(|name| format!("`{name}`")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::remedy::explain_plainly;
+
     use super::*;
 
     #[test]
@@ -79,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_scenario_is_not_read_to_its_end() {
-        let endless = Scenario::named("/dev/zero", &[]).expect_err("no end").to_string();
+        let endless = explain_plainly(&Scenario::named("/dev/zero", &[]).expect_err("no end"));
         assert!(endless.contains("more than 1048576 bytes"), "{endless}");
     }
 

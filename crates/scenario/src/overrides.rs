@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::ScenarioError;
 use super::error::shortened;
+use super::{ScenarioError, SettingPlace};
 
 /// Tables with a file: setting one to a string sets its `file`.
 const TABLES_WITH_A_FILE: [&str; 6] = [
@@ -33,7 +33,7 @@ const FILES: [&str; 9] = [
 /// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables on
 /// the path are created. The existence of the key is checked later, when the tree is converted to types.
 pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
-    let refuse = |reason: String| ScenarioError::new(&spelled(path, text), path, reason);
+    let refuse = |reason: String| ScenarioError::new(spelled(path, text), path, reason);
     let value = text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()));
     let mut parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| part.is_empty()) {
@@ -56,14 +56,14 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
 }
 
 /// Place where the value of `key` was set: the last of `sets` that set it, its table or a key in it; otherwise the file.
-pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> String {
+pub(super) fn origin(sets: &[(String, String)], key: &str, file: &str) -> SettingPlace {
     let covers = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     sets.iter()
         .rev()
         .find(|(set, _)| !key.is_empty() && (covers(set, key) || covers(key, set)))
-        .map_or_else(|| file.to_owned(), |(set, value)| spelled(set, value))
+        .map_or_else(|| SettingPlace::File(file.to_owned()), |(set, value)| spelled(set, value))
 }
 
 /// Makes relative file names in a scenario relative to the scenario's own folder. `-` remains standard input.
@@ -94,8 +94,8 @@ pub(super) fn without_outputs(tree: &Table) -> Table {
     tree
 }
 
-fn spelled(path: &str, text: &str) -> String {
-    format!("--set {path}={}", shortened(text))
+fn spelled(path: &str, text: &str) -> SettingPlace {
+    SettingPlace::Override { key: path.to_owned(), value: shortened(text) }
 }
 
 /// The value that a path of keys has reached.

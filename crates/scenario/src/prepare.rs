@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use airpace_core::remedy::{Remedy, UserTask};
 use airpace_core::{Direction, Streams};
 use airpace_path::cellular::CellularLink;
 use airpace_path::network::{CellularPlan, TracePlan};
-use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, Trains};
+use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, TraceError, Trains};
 use airpace_path::{ConfigError, NetworkPlan};
 
 use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource};
@@ -83,9 +84,9 @@ impl Reader<'_> {
         let [light, heavy, offsets] = ["light", "heavy", "offsets"].map(|key| format!("{table}.{key}"));
         let trains = match (&way.light.file, &way.light.synth) {
             (Some(file), _) => {
-                let refuse = |reason: String| self.origin.refuse_key(&format!("{light}.file"), reason);
-                Trains::parse(&read(file).map_err(refuse)?)
-                    .map_err(|error| refuse(format!("has no trains: {}: {error}", file.display())))?
+                let key = format!("{light}.file");
+                Trains::parse(&self.read_file(&key, file)?)
+                    .map_err(|error| self.refuse_file(&key, "has no trains", file, error))?
             }
             (None, Some(made)) => {
                 let mut rng = Streams::new(made.seed).stream("cellular.light");
@@ -93,19 +94,16 @@ impl Reader<'_> {
                     .map_err(|error| self.origin.refuse(error.within("synth").within(&light)))?
             }
             (None, None) => {
-                let reason = format!(
-                    "is missing; name what `mm-cellular` takes as packet-train trace: `--set {light}=FILE`"
-                );
-                return Err(self.origin.refuse_key(&format!("{light}.file"), reason));
+                let remedy = Remedy::new("name what `mm-cellular` takes as packet-train trace:")
+                    .setting(light.as_str(), "FILE");
+                let error = self.origin.refuse_key(&format!("{light}.file"), "is missing".to_owned());
+                return Err(error.but(remedy));
             }
         };
         let sizes = match &way.offsets {
             None => SizeOffsets::default(),
-            Some(file) => {
-                let refuse = |reason: String| self.origin.refuse_key(&offsets, reason);
-                SizeOffsets::parse(&read(file).map_err(refuse)?)
-                    .map_err(|error| refuse(format!("has no offsets: {}: {error}", file.display())))?
-            }
+            Some(file) => SizeOffsets::parse(&self.read_file(&offsets, file)?)
+                .map_err(|error| self.refuse_file(&offsets, "has no offsets", file, error))?,
         };
         let trace = Arc::new(self.trace_of(&way.heavy.source(&heavy, way.link.start_s))?);
         CellularLink::new(Arc::new(trains), trace, Arc::new(sizes), &way.link)
@@ -135,8 +133,8 @@ impl Reader<'_> {
             (None, Some(made)) => self.make_trace(source.table, made),
             (None, None) => {
                 let table = source.table;
-                let reason = format!("is missing; name a recorded trace: `--set {table}=FILE`");
-                Err(self.origin.refuse_key(&format!("{table}.file"), reason))
+                let remedy = Remedy::new("name a recorded trace:").setting(table, "FILE");
+                Err(self.origin.refuse_key(&format!("{table}.file"), "is missing".to_owned()).but(remedy))
             }
         }
     }
@@ -152,10 +150,11 @@ impl Reader<'_> {
 
     fn read_trace(&mut self, source: &TraceSource<'_>, file: &Path) -> Result<Trace, ScenarioError> {
         let table = source.table;
-        let refuse = |reason: String| self.origin.refuse_key(&format!("{table}.file"), reason);
-        let bytes = read(file).map_err(refuse)?;
+        let key = format!("{table}.file");
+        let refuse = |reason: String| self.origin.refuse_key(&key, reason);
+        let bytes = self.read_file(&key, file)?;
         let (trace, rates) = Trace::read(&bytes, source.column)
-            .map_err(|error| refuse(format!("is not a trace: {}: {error}", file.display())))?;
+            .map_err(|error| self.refuse_file(&key, "is not a trace", file, error))?;
         // A run with a random start may meet every hole.
         let from_ms = source.start_s.fixed_ms().map_err(|error| self.origin.refuse(error.within(table)))?;
         let hole = match (from_ms, self.run) {
@@ -163,13 +162,16 @@ impl Reader<'_> {
             _ => trace.longest_hole(),
         };
         if hole.length >= MAX_HOLE && !source.allow_holes {
-            return Err(refuse(format!(
-                "has no chance to deliver for {:.1} s from {:.1} s on: {}; cut the trace there, or allow it \
-                 if the outage is meant (`{table}.allow_holes=true`; `emu link` and `emu cellular`: --allow-holes)",
+            let remedy = Remedy::new("cut the trace there, or allow holes if the outage is meant (")
+                .setting(format!("{table}.allow_holes"), "true")
+                .text(")");
+            let error = refuse(format!(
+                "has no delivery opportunity for {:.1} s from {:.1} s on: {}",
                 hole.length.as_secs_f64(),
                 hole.start_ms as f64 * 1e-3,
                 file.display(),
-            )));
+            ));
+            return Err(error.but(remedy));
         }
         self.replays.push(Replay::Trace(TraceReplay::of(source, file, &trace, rates, self.run)));
         Ok(trace)
@@ -177,29 +179,38 @@ impl Reader<'_> {
 
     fn read_kpi(&mut self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
         let refuse = |reason: String| self.origin.refuse_key("trace.kpi", reason);
-        let kpi = KpiTrace::parse(&read(file).map_err(refuse)?)
-            .map_err(|error| refuse(format!("is not a KPI trace: {}: {error}", file.display())))?;
+        let kpi = KpiTrace::parse(&self.read_file("trace.kpi", file)?)
+            .map_err(|error| self.refuse_file("trace.kpi", "is not a KPI trace", file, error))?;
         let (last_ms, _) = kpi.values()[kpi.values().len() - 1];
         if last_ms >= trace.period_ms() {
-            return Err(refuse(format!(
-                "has a value at {last_ms} ms, but the trace repeats after {} ms: {}; cut the KPI trace there, or give \
-                 the one that belongs to this trace (`airpace trace kpi` makes one)",
+            let remedy =
+                Remedy::new("cut the KPI trace there, or give the one that belongs to this trace (see")
+                    .task(UserTask::MakeKpiTrace)
+                    .text(")");
+            let error = refuse(format!(
+                "has a value at {last_ms} ms, but the trace repeats after {} ms: {}",
                 trace.period_ms(),
                 file.display(),
-            )));
+            ));
+            return Err(error.but(remedy));
         }
         self.replays.extend(KpiReplay::of(file, &kpi, trace).map(Replay::Kpi));
         Ok(kpi)
     }
-}
 
-/// The bytes of a recording; the error contains the problem and the remedy. The scenario with the file name may come
-/// from a stranger.
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
-        let remedy = airpace_files::recording_remedy(file, &error);
-        format!("cannot be read: {}: {error}; {remedy}", file.display())
-    })
+    /// The error of a file that `key` names; `what` is the problem.
+    fn refuse_file(&self, key: &str, what: &str, file: &Path, error: TraceError) -> ScenarioError {
+        self.origin.refuse_key(key, format!("{what}: {}: {error}", file.display())).but(error.remedy)
+    }
+
+    /// The bytes of the recording that `key` names. The scenario with the file name may come from a stranger.
+    fn read_file(&self, key: &str, file: &Path) -> Result<Vec<u8>, ScenarioError> {
+        airpace_files::read_recording(file, MAX_RECORDING_BYTES).map_err(|error| {
+            let remedy = airpace_files::recording_remedy(file, &error);
+            let reason = format!("cannot be read: {}: {error}", file.display());
+            self.origin.refuse_key(key, reason).but(remedy)
+        })
+    }
 }
 
 impl Prepared {

@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airpace_core::remedy::explain_plainly;
+
 use super::*;
 
 const SMALL: &str = r#"
@@ -17,7 +19,7 @@ const LIGHT: &str = "{ delay_ms = 20, mbps = 3 }";
 
 fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
     let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Scenario::load(text, "scenarios/small.toml", &sets).map_err(|error| error.to_string())
+    Scenario::load(text, "scenarios/small.toml", &sets).map_err(|error| explain_plainly(&error))
 }
 
 fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
@@ -26,7 +28,7 @@ fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
 
 /// The error of a scenario that can be loaded but cannot be run.
 fn unready(text: &str, sets: &[(&str, &str)]) -> String {
-    load(text, sets).expect("must load").prepare().expect_err("must be refused").to_string()
+    explain_plainly(&load(text, sets).expect("must load").prepare().expect_err("must be refused"))
 }
 
 #[test]

@@ -9,8 +9,8 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::ScenarioError;
 use crate::overrides;
+use crate::{ScenarioError, SettingPlace};
 
 /// Maximum number of variants of a file.
 ///
@@ -35,7 +35,9 @@ pub(super) struct Variant {
 pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>), ScenarioError> {
     let mut tree: Table =
         text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
-    let refuse = |key: String, reason: String| ScenarioError { place: file_name.to_owned(), key, reason };
+    let refuse = |key: String, reason: String| {
+        ScenarioError::new(SettingPlace::File(file_name.to_owned()), &key, reason)
+    };
     let Some(listed) = tree.remove("variant") else { return Ok((tree, Vec::new())) };
     let Value::Array(listed) = listed else {
         let reason = "is not a list of tables; write each as `[[variant]]` with `name` and `set`".to_owned();
@@ -67,8 +69,8 @@ pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>)
 
 impl Variant {
     /// Place of its keys, for errors.
-    pub(super) fn place(&self) -> String {
-        format!("{}, variant `{}`", self.file, self.name)
+    pub(super) fn place(&self) -> SettingPlace {
+        SettingPlace::File(format!("{}, variant `{}`", self.file, self.name))
     }
 
     /// The scenario `tree` with this variant's keys and name.
@@ -77,7 +79,7 @@ impl Variant {
             overrides::set(&mut tree, key, &value.to_string()).map_err(|error| ScenarioError {
                 place: self.place(),
                 key: key.clone(),
-                reason: error.reason,
+                ..error
             })?;
         }
         for (key, between) in [("name", "-"), ("about", ": ")] {

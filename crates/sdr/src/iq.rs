@@ -27,6 +27,7 @@ mod recorded;
 mod source;
 mod writer;
 
+use airpace_core::Remedy;
 pub use doubt::Doubt;
 pub use format::{Format, NoFormat};
 pub use joined::Joined;
@@ -82,18 +83,24 @@ pub enum Error {
         what: String,
     },
     /// Raw samples without their rate or format.
-    #[error("{}: raw samples say nothing of themselves: give --rate (samples per second) and --format ({formats})", path.display(), formats = Format::NAMES)]
+    #[error("{}: raw samples have no description", path.display())]
     Undescribed {
         /// The file.
         path: PathBuf,
+        /// The remedy: rate and format.
+        #[source]
+        remedy: Remedy,
     },
     /// There is no description next to the samples.
-    #[error("{}: there is no {} beside it; give --rate and --format to read it as raw samples", path.display(), meta.display())]
+    #[error("{}: there is no {} beside it", path.display(), meta.display())]
     NoMeta {
         /// The file of samples.
         path: PathBuf,
         /// The missing description.
         meta: PathBuf,
+        /// The remedy: rate and format.
+        #[source]
+        remedy: Remedy,
     },
     /// There are no samples next to the description.
     #[error("{}: the samples it describes are missing: there is no {}", meta.display(), data.display())]
@@ -124,12 +131,24 @@ pub enum Error {
     Radio {
         /// Name of the radio.
         device: String,
-        /// The error, and the remedy.
+        /// The error.
         what: String,
+        /// The remedy.
+        #[source]
+        remedy: Option<Remedy>,
     },
 }
 
 impl Error {
+    /// Adds a remedy to the error of a radio.
+    #[cfg(feature = "sdr")]
+    pub(crate) fn but(self, remedy: Remedy) -> Error {
+        match self {
+            Error::Radio { device, what, .. } => Error::Radio { device, what, remedy: Some(remedy) },
+            other => other,
+        }
+    }
+
     fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         move |cause| Error::Io { path: path.to_owned(), cause }
     }

@@ -10,6 +10,8 @@ mod soapy;
 
 use std::fmt;
 
+use airpace_core::Refused;
+
 use crate::iq::{Error, MAX_ANTENNAS, Source};
 
 /// Whether this build supports radios.
@@ -67,7 +69,7 @@ impl Settings {
     ///
     /// # Errors
     /// A word is not `KEY=VALUE`, or a value is invalid.
-    pub fn with(&self, text: &str) -> Result<Settings, String> {
+    pub fn with(&self, text: &str) -> Result<Settings, Refused> {
         let mut settings = self.clone();
         settings.device.clear();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -76,10 +78,11 @@ impl Settings {
                 _ => {
                     return Err(format!(
                         "`{word}` is no KEY=VALUE; a radio is named like driver=rtlsdr,serial=1"
-                    ));
+                    )
+                    .into());
                 }
             };
-            let refused = |what: String| format!("{key}={value}: {what}");
+            let refused = |what: Refused| what.at(format_args!("{key}={value}"));
             match key {
                 "freq" => settings.frequency_hz = Some(hertz(value).map_err(refused)?),
                 "rate" => settings.rate_hz = Some(hertz(value).map_err(refused)?),
@@ -88,7 +91,7 @@ impl Settings {
                 "antenna" => settings.antenna = Some(value.to_owned()),
                 "channel" => settings.channels = channels(value).map_err(refused)?,
                 "ppm" => settings.ppm = ppm(value).map_err(refused)?,
-                _ if word.contains('\0') => return Err(format!("{key}: a value holds no zero byte")),
+                _ if word.contains('\0') => return Err(format!("{key}: a value holds no zero byte").into()),
                 _ => settings.device.push((key.to_owned(), value.to_owned())),
             }
         }
@@ -112,44 +115,46 @@ impl Settings {
 ///
 /// # Errors
 /// The text is not a frequency.
-pub fn hertz(text: &str) -> Result<f64, String> {
+pub fn hertz(text: &str) -> Result<f64, Refused> {
     let units = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("", 1.0)];
     let read = |(unit, hz): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * hz);
     let found = units.into_iter().find_map(read).filter(|hz| *hz > 0.0 && hz.is_finite());
-    found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned())
+    found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned()).map_err(Refused::from)
 }
 
 /// Parses the receivers of a radio: `1`, or several that are used in parallel, `0+1`.
 ///
 /// # Errors
 /// The text is not a list of different numbers.
-pub fn channels(text: &str) -> Result<Vec<usize>, String> {
+pub fn channels(text: &str) -> Result<Vec<usize>, Refused> {
     let numbers: Result<Vec<usize>, _> = text.split('+').map(str::parse).collect();
     let are_different = |all: &Vec<usize>| {
         all.len() <= MAX_ANTENNAS && all.iter().enumerate().all(|(at, number)| !all[..at].contains(number))
     };
     let numbers = numbers.ok().filter(are_different);
-    numbers.ok_or_else(|| "give a number, from 0, or several antennas such as 0+1".to_owned())
+    numbers
+        .ok_or_else(|| "give a number, from 0, or several antennas such as 0+1".to_owned())
+        .map_err(Refused::from)
 }
 
 /// Parses the frequency error of an oscillator, in parts per million.
 ///
 /// # Errors
 /// The text is not a number, or exceeds the error of any oscillator.
-pub fn ppm(text: &str) -> Result<f64, String> {
+pub fn ppm(text: &str) -> Result<f64, Refused> {
     let read = text.parse().ok().filter(|ppm: &f64| ppm.abs() <= 1000.0);
-    read.ok_or_else(|| "give millionths from -1000 to 1000".to_owned())
+    read.ok_or_else(|| "give millionths from -1000 to 1000".to_owned()).map_err(Refused::from)
 }
 
 impl std::str::FromStr for Gain {
-    type Err = String;
+    type Err = Refused;
 
     /// Parses `auto`, or a gain in dB.
-    fn from_str(text: &str) -> Result<Gain, String> {
+    fn from_str(text: &str) -> Result<Gain, Refused> {
         match text.parse::<f64>() {
             Ok(db) if db.is_finite() => Ok(Gain::Db(db)),
             _ if text == "auto" => Ok(Gain::Automatic),
-            _ => Err("give auto, or dB such as 40".to_owned()),
+            _ => Err("give auto, or dB such as 40".into()),
         }
     }
 }
@@ -208,7 +213,11 @@ pub fn devices() -> Result<Vec<String>, Error> {
 
 #[cfg(not(feature = "sdr"))]
 fn not_built(device: String) -> Error {
-    Error::Radio { device, what: format!("this airpace was built without SoapySDR: {REMEDY}") }
+    Error::Radio {
+        device,
+        what: "this airpace was built without SoapySDR".to_owned(),
+        remedy: Some(Remedy::new(REMEDY)),
+    }
 }
 
 #[cfg(test)]
@@ -242,14 +251,14 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         let refused = |text: &str| Settings::default().with(text).unwrap_err();
-        assert!(refused("rtlsdr").contains("driver=rtlsdr"));
-        assert!(refused("driver=a,freq=-3").contains("freq=-3: give hertz above 0"));
-        assert!(refused("freq=nan").contains("1815.2M"));
-        assert!(refused("rate=1e999").contains("hertz"));
-        assert!(refused("gain=loud").contains("auto"));
-        assert!(refused("channel=-1").contains("from 0"));
-        assert!(refused("channel=0+0").contains("0+1"));
-        assert!(refused("ppm=2000").contains("1000"));
+        assert!(refused("rtlsdr").to_string().contains("driver=rtlsdr"));
+        assert!(refused("driver=a,freq=-3").to_string().contains("freq=-3: give hertz above 0"));
+        assert!(refused("freq=nan").to_string().contains("1815.2M"));
+        assert!(refused("rate=1e999").to_string().contains("hertz"));
+        assert!(refused("gain=loud").to_string().contains("auto"));
+        assert!(refused("channel=-1").to_string().contains("from 0"));
+        assert!(refused("channel=0+0").to_string().contains("0+1"));
+        assert!(refused("ppm=2000").to_string().contains("1000"));
     }
 
     #[test]

@@ -97,7 +97,10 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     let scenario = match load(text, sets) {
         Ok(scenario) => scenario,
         Err(refusal) => {
-            assert!(!refusal.reason.is_empty() && !refusal.place.is_empty(), "{sets:?}: {refusal}");
+            assert!(
+                !refusal.reason.is_empty() && !refusal.place.to_string().is_empty(),
+                "{sets:?}: {refusal}"
+            );
             return refusal.to_string();
         }
     };

@@ -11,7 +11,7 @@ mod traffic;
 use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Inspect, Receiver};
-use airpace_core::{Bytes, Time};
+use airpace_core::{Bytes, Refused, Time};
 use serde::{Deserialize, Serialize};
 
 use airpace_transport::app::App;
@@ -58,13 +58,13 @@ pub trait Hooks {
     ///
     /// # Errors
     /// Reason why this endpoint cannot send with the scheme.
-    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, String>;
+    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, Refused>;
 
     /// Creates the receiver part of a scheme for a flow that this endpoint receives; `None` if the scheme has none.
     ///
     /// # Errors
     /// Reason why this endpoint cannot receive with the scheme.
-    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, String>;
+    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, Refused>;
 
     /// Records a sample of a flow; called every 10 ms per flow.
     fn record(&mut self, sample: &Sample<'_>);
@@ -170,7 +170,7 @@ impl<H: Hooks> Bulk<H> {
         now: Time,
         flow: &mut Running,
         endpoint: &mut dyn Endpoint,
-    ) -> Option<Result<(), String>> {
+    ) -> Option<Result<(), Refused>> {
         let connection = endpoint.connection(flow.id)?;
         loop {
             let began_anew = match &mut flow.part {
@@ -226,10 +226,12 @@ impl<H: Hooks> Bulk<H> {
             None => self.flows.push(flow),
             Some(result) => {
                 if let Some(connection) = endpoint.connection(flow.id) {
-                    let (code, reason) = result.as_ref().map_or_else(|why| (1, why.as_str()), |()| (0, ""));
-                    connection.close(now, code, reason);
+                    match &result {
+                        Ok(()) => connection.close(now, 0, ""),
+                        Err(why) => connection.close(now, 1, &why.to_string()),
+                    }
                 }
-                self.end(now, flow, result.err());
+                self.end(now, flow, result.err().map(|why| why.to_string()));
             }
         }
     }
@@ -282,6 +284,7 @@ impl<H: Hooks> App for Bulk<H> {
                     match begin(&mut self.hooks, now, connection, order.clone(), true) {
                         Ok(part) => flow.part = part,
                         Err(why) => {
+                            let why = why.to_string();
                             connection.close(now, 1, &why);
                             let flow = self.flows.swap_remove(place.unwrap_or_default());
                             return self.end(now, flow, Some(why));
@@ -352,7 +355,7 @@ fn begin(
     connection: &mut dyn Connection,
     order: Order,
     asks: bool,
-) -> Result<Part, String> {
+) -> Result<Part, Refused> {
     let mut first = vec![];
     if asks {
         first = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
@@ -372,23 +375,26 @@ fn wait_for_order(
     now: Time,
     connection: &mut dyn Connection,
     line: &mut Vec<u8>,
-) -> Result<Option<Order>, String> {
+) -> Result<Option<Order>, Refused> {
     let mut byte = [0];
     // Read byte by byte, because the bytes after the order belong to the flow.
     while connection.read(now, &mut byte)? == Read::Bytes(1) {
         if byte[0] == b'\n' {
             let order = serde_json::from_slice(line);
-            return order.map(Some).map_err(|error| format!("the order cannot be read: {error}"));
+            return order
+                .map(Some)
+                .map_err(|error| format!("the order cannot be read: {error}"))
+                .map_err(Refused::from);
         }
         line.push(byte[0]);
         if line.len() > MAX_ORDER {
-            return Err("the order does not end".to_owned());
+            return Err("the order does not end".into());
         }
     }
     Ok(None)
 }
 
-fn write_first(now: Time, connection: &mut dyn Connection, first: &mut Vec<u8>) -> Result<(), String> {
+fn write_first(now: Time, connection: &mut dyn Connection, first: &mut Vec<u8>) -> Result<(), Refused> {
     while !first.is_empty() {
         match connection.write(now, first)? {
             0 => break,
@@ -407,7 +413,7 @@ fn send(
     has_finished: &mut bool,
     written: &mut u64,
     pattern: &[u8],
-) -> Result<bool, String> {
+) -> Result<bool, Refused> {
     write_first(now, connection, first)?;
     if !first.is_empty() {
         return Ok(true);

@@ -1,6 +1,6 @@
 //! Reads and writes frames on a connection's stream with bounded memory.
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 
 use super::message::{self, Fault, Frame, HEAD, MAX_MESSAGE, Message};
 use airpace_transport::endpoint::{Connection, Read};
@@ -36,7 +36,7 @@ impl Channel {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn flush(&mut self, now: Time, connection: &mut dyn Connection) -> Result<(), String> {
+    pub fn flush(&mut self, now: Time, connection: &mut dyn Connection) -> Result<(), Refused> {
         while self.sent < self.output.len() {
             let count = connection.write(now, &self.output[self.sent..])?;
             if count == 0 {
@@ -63,7 +63,7 @@ impl Channel {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn fill(&mut self, now: Time, connection: &mut dyn Connection) -> Result<Fill, String> {
+    pub fn fill(&mut self, now: Time, connection: &mut dyn Connection) -> Result<Fill, Refused> {
         self.input.drain(..self.taken);
         self.taken = 0;
         let before = self.input.len();

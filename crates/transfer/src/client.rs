@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::Time;
 use airpace_core::plain::plain;
+use airpace_core::{Remedy, Time};
 
 use super::link::{Link, Role, Stop, Word, Work};
 use super::message::{Code, Fault, Hash, Message, VERSION, Way};
@@ -173,10 +173,10 @@ impl Client {
         if let Some(connection) = self.id().and_then(|id| endpoint.connection(id)) {
             self.progress.look(connection, self.link.work.tally());
             let (code, text) = match &outcome {
-                Ok(()) => (Code::Fine, ""),
+                Ok(()) => (Code::Fine, String::new()),
                 Err(fault) => (fault.code, fault.short()),
             };
-            connection.close(now, code.number(), text);
+            connection.close(now, code.number(), &text);
         }
         if outcome.is_ok() {
             self.progress.stage = Seen::Done;
@@ -203,13 +203,14 @@ impl Client {
         if now + self.pause - heard > self.settings.patience {
             self.stage = Stage::Over;
             let (peer, silence) = (self.settings.peer, (now - heard).as_secs_f64());
-            let remedy = "type the same command again to go on, or wait longer with --patience";
+            let remedy =
+                Remedy::new("repeat the transfer, which goes on, or wait longer with").parameter("patience");
             let sentence = if silence < 1.0 {
-                format!("{peer} refuses: {why}; {remedy}")
+                format!("{peer} refuses: {why}")
             } else {
-                format!("nothing was heard of {peer} for {silence:.0} s: {why}; {remedy}")
+                format!("nothing was received from {peer} for {silence:.0} s: {why}")
             };
-            return self.end(now, endpoint, Err(Fault::new(Code::Busy, sentence)));
+            return self.end(now, endpoint, Err(Fault::new(Code::Busy, sentence).but(remedy)));
         }
         self.stage = Stage::Pause(now + self.pause);
         self.pause = (self.pause * 2).min(MAX_PAUSE);
@@ -233,7 +234,7 @@ impl Client {
                 let until = (now + HASTE).min(patience.max(now + MIN_HASTE));
                 self.stage = Stage::Connecting(id, until);
             }
-            Err(why) => self.lost(now, endpoint, &why),
+            Err(why) => self.lost(now, endpoint, &why.to_string()),
         }
     }
 
@@ -398,12 +399,16 @@ impl App for Client {
                 return self.lost(
                     now,
                     endpoint,
-                    "it does not answer: `airpace recv` does not run there, its UDP port is not open, or the key is \
-                     another (with --transport udp a wrong key is not answered)",
+                    "it does not answer: no receiver of files runs there, its UDP port is not open, or the key is \
+                     another (over the transport `udp` a wrong key is not answered)",
                 );
             }
             Stage::Hello(_, until) | Stage::Request(_, until) if until <= now => {
-                return self.lost(now, endpoint, "whoever is there does not answer as `airpace recv` does");
+                return self.lost(
+                    now,
+                    endpoint,
+                    "the program there does not answer as a receiver of files does",
+                );
             }
             _ => {}
         }

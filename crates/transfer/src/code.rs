@@ -40,10 +40,10 @@ impl fmt::Display for CodeError {
                 write!(f, "a key has {LENGTH} letters and digits, and this has {length}; copy all of it")
             }
             CodeError::Character(c) => {
-                write!(f, "no key has the character {c:?}; copy it again from `airpace recv`")
+                write!(f, "no key has the character {c:?}; copy it again from the receiver")
             }
             CodeError::Check => f.write_str(
-                "the key is mistyped: its last two characters do not fit the others; copy it again from `airpace recv`",
+                "the key is mistyped: its last two characters do not fit the others; copy it again from the receiver",
             ),
         }
     }

@@ -30,7 +30,8 @@ use std::time::Duration;
 use airpace_cc::controller::{Controller, Sees};
 use airpace_cc::scheme::Setup;
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::Streams;
+use airpace_core::remedy::{Remedy, UserTask};
+use airpace_core::{Refused, Streams};
 
 use airpace_transport::endpoint::MSS;
 use airpace_transport::key;
@@ -73,22 +74,20 @@ pub fn fetching(host: &str, trust: Trust) -> Config {
 ///
 /// # Errors
 /// A sentence: the scheme needs a receiver part or information that such a connection lacks.
-pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, String> {
+pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, Refused> {
     let rng = Streams::new(u64::from_be_bytes(key::random::<8>().map_err(|error| error.to_string())?))
         .stream("scheme");
     let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| error.to_string())?;
     if ends.receiver.is_some() {
-        return Err(format!(
-            "scheme `{}` needs its half at the receiver, and other people's stacks have none; choose another, or use \
-             `airpace send` and `airpace recv`",
+        let refused = Refused::new(format!(
+            "scheme `{}` needs its half at the receiver, and other people's stacks have none",
             spec.text()
         ));
+        return Err(refused.but(Remedy::new("choose another scheme, or use").task(UserTask::Send)));
     }
     if ends.controller.sees() == Sees::Truth {
-        return Err(format!(
-            "scheme `{}` uses what only a simulator knows; see `airpace list schemes`",
-            spec.text()
-        ));
+        let refused = Refused::new(format!("scheme `{}` uses what only a simulator knows", spec.text()));
+        return Err(refused.but(Remedy::new("choose another from").task(UserTask::ListSchemes)));
     }
     Ok(ends.controller)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::code;
+use airpace_core::{Refused, Remedy};
 use airpace_transport::key::Key;
 
 /// Maximum size of a key file (bytes).
@@ -27,24 +28,25 @@ pub fn usual_place(state_home: Option<&Path>, home: Option<&Path>) -> Option<Pat
 ///
 /// # Errors
 /// There is no key, or other users could read or change the file. The sentence states the remedy.
-pub fn read(path: &Path) -> Result<Key, String> {
+pub fn read(path: &Path) -> Result<Key, Refused> {
     let text = airpace_files::read_secret(path, MAX_BYTES)
-        .map_err(|error| format!("the key `{}` cannot be read: {error}", path.display()))?;
+        .map_err(|error| Refused::new(format!("the key `{}` cannot be read: {error}", path.display())))?;
     let line =
         text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
-    code::parse(line).map_err(|error| format!("`{}`: {error}", path.display()))
+    code::parse(line).map_err(|error| format!("`{}`: {error}", path.display()).into())
 }
 
 /// Reads a key. If the file does not exist, creates a key and writes it.
 ///
 /// # Errors
 /// The errors of [`read`]; or the file cannot be written.
-pub fn read_or_make(path: &Path) -> Result<Key, String> {
+pub fn read_or_make(path: &Path) -> Result<Key, Refused> {
     if path.symlink_metadata().is_ok() {
         return read(path);
     }
     let refuse = |error: std::io::Error| {
-        format!("the key `{}` cannot be written: {error}; choose a place with --key FILE", path.display())
+        let remedy = Remedy::new("choose a place with").parameter("key");
+        Refused::new(format!("the key `{}` cannot be written: {error}", path.display())).but(remedy)
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
@@ -87,16 +89,16 @@ mod tests {
         for mode in [0o644, 0o640, 0o602] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let refused = read_or_make(&path).unwrap_err();
-            assert!(refused.contains(&format!("chmod 600 '{}'", path.display())), "{refused}");
+            assert!(refused.to_string().contains(&format!("chmod 600 '{}'", path.display())), "{refused}");
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
         assert!(read(&path).is_ok());
         symlink(&path, folder.path().join("link")).unwrap();
         assert!(read(&folder.path().join("link")).is_err());
-        assert!(read(&folder.path().join("none")).unwrap_err().contains("cannot be read"));
+        assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("cannot be read"));
         let spoiled = folder.path().join("spoiled");
         airpace_files::new_secret(&spoiled, b"# no key\nABCD\n").unwrap();
-        assert!(read_or_make(&spoiled).unwrap_err().contains("28 letters"));
+        assert!(read_or_make(&spoiled).unwrap_err().to_string().contains("28 letters"));
     }
 
     #[test]

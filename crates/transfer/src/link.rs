@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 
 use super::channel::{Channel, Fill};
 use super::message::{Fault, Frame, Message};
@@ -131,7 +131,7 @@ impl Link {
         connection: &mut dyn Connection,
         budget: &mut usize,
     ) -> Result<Option<Word>, Stop> {
-        let lost = |_: String| Stop::Lost;
+        let lost = |_: Refused| Stop::Lost;
         loop {
             self.channel.flush(now, connection).map_err(lost)?;
             self.work(budget)?;

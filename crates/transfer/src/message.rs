@@ -17,6 +17,8 @@
 
 use std::fmt;
 
+use airpace_core::Refused;
+use airpace_core::remedy::{Remedy, explain_plainly};
 use serde::{Deserialize, Serialize};
 
 /// Version of this protocol.
@@ -100,14 +102,34 @@ impl Code {
 pub struct Fault {
     /// Kind of the error.
     pub code: Code,
-    /// Reason, and the remedy for the user.
+    /// Reason.
     pub sentence: String,
+    /// What the user can do.
+    pub remedy: Option<Remedy>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Fault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.remedy.as_ref().map(|remedy| remedy as &(dyn std::error::Error + 'static))
+    }
 }
 
 impl Fault {
     /// Creates an error.
     pub fn new(code: Code, sentence: impl Into<String>) -> Fault {
-        Fault { code, sentence: sentence.into() }
+        Fault { code, sentence: sentence.into(), remedy: None }
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub fn but(self, remedy: Remedy) -> Fault {
+        Fault { remedy: Some(remedy), ..self }
     }
 
     /// Creates an error about a protocol violation by the peer.
@@ -118,13 +140,12 @@ impl Fault {
         )
     }
 
-    /// The sentence, cut to the 400 bytes that the connection's close message carries.
-    pub fn short(&self) -> &str {
-        let mut end = self.sentence.len().min(400);
-        while !self.sentence.is_char_boundary(end) {
-            end -= 1;
-        }
-        &self.sentence[..end]
+    /// The sentence and the remedy, cut to the 400 bytes that the connection's close message carries.
+    pub fn short(&self) -> String {
+        let mut text = explain_plainly(self);
+        let end = (0..=text.len().min(400)).rev().find(|&end| text.is_char_boundary(end));
+        text.truncate(end.unwrap_or_default());
+        text
     }
 }
 
@@ -303,7 +324,7 @@ pub enum Frame<'a> {
 ///
 /// # Errors
 /// A sentence about the violation.
-pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
+pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Refused> {
     let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(None) };
     let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
     let (least, most) = match head[0] {
@@ -311,10 +332,12 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, String> {
         0 => (33, 1024),
         1 => (2, MAX_MESSAGE),
         2 => (1, MAX_DATA),
-        kind => return Err(format!("a frame of kind {kind} came, which this version does not know")),
+        kind => return Err(format!("a frame of kind {kind} came, which this version does not know").into()),
     };
     if !(least..=most).contains(&length) {
-        return Err(format!("a frame of kind {} with {length} bytes came, which no such frame has", head[0]));
+        return Err(
+            format!("a frame of kind {} with {length} bytes came, which no such frame has", head[0]).into()
+        );
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
     let frame = match head[0] {

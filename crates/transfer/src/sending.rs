@@ -225,9 +225,8 @@ impl Current {
             return Ok(Turn::Over);
         }
         if have.whole && !have.replaceable {
-            let remedy = "rename one of them, or start `airpace recv` with --overwrite";
-            let sentence = format!("`{}` is there already, and is another file; {remedy}", self.name);
-            return Err(Fault::new(Code::Refused, sentence));
+            let sentence = format!("`{}` is there already, and is another file", self.name);
+            return Err(Fault::new(Code::Refused, sentence).but(crate::store::overwrite()));
         }
         if !is_same || have.whole {
             let (start, context) = self.file.start();

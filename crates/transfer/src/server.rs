@@ -11,6 +11,7 @@ use std::time::Duration;
 use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Time;
 use airpace_core::plain::plain;
+use airpace_core::remedy::{Remedy, UserTask, explain_plainly};
 use airpace_files::Inside;
 
 use super::guesses::Guesses;
@@ -225,7 +226,7 @@ impl Server {
         };
         if let Some(fault) = refusal {
             if let Some(connection) = endpoint.connection(id) {
-                connection.close(now, fault.code.number(), fault.short());
+                connection.close(now, fault.code.number(), &fault.short());
             }
             return;
         }
@@ -286,13 +287,13 @@ impl Server {
 
     fn refuse(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId, fault: &Fault) {
         if let Some(connection) = endpoint.connection(id) {
-            connection.close(now, fault.code.number(), fault.short());
+            connection.close(now, fault.code.number(), &fault.short());
         }
         let Some(session) = self.sessions.remove(&id) else { return };
         if fault.code == Code::Key {
             self.guesses.wrong(now, session.peer.ip());
         }
-        let (peer, why) = (session.peer, plain(&fault.sentence).into_owned());
+        let (peer, why) = (session.peer, plain(&explain_plainly(fault)).into_owned());
         let can_resume = !matches!(fault.code, Code::Refused | Code::Protocol);
         (self.tell)(&match session.stage {
             Stage::Moving | Stage::Done if can_resume => Notice::Lost { peer, why },
@@ -314,7 +315,7 @@ impl Server {
             (Stage::Hello, Word::Hello(version, proof)) => {
                 let binding = connection.binding();
                 if !Role::Client.verify(&self.settings.key, &binding, &proof) {
-                    return Err(Fault::new(Code::Key, "the key is not the one that `airpace recv` printed"));
+                    return Err(Fault::new(Code::Key, "the key is not the one that the receiver printed"));
                 }
                 if version != VERSION {
                     let sentence = format!(
@@ -350,8 +351,11 @@ impl Server {
                     }
                     Way::Pull => {
                         let Some(folder) = &self.settings.serves else {
-                            let remedy = "to allow it, start `airpace recv` with --allow-pull";
-                            return Err(refuse(format!("this receiver hands out no files; {remedy}")));
+                            let remedy = Remedy::new("to allow it, start")
+                                .task(UserTask::Receive)
+                                .text("with")
+                                .parameter("allow_pull");
+                            return Err(refuse("this receiver hands out no files".to_owned()).but(remedy));
                         };
                         let served = Served::find(Arc::clone(folder), &names)?;
                         connection.steer(now, ends.controller);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use airpace_core::Remedy;
 use airpace_files::{HandedOut, Inside};
 use ring::digest::{Context, SHA256};
 
@@ -96,8 +97,9 @@ impl Files {
     pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
         let text = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let text = text.ok_or_else(|| {
-            let why = "its name is not UTF-8; send it alone and give it a name with `--name NAME`";
-            Fault::new(Code::Source, format!("`{}` cannot be sent: {why}", path.display()))
+            let remedy = Remedy::new("send it alone and give it a name with").value("name", "NAME");
+            let sentence = format!("`{}` cannot be sent: its name is not UTF-8", path.display());
+            Fault::new(Code::Source, sentence).but(remedy)
         })?;
         self.add_as(path, &text)
     }
@@ -115,7 +117,14 @@ impl Files {
                 "another file of this transfer has the same name; send them one after the other".to_owned(),
             ));
         }
-        stat(&path).map_err(|error| source(error.to_string()))?;
+        match path.metadata() {
+            Ok(about) if about.is_dir() => {
+                let remedy = Remedy::new("pack it: tar c FOLDER, and send the output as a stream (`-`) with")
+                    .value("name", "FOLDER.tar");
+                return Err(source("it is a folder".to_owned()).but(remedy));
+            }
+            _ => stat(&path).map_err(|error| source(error.to_string()))?,
+        };
         // A missing read permission must be reported before the connection is opened.
         File::open(&path)
             .map_err(|error| source(format!("it cannot be read: {error}; give yourself the right to")))?;
@@ -161,10 +170,7 @@ fn stat(path: &std::path::Path) -> io::Result<std::fs::Metadata> {
     let about = path.metadata()?;
     match about.is_file() {
         true => Ok(about),
-        false if about.is_dir() => Err(io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder; pack it, as in: tar c FOLDER | airpace send - HOST --name FOLDER.tar",
-        )),
+        false if about.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file; send a pipe as `-`")),
     }
 }

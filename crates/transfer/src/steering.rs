@@ -4,6 +4,7 @@ use airpace_cc::controller::{Receiver, Sees};
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Streams;
+use airpace_core::remedy::{Remedy, UserTask};
 
 use super::message::{Code, Fault};
 use airpace_transport::endpoint::MSS;
@@ -20,8 +21,9 @@ pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
     let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| refuse(error.to_string()))?;
     let receiver = ends.receiver.as_ref().map(|receiver| receiver.sees());
     if ends.controller.sees() == Sees::Truth || receiver == Some(Sees::Truth) {
-        let why = "uses what only a simulator knows, and cannot steer a transfer; see `airpace list schemes`";
-        return Err(refuse(format!("scheme `{}` {why}", spec.text())));
+        let why = "uses what only a simulator knows, and cannot steer a transfer";
+        let remedy = Remedy::new("choose another from").task(UserTask::ListSchemes);
+        return Err(refuse(format!("scheme `{}` {why}", spec.text())).but(remedy));
     }
     Ok(ends)
 }
@@ -34,7 +36,7 @@ pub fn can_receive(spec: &SchemeSpec, receiver: &dyn Receiver, has_radio: bool) 
     if receiver.sees() != Sees::DeviceOnly || has_radio {
         return Ok(());
     }
-    let why =
-        "needs the radio of the machine that receives; give it with --radio there, or choose another scheme";
-    Err(Fault::new(Code::Refused, format!("scheme `{}` {why}", spec.text())))
+    let sentence = format!("scheme `{}` needs the radio of the machine that receives", spec.text());
+    let remedy = Remedy::new("give it there with").parameter("radio").text(", or choose another scheme");
+    Err(Fault::new(Code::Refused, sentence).but(remedy))
 }

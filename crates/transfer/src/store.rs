@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use airpace_core::remedy::{Remedy, UserTask};
 use airpace_files::{Inside, Lies, set_about};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -144,6 +145,11 @@ impl Journal {
     }
 }
 
+/// The remedy if a file with another content has the name of a file that is sent.
+pub(super) fn overwrite() -> Remedy {
+    Remedy::new("rename one of them, or start").task(UserTask::Receive).text("with").parameter("overwrite")
+}
+
 impl Folder {
     /// Creates a store in this folder. `overwrites`: a complete file is replaced by another one with the same name.
     pub fn new(inside: Arc<Inside>, overwrites: bool) -> Folder {
@@ -158,10 +164,8 @@ impl Folder {
     }
 
     fn is_there(name: &Name) -> Fault {
-        let sentence = format!(
-            "`{name}` is there already, and is another file; rename one of them, or start `airpace recv` with --overwrite"
-        );
-        Fault::new(Code::Refused, sentence)
+        let sentence = format!("`{name}` is there already, and is another file");
+        Fault::new(Code::Refused, sentence).but(overwrite())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use airpace_core::Refused;
 use airpace_feed::Radio;
 use airpace_transport::app::App;
 use airpace_transport::both::{Both, Transport};
@@ -43,9 +44,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// The network could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// An endpoint of QUIC cannot be created; the sentence has the reason.
-    #[error("{0}")]
-    Quic(String),
+    /// An endpoint of QUIC cannot be created.
+    #[error(transparent)]
+    Quic(Refused),
     /// The system provides no random numbers.
     #[error(transparent)]
     Random(#[from] airpace_transport::key::NoRandomNumbers),

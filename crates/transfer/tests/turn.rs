@@ -16,7 +16,7 @@ use std::time::Duration;
 use airpace_cc::controller;
 use airpace_cc::scheme::Setup;
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::{Bytes, Ecn, Streams, Time};
+use airpace_core::{Bytes, Ecn, Refused, Streams, Time};
 use airpace_feed::{Lines, Place, Radio};
 use airpace_radio::{BitLayer, CarrierId, RadioReport, Scope, Slot, line};
 use airpace_rt::clock;
@@ -36,11 +36,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 struct Schemes(Sender<(ConnectionId, u64, u64)>);
 
 impl Hooks for Schemes {
-    fn controller(&mut self, scheme: &str) -> Result<Box<dyn controller::Controller>, String> {
+    fn controller(&mut self, scheme: &str) -> Result<Box<dyn controller::Controller>, Refused> {
         Ok(build(scheme)?.controller)
     }
 
-    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn controller::Receiver>>, String> {
+    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn controller::Receiver>>, Refused> {
         Ok(build(scheme)?.receiver)
     }
 
@@ -50,10 +50,10 @@ impl Hooks for Schemes {
     }
 }
 
-fn build(scheme: &str) -> Result<airpace_cc::scheme::Ends, String> {
+fn build(scheme: &str) -> Result<airpace_cc::scheme::Ends, Refused> {
     let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
     let setup = Setup::new(MSS, Streams::new(1).stream("test"));
-    spec.build(&setup).map_err(|error| error.to_string())
+    spec.build(&setup).map_err(|error| error.to_string()).map_err(Refused::from)
 }
 
 fn order(flow: Flow, traffic: Traffic) -> Order {
@@ -266,7 +266,7 @@ impl Endpoint for Marked {
         self.0.poll_event()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         self.0.connect(now, peer)
     }
 
@@ -422,7 +422,7 @@ impl<E: Endpoint> Endpoint for CutOff<E> {
         self.inner.poll_event()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         self.inner.connect(now, peer)
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 
 use crate::endpoint::{Connection, ConnectionId, Endpoint, Event, Ignored, Inbound, Outbound};
 
@@ -100,7 +100,7 @@ impl<Q: Endpoint, U: Endpoint> Endpoint for Both<Q, U> {
         })
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         let transport = self.connects_by;
         Ok(transport.outer(self.one(transport).connect(now, peer)?))
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Controller, Inspect, Receiver, Rtt};
 use airpace_cc::pacer::PacerConfig;
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::{Bytes, Ecn, Rate, Time};
+use airpace_core::{Bytes, Ecn, Rate, Refused, Time};
 use airpace_radio::RadioReport;
 
 /// Overhead of the IP and UDP headers per datagram (bytes): IPv4 20, IPv6 40, UDP 8. Controllers count whole packets,
@@ -159,7 +159,7 @@ pub trait Endpoint {
     ///
     /// # Errors
     /// The reason why the connection cannot be started, as a sentence.
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String>;
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused>;
 
     /// Returns a connection that is not closed.
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Connection>;
@@ -193,7 +193,7 @@ pub trait Connection: Any {
     ///
     /// # Errors
     /// The connection is closed, or the stream was finished.
-    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String>;
+    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Refused>;
 
     /// Finishes the stream: the application will write no more bytes.
     fn finish(&mut self, now: Time);
@@ -202,7 +202,7 @@ pub trait Connection: Any {
     ///
     /// # Errors
     /// The connection was closed before the end of the stream.
-    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, String>;
+    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, Refused>;
 
     /// Closes the connection at once and notifies the peer.
     fn close(&mut self, now: Time, code: u32, reason: &str);

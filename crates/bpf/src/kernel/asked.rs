@@ -19,7 +19,7 @@ pub fn readiness() -> Result<(), LoadError> {
         return Err(LoadError::NoPrograms);
     }
     if !Path::new(BTF).exists() {
-        return Err(LoadError::NoBtf);
+        return Err(LoadError::no_btf());
     }
     if is_locked() {
         return Err(LoadError::Lockdown);
@@ -77,7 +77,7 @@ pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             // Without search permission on the parent folder, nothing is known about this folder.
-            Err(error) if error.raw_os_error().is_some() => return Err(LoadError::Privileges),
+            Err(error) if error.raw_os_error().is_some() => return Err(LoadError::privileges()),
             Err(error) => return Err(LoadError::Foreign { path: path.clone(), error }),
         }
     }

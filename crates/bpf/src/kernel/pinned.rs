@@ -40,7 +40,7 @@ impl Pinned {
         let Some(folder) = own_pins(scheme)? else { return Ok(None) };
         match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(LoadError::Privileges);
+                return Err(LoadError::privileges());
             }
             _ if !["link", OPS, BOUNDS].iter().any(|file| folder.join(file).exists()) => return Ok(None),
             _ => {}

@@ -61,7 +61,7 @@ impl fmt::Display for ParseError {
                 write!(f, "line {line}: its time is before that of the line above")?
             }
         }
-        f.write_str("; write the trace again with `airpace sim --ack-trace`")
+        f.write_str("; write the trace again")
     }
 }
 

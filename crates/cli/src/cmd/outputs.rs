@@ -4,8 +4,9 @@
 use std::io::{Error, Result, Write};
 use std::path::{Path, PathBuf};
 
+use airpace_core::Refused;
 use airpace_files::{Growing, Place, Whole, remedy};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 /// A file, and its name for the user: the option that names it, or the recording to which it belongs.
 #[derive(Clone)]
@@ -85,22 +86,18 @@ pub fn write(option: &str, path: &Path, contents: impl AsRef<[u8]>) -> anyhow::R
 /// # Errors
 /// A folder cannot be created; the message contains the folder and the option.
 pub fn folder(option: &str, path: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(path).map_err(|error| {
-        let words = cannot("make the folder", path, option, &error);
-        anyhow!(error).context(words)
-    })
+    std::fs::create_dir_all(path).map_err(|error| cannot("make the folder", path, option, error).into())
 }
 
 /// The error if the file that an option names cannot be written.
 pub fn refused(option: &str, path: &Path) -> impl Fn(Error) -> anyhow::Error {
-    move |error| {
-        let words = cannot("write", path, option, &error);
-        anyhow!(error).context(words)
-    }
+    move |error| cannot("write", path, option, error).into()
 }
 
-fn cannot(what: &str, path: &Path, option: &str, error: &Error) -> String {
-    format!("cannot {what} `{}`; {}", path.display(), remedy(error, option))
+/// The error of the system, with the file and the remedy to choose another by `option`.
+pub fn cannot(what: &str, path: &Path, option: &str, error: Error) -> Refused {
+    let remedy = remedy(&error, option.trim_start_matches("--")).caused_by(error);
+    Refused::new(format!("cannot {what} `{}`", path.display())).but(remedy)
 }
 
 /// An output file of either kind.

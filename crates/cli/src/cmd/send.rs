@@ -140,14 +140,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         noted.borrow_mut().note(progress);
         shown.borrow_mut().show(progress);
     });
-    let client = client.map_err(|fault| anyhow!("{}", fault.sentence))?;
+    let client = client?;
     let wire =
         Wire { key, socket, role: Role::Calls(args.transport.into()), radio, wants_realtime: args.realtime };
     let client = wire::turn(wire, client)?;
     watch.borrow().end();
     match client.outcome() {
         Some(Ok(())) => {}
-        Some(Err(fault)) => bail!("{}", fault.sentence),
+        Some(Err(fault)) => return Err(fault.clone().into()),
         None => bail!("it was stopped; type the same command again to go on"),
     }
     let progress = client.progress();
@@ -169,7 +169,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 /// Whether the sender of a scheme uses the radio of its own machine.
 fn uses_radio(scheme: &SchemeSpec) -> anyhow::Result<bool> {
-    let ends = steering::ends(scheme).map_err(|fault| anyhow!("{}", fault.sentence))?;
+    let ends = steering::ends(scheme)?;
     Ok(ends.controller.sees().is_device())
 }
 
@@ -189,7 +189,7 @@ fn push(args: &Args) -> anyhow::Result<Job> {
         } else {
             files.add_stream(args.name.as_deref().unwrap_or("stdin"), std::io::stdin())
         };
-        added.map_err(|fault| anyhow!("{}", fault.sentence))?;
+        added?;
     }
     if args.name.is_some() && !has_stream && only.is_none() {
         bail!("--name is the name of one file, and these are several; send that file alone");
@@ -300,7 +300,8 @@ mod tests {
         std::fs::write(&unnamed, "a").unwrap();
         let mut args = read("send FILE host").unwrap();
         args.names[0] = unnamed;
-        let reason = push(&args).err().expect("a receiver takes names in UTF-8").to_string();
+        let reason = push(&args).err().expect("a receiver takes names in UTF-8");
+        let reason = crate::explain::explained(reason.as_ref());
         assert!(reason.contains("--name"), "{reason}");
         args.name = Some("café".to_owned());
         assert!(push(&args).is_ok(), "under another name");

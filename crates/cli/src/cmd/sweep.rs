@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use airpace_core::Refused;
 use airpace_page::sweep::SweepPage;
 use airpace_run::comparison::Tally;
 use airpace_run::flows::{FlowRow, metric_names};
@@ -23,6 +24,7 @@ use serde_json::{Map, Value, json};
 use super::matrix::command_as_typed;
 use super::{Verdict, complete, doctor};
 use crate::called;
+use crate::explain::explained;
 use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
 
 /// Runs a scenario for every combination of keys' values, schemes and seeds.
@@ -236,7 +238,7 @@ fn value_of(text: &str) -> Value {
 
 /// Runs the sweep until its end or Ctrl-C. Shows a progress bar on a terminal.
 fn run_with_progress(sweep: &Sweep, is_quiet: bool) -> Result<(), RunError> {
-    let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(format!("{error:#}")))?;
+    let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(Refused::of(error.as_ref())))?;
     let bar = terminal::progress(is_quiet);
     let before = sweep.progress().done;
     bar.set_length(sweep.todo().missing.len() as u64);
@@ -258,8 +260,9 @@ fn warn_of_impossible(sweep: &Sweep) {
         let (of, set) = (sweep.plan().cells(), set_text(&sweep.plan().sets(point)));
         let runs = thousands(sweep.todo().impossible);
         terminal::say(format_args!(
-            "{runs} of {} cannot be made, the first with {set}: {reason}",
-            thousands(of)
+            "{runs} of {} cannot be made, the first with {set}: {}",
+            thousands(of),
+            explained(reason)
         ));
     }
 }
@@ -361,7 +364,7 @@ fn estimate(
         writeln!(
             out,
             "{}",
-            fit(&format!("the first that cannot: {}: {reason}", set_text(&plan.sets(point))))
+            fit(&format!("the first that cannot: {}: {}", set_text(&plan.sets(point)), explained(reason)))
         )?;
     }
     if missing > 0 {
@@ -396,9 +399,9 @@ fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Parses the argument of one `--set`: a key's dotted path and its values.
-fn axis(text: &str) -> Result<Axis, String> {
+fn axis(text: &str) -> Result<Axis, Refused> {
     match text.split_once('=') {
         Some((key, values)) if !key.trim().is_empty() => Axis::parse(key.trim(), values),
-        _ => Err("give KEY=VALUES, for example cell.prbs=25,50,100 or flow.0.rtt_ms=10..300/8".to_owned()),
+        _ => Err("give KEY=VALUES, for example cell.prbs=25,50,100 or flow.0.rtt_ms=10..300/8".into()),
     }
 }

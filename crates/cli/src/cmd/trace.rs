@@ -9,6 +9,7 @@ mod synth;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_core::Refused;
 use airpace_path::trace::Trace;
 use anyhow::Context;
 
@@ -67,7 +68,7 @@ fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
     outputs::check(&Named::inputs(&[path.to_owned()]), &[stdout])?;
     airpace_files::read_recording(path, MAX_BYTES).map_err(|error| {
         let remedy = airpace_files::recording_remedy(path, &error);
-        anyhow::anyhow!(error).context(format!("cannot read `{}`; {remedy}", path.display()))
+        Refused::new(format!("cannot read `{}`", path.display())).but(remedy.caused_by(error)).into()
     })
 }
 

@@ -125,7 +125,7 @@ fn a_wrong_sign_is_reported_with_its_remedy() {
         let err = read.err;
         assert!(
             err.contains(&format!("it is read as {said}, but"))
-                && err.contains(&format!("say --format {is}")),
+                && err.contains(&format!("give --format {is}")),
             "{err}"
         );
         let read = shell.run(&[&["decode", &data, "--format", is], &rate[..]].concat());

@@ -172,7 +172,7 @@ fn a_run_writes_what_a_device_is_told() {
     let named =
         "name = \"x\"\nduration_s = 1\n[cell]\n[[device]]\nreports = \"told\"\n[[flow]]\nrtt_ms = 40\n";
     shell.write("x.toml", named);
-    shell.run(&["sim", "x.toml"]).refused(&["x.toml: `device.0.reports`", "only the command line may"]);
+    shell.run(&["sim", "x.toml"]).refused(&["x.toml: `device.0.reports`", "set the key for one run"]);
     run(&["--set", "device.0.reports=told", "--seeds", "1,2"])
         .refused(&["2 runs would write it", "one seed"]);
     run(&["--set", "device.0.reports=none/told"])

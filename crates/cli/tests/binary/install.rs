@@ -206,7 +206,6 @@ fn hints_help_and_runs_say_what_the_user_must_type() {
     let help = from_checkout(&["sim", "--help"]).fine();
     assert!(help.contains("Usage: ./airpace sim ") && help.contains("`./airpace list scenarios`"), "{help}");
     from_checkout(&["sim", "nonsense-of-mine"]).refused(&["`./airpace list scenarios`"]);
-    from_checkout(&["sim", "competitor", "--scheme", "zzz"]).refused(&["`./airpace list schemes`"]);
     assert!(from_checkout(&["list", "scenarios"]).fine().contains("`./airpace sim NAME`"));
     assert!(
         from_checkout(&["man"]).fine().contains("airpace demo"),

@@ -180,7 +180,9 @@ fn mistakes_are_refused_with_place_key_and_remedy() {
     shell.run(&["sim", "typo.toml"]).refused(&["typo.toml", "rtt_mss", "did you mean `flow.0.rtt_ms`?"]);
     shell.write("words.toml", "name = \n");
     shell.run(&["sim", "words.toml"]).refused(&["words.toml:1"]);
-    shell.run(&["sim", "small.toml", "--set", "cell.prb=50"]).refused(&["--set cell.prb=50", "prb"]);
+    shell
+        .run(&["sim", "small.toml", "--set", "cell.prb=50"])
+        .refused(&["cell.prb=50: `cell.prb` is not a key"]);
     shell.run(&["sim", "small.toml", "--set", "cell"]).refused(&["KEY=VALUE"]);
     shell.run(&["sim", "small.toml", "--scheme", "bbbr"]).refused(&["bbbr", "did you mean `bbr`?", "cubic"]);
     shell.run(&["sim", "small.toml", "--scheme", "pbe@papre"]).refused(&["papre", "did you mean `paper`?"]);

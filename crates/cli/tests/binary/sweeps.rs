@@ -193,7 +193,7 @@ fn what_cannot_be_swept_is_refused_with_a_remedy() {
         let words: Vec<&str> = ["sweep", "small.toml"].iter().chain(words).copied().collect();
         shell.run(&words).refused(parts);
     };
-    refused(&["--set", "flow.0.rtt=5,6"], &["--set flow.0.rtt=5", "did you mean `flow.0.rtt_ms`?"]);
+    refused(&["--set", "flow.0.rtt=5,6"], &["flow.0.rtt=5: ", "did you mean `flow.0.rtt_ms`?"]);
     refused(&["--set", "flow.0.rtt_ms"], &["give KEY=VALUES"]);
     refused(&["--set", "flow.0.rtt_ms=9..1/3"], &["runs backwards"]);
     refused(&["--scheme", "cubc"], &["did you mean `cubic`?"]);

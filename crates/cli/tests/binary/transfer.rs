@@ -295,7 +295,7 @@ fn what_cannot_be_used_is_said_at_once() {
         shell.run(&["send", "-", "h", "--key", "key", "--radio", source]).refused(&["standard input"]);
     }
     let patience = ["--key", "key", "--patience", "0"];
-    send(&patience).refused(&["it does not answer", "recv"]);
+    send(&patience).refused(&["it does not answer: no receiver of files runs there", "--patience"]);
     shell.run(&["recv", "none", "--listen", "127.0.0.1:0", "--key", "key"]).refused(&["none", "folder"]);
     shell.run(&["recv", ".", "--listen", "192.0.2.1:0", "--key", "key"]).refused(&["192.0.2.1"]);
 }

@@ -108,7 +108,7 @@ impl fmt::Display for KpiError {
                 tell_near(f, near)
             }
             KpiError::Bytes(code, path) => {
-                write!(f, "`{path}` of {code} is bytes, not a number; `diag decode --json` prints it")
+                write!(f, "`{path}` of {code} is bytes, not a number")
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use airpace_core::{Refused, Remedy};
 use rustix::thread::CapabilitySet;
 
 use super::guest::GuestWay;
@@ -28,7 +29,7 @@ pub(super) struct FarSide {
     pub leads_ipv6: bool,
     pub reach: Reach,
     /// Warnings about restrictions of the session.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Refused>,
     host: Option<HostWay>,
     guest: Option<GuestWay>,
     forwarder: Option<Forwarder>,
@@ -98,15 +99,16 @@ impl FarSide {
             (Ok(guest), _) => (guest, vec![]),
             (Err(error), Far::Host { or_own: true }) => (
                 None,
-                vec![format!(
-                    "programs do not reach the outside: {error}; `--far own` asks for an isolated far side"
-                )],
+                vec![
+                    Refused::new(format!("programs do not reach the outside: {error}"))
+                        .but(Remedy::new("an isolated far side:").value("far", "own")),
+                ],
             ),
             (Err(error), _) => return Err(error),
         };
         // If the relay works, the error of the first attempt does not matter.
         if let (Some(reason), None) = (reason, &guest) {
-            doubts.push(reason.to_string());
+            doubts.push(reason.into());
         }
         Ok(FarSide {
             interface,
@@ -137,21 +139,22 @@ impl FarSide {
             return Ok(());
         }
         let mounts = if has_mounts { Ok(()) } else { namespaces::own_mounts() };
-        let mounts = mounts.map_err(|why| format!("there cannot be mounts of one's own: {why}"));
+        let mounts =
+            mounts.map_err(|why| Refused::new(format!("there cannot be mounts of one's own: {why}")));
         if let Some(guest) = &mut self.guest {
             let udp = mounts.clone().and_then(|()| pasta::begin(&self.network, ambient));
             self.reach = Reach::Relay { udp: udp.is_ok() };
             if let Err(why) = udp {
-                self.doubts.push(format!("UDP (QUIC) does not reach the outside: {why}"));
+                self.doubts.push(format!("UDP (QUIC) does not reach the outside: {why}").into());
             }
             guest.begin().map_err(EmuError::step("carry connections"))?;
         }
         if let Some(forwarder) = self.forwarder.take() {
-            let begun = mounts.and_then(|()| forwarder.begin().map_err(|why| why.to_string()));
+            let begun = mounts.and_then(|()| forwarder.begin().map_err(|why| why.to_string().into()));
             if let Err(why) = begun {
-                self.doubts.push(format!(
-                    "programs cannot resolve names: the machine's resolver is not reachable from devices, and {why}"
-                ));
+                let what =
+                    "programs cannot resolve names: the machine's resolver is not reachable from devices";
+                self.doubts.push(format!("{what}, and {why}").into());
             }
         }
         Ok(())

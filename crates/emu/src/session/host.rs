@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use airpace_core::{Refused, Remedy};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::interfaces::NAME;
@@ -60,7 +61,7 @@ fn value_of(setting: &str) -> String {
 impl HostWay {
     /// Opens the path for these devices, whose packets leave through the interface with this name and index.
     pub(super) fn begin(name: &str, interface: u32, devices: &[Space]) -> Result<HostWay, EmuError> {
-        let remedy = "the far side can be a namespace of its own: `--far own`";
+        let remedy = || Remedy::new("the far side can be a namespace of its own:").value("far", "own");
         // The lock excludes other emulators that start or end at the same time.
         let _lock = Lock::take()?;
         let note = match note_of_another(interface) {
@@ -76,13 +77,15 @@ impl HostWay {
                 continue;
             }
             let chains = rules(family, devices, is_ours && family == Family::V4);
-            let table = Table::new(family, name, &chains).map_err(EmuError::step_or(step, remedy))?;
+            let table = Table::new(family, name, &chains).map_err(EmuError::step_or(step, remedy()))?;
             way.tables.push(table);
         }
         if let Some(note) = note {
             airpace_files::set_kernel(FORWARD, "1").map_err(EmuError::step_or(
                 "make the machine pass packets on",
-                "set it with `sysctl -w net.ipv4.ip_forward=1`, in a container with `--sysctl net.ipv4.ip_forward=1`",
+                Remedy::new(
+                    "set it with `sysctl -w net.ipv4.ip_forward=1`, in a container with `--sysctl net.ipv4.ip_forward=1`",
+                ),
             ))?;
             let noted = Routes::open().and_then(|mut routes| routes.set_note(interface, &note));
             if let Err(why) = noted {
@@ -148,15 +151,15 @@ fn rules(family: Family, devices: &[Space], only: bool) -> Vec<(Point, Vec<Rule>
 }
 
 /// Returns a warning if this machine's firewall is known to drop forwarded packets.
-pub(super) fn firewall() -> Option<String> {
+pub(super) fn firewall() -> Option<Refused> {
     let chains = std::process::Command::new("nft").args(["list", "chains"]).output().ok()?;
     let text = String::from_utf8(chains.stdout).ok()?;
     let drops = text.lines().any(|line| line.contains("hook forward") && line.contains("policy drop"));
     drops.then(|| {
-        format!(
-            "this machine's firewall drops packets that are passed on, so programs may not reach the outside; allow them \
-             with `iptables -I FORWARD -i {NAME}-+ -j ACCEPT` and `iptables -I FORWARD -o {NAME}-+ -j ACCEPT`"
-        )
+        let what = "this machine's firewall drops packets that are passed on, so programs may not reach the outside";
+        Refused::new(what).but(Remedy::new(format!(
+            "allow them with `iptables -I FORWARD -i {NAME}-+ -j ACCEPT` and `iptables -I FORWARD -o {NAME}-+ -j ACCEPT`"
+        )))
     })
 }
 

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use airpace_core::{Refused, Remedy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
 use rustix::thread::CapabilitySet;
@@ -46,7 +47,7 @@ pub fn inside(socket: RawFd) -> i32 {
         Ok(mut inside) => inside.serve(&channel),
         Err(error) => {
             // The message has no receiver if the emulator is gone.
-            let _ = channel.send(&Word::Failed { why: error.to_string() }, &[]);
+            let _ = channel.send(&Word::Failed { why: error.into() }, &[]);
             2
         }
     }
@@ -96,11 +97,11 @@ impl Inside {
         // Capabilities in a user namespace may not apply to the network in which it was created.
         let (beside, reason) = match (place, is_privileged) {
             (Far::Here, false) => {
-                return Err(EmuError::Refused(
-                    "an emulator on a device of another one needs the rights that programs have there; give it a server \
-                     of its own (`--server LINE`)"
-                        .to_owned(),
-                ));
+                let refused = Refused::new(
+                    "an emulator on a device of another one needs the rights that programs have there",
+                );
+                let remedy = Remedy::new("give it a server of its own:").value("server", "LINE");
+                return Err(refused.but(remedy).into());
             }
             (_, false) => (None, None),
             (Far::Host { .. }, true) => match FarSide::in_this_network(place, space, devices) {
@@ -162,7 +163,8 @@ impl Inside {
         loop {
             self.sample_controls();
             let Some(is_told) = self.wait(channel) else {
-                let why = "the outer one of the two processes that hold the namespaces was killed".to_owned();
+                let why =
+                    Refused::new("the outer one of the two processes that hold the namespaces was killed");
                 let _ = channel.send(&Word::Failed { why }, &[]);
                 self.end(channel);
                 return 0;

@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
+use airpace_core::remedy::{Refused, Remedy, UserTask};
+
 use super::fib::Fib;
 use crate::address::Space;
 use crate::error::EmuError;
@@ -21,9 +23,14 @@ pub(super) const NAME: &str = "airpace";
 /// Chosen: 20 ms at 1 Gbit/s, so that a late wake-up of the thread loses no packet.
 const QUEUE: u32 = 2_000;
 
-/// Remedy in error messages: the simulator works where the emulator does not, and `doctor` reports details.
-pub(super) const SIMULATOR: &str = "`airpace sim` runs the same scenario in virtual time and needs no rights; `airpace \
-                                    doctor --emu` tells what is there and what is not";
+/// Appends to a remedy that the simulator works where the emulator does not, and which task reports details.
+pub(super) fn or_simulator(remedy: Remedy) -> Remedy {
+    remedy
+        .text(", or use")
+        .task(UserTask::Simulate)
+        .text(", which runs the same scenario in virtual time and needs no rights; see")
+        .task(UserTask::ExamineEmulation)
+}
 
 /// Creates a device's interface in the thread's network namespace, which is new. IPv6 packets to addresses of no emulator
 /// are routed to the interface only if the far side forwards them. Otherwise programs receive "no route" at once, and use
@@ -70,7 +77,7 @@ pub(super) struct Beside {
 /// Returns the error of an emulator that is nested too deeply to have addresses.
 pub(super) fn too_deep() -> EmuError {
     let deepest = Space::DEEPEST;
-    EmuError::Refused(format!("emulators are nested too deeply; they can be nested {deepest} times"))
+    EmuError::refused(format!("emulators are nested too deeply; they can be nested {deepest} times"))
 }
 
 /// Creates the far side's interface in a shared namespace, and allocates free numbers for the devices.
@@ -109,13 +116,15 @@ pub(super) fn beside_others(space: Space, devices: u8) -> Result<Beside, EmuErro
         }
     }
     if let Some((network, length)) = taken.filter(|_| slots.len() < usize::from(devices)) {
-        return Err(EmuError::Refused(format!(
+        let refused = Refused::new(format!(
             "this machine has a route to {network}/{length} (a VPN, perhaps), where the devices' addresses lie, and would \
-             reach nothing there while the emulator runs; give --far own, which has a network of its own"
-        )));
+             reach nothing there while the emulator runs"
+        ));
+        let remedy = Remedy::new("give").value("far", "own").text(", which has a network of its own");
+        return Err(refused.but(remedy).into());
     }
     if slots.len() < usize::from(devices) {
-        return Err(EmuError::Refused(format!(
+        return Err(EmuError::refused(format!(
             "{} of the {} numbers for devices are free here, and {devices} are wanted; end another emulator first",
             slots.len(),
             Space::MAX_DEVICES
@@ -145,7 +154,7 @@ fn free_interface(routes: &mut Routes) -> Result<(File, String, u8, u32), EmuErr
             Err(error) => return Err(error),
         }
     }
-    Err(EmuError::Refused("too many emulators run here; end another one first".to_owned()))
+    Err(EmuError::refused("too many emulators run here; end another one first".to_owned()))
 }
 
 /// Creates the interface of a new namespace. Also returns an rtnetlink socket, and the interface's index.
@@ -187,13 +196,13 @@ pub(crate) fn open_tun() -> io::Result<File> {
 /// Creates a TUN interface.
 fn open(name: &str) -> Result<File, EmuError> {
     let device = open_tun().map_err(|why| {
-        let remedy = tun_remedy(&why);
-        EmuError::Refused(format!("cannot open /dev/net/tun: {why}; {remedy}. {SIMULATOR}"))
+        let remedy = or_simulator(Remedy::new(tun_remedy(&why)));
+        EmuError::from(Refused::new(format!("cannot open /dev/net/tun: {why}")).but(remedy))
     })?;
     sys::make_tun(device.as_fd(), name).map_err(|why| EmuError::System {
         step: "make a TUN interface".to_owned(),
         why,
-        remedy: Some("the emulator needs CAP_NET_ADMIN in its network namespace"),
+        remedy: Some(Remedy::new("the emulator needs CAP_NET_ADMIN in its network namespace")),
     })?;
     Ok(device)
 }

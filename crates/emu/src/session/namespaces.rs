@@ -7,13 +7,14 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use airpace_core::{Refused, Remedy};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, setpgid, wait, waitpid,
 };
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use super::interfaces::SIMULATOR;
+use super::interfaces::or_simulator;
 use crate::error::EmuError;
 use crate::sys;
 
@@ -47,10 +48,9 @@ pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
         airpace_files::set_process("gid_map", &format!("{group} {group} 1"))
     };
     enter().map_err(|why: io::Error| {
-        EmuError::Refused(format!(
-            "cannot make a user namespace, in which the emulator needs no root: {why}; {}. {SIMULATOR}",
-            remedy(&why, "user")
-        ))
+        Refused::new(format!("cannot make a user namespace, in which the emulator needs no root: {why}"))
+            .but(or_simulator(Remedy::new(remedy(&why, "user"))))
+            .into()
     })
 }
 
@@ -90,10 +90,8 @@ pub(super) fn in_new_network<T: Send>(
 ) -> Result<(T, File), EmuError> {
     let there = || {
         sys::unshare(UnshareFlags::NEWNET).map_err(|why| {
-            EmuError::Refused(format!(
-                "cannot make a network namespace: {why}; {}. {SIMULATOR}",
-                remedy(&why, "net")
-            ))
+            let remedy = or_simulator(Remedy::new(remedy(&why, "net")));
+            EmuError::from(Refused::new(format!("cannot make a network namespace: {why}")).but(remedy))
         })?;
         Ok((make()?, this_network()?))
     };

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use airpace_core::Refused;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mount::mount_bind;
 use rustix::thread::CapabilitySet;
@@ -32,7 +33,7 @@ pub(super) const ROUTER_V6: Ipv6Addr = Ipv6Addr::new(0xfd61, 0x6972, 0x7062, 0, 
 ///
 /// # Errors
 /// A clause with the reason why pasta does not run.
-pub(super) fn begin(far: &File, ambient: CapabilitySet) -> Result<(), String> {
+pub(super) fn begin(far: &File, ambient: CapabilitySet) -> Result<(), Refused> {
     // pasta keeps its standard error open while it runs, so reading from a pipe would never reach its end.
     let said = memfd_create("pasta", MemfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
     let mut said = File::from(said);
@@ -53,7 +54,7 @@ pub(super) fn begin(far: &File, ambient: CapabilitySet) -> Result<(), String> {
         let mut text = String::new();
         let _ = said.rewind().and_then(|()| said.read_to_string(&mut text));
         let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no word");
-        return Err(format!("pasta ended with {status}: {line}"));
+        return Err(format!("pasta ended with {status}: {line}").into());
     }
     Ok(())
 }

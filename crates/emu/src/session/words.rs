@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use airpace_core::Refused;
 use serde::{Deserialize, Serialize};
 
 use super::controls::Control;
@@ -87,7 +88,7 @@ pub(super) enum Word {
     /// the network namespaces in the same order.
     Ready(Made),
     /// A step failed, which ends the session.
-    Failed { why: String },
+    Failed { why: Refused },
     /// A program was started; programs are numbered in the order of the requests.
     Started { pid: i32 },
     /// A program could not be started.
@@ -115,5 +116,5 @@ pub(super) struct Made {
     /// Networks that programs on devices can reach.
     pub reach: Reach,
     /// Warnings about restrictions of the session.
-    pub doubts: Vec<String>,
+    pub doubts: Vec<Refused>,
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Controller, Receiver};
 use airpace_cc::scheme::Ends;
-use airpace_core::Bytes;
 use airpace_core::count::count;
+use airpace_core::{Bytes, Refused};
 use airpace_emu::bulk::{choose as kernel_choose, widen};
 use airpace_feed::{Lines, Place, Radio};
 use airpace_rt::clock;
@@ -40,18 +40,18 @@ struct Halves {
 }
 
 impl Halves {
-    fn ends(scheme: &str) -> Result<Ends, String> {
+    fn ends(scheme: &str) -> Result<Ends, Refused> {
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
-        steering::ends(&spec).map_err(|fault| fault.sentence)
+        steering::ends(&spec).map_err(|fault| Refused::of(&fault))
     }
 }
 
 impl Hooks for Halves {
-    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, String> {
+    fn controller(&mut self, scheme: &str) -> Result<Box<dyn Controller>, Refused> {
         Ok(Halves::ends(scheme)?.controller)
     }
 
-    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, String> {
+    fn receiver(&mut self, scheme: &str) -> Result<Option<Box<dyn Receiver>>, Refused> {
         Ok(Halves::ends(scheme)?.receiver)
     }
 
@@ -71,7 +71,7 @@ pub fn run(over: Over, at: SocketAddr, order: Option<Order>, out: &mut dyn Write
         Over::Kernel => over_tcp(at, order.as_ref())?,
         Over::Udp => {
             let key = std::env::var("AIRPACE_KEY");
-            let key = key.map_err(|_| LabError::refused("AIRPACE_KEY is not set"))?;
+            let key = key.map_err(|_| LabError::Refused("AIRPACE_KEY is not set".into()))?;
             let key = code::parse(&key).map_err(LabError::refused)?;
             let config = UdpConfig {
                 accepts: order.is_none(),
@@ -105,7 +105,7 @@ fn over_tcp(at: SocketAddr, order: Option<&Order>) -> Result<Vec<Look>, LabError
     let mut record = |sample: &Sample<'_>| looks.push(Look::of(sample));
     let mut choose = |socket: BorrowedFd<'_>, scheme: &str| {
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
-        kernel_choose(socket, sender(&spec)).map_err(|error| error.to_string())
+        kernel_choose(socket, sender(&spec)).map_err(|error| Refused::of(&error))
     };
     let nobody = || LabError::step(format!("nobody listens at {at}"));
     let carried = match order {
@@ -149,7 +149,7 @@ fn turn(at: SocketAddr, order: Option<Order>, mut endpoint: impl Endpoint) -> Re
     };
     nobody_sent(*wrong)?;
     match problem {
-        Some(why) => Err(LabError::refused(why)),
+        Some(why) => Err(LabError::Refused(why.clone().into())),
         None => Ok(turned.app.hooks.looks),
     }
 }

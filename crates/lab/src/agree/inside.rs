@@ -59,7 +59,7 @@ pub fn read(said: &str) -> Result<Vec<Look>, LabError> {
     lines
         .map(|line| {
             let look = serde_json::from_str(line);
-            look.map_err(|_| LabError::Refused(format!("an endpoint of a flow printed `{line}`")))
+            look.map_err(|_| LabError::Refused(format!("an endpoint of a flow printed `{line}`").into()))
         })
         .collect()
 }

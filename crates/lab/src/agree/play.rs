@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use airpace_cc::SchemeSpec;
 use airpace_core::count::count;
-use airpace_core::{Direction, FlowId, Packet, Time};
+use airpace_core::{Direction, FlowId, Packet, Refused, Time};
 use airpace_emu::World;
 use airpace_emu::connections::Connections;
 use airpace_emu::replay::{Departure, Reader, replay};
@@ -38,7 +38,7 @@ const FIRST_PORT: u16 = 7_001;
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
 /// Loads a scheme into the kernel. Returns its name for the feeder, and a value that unloads the scheme when it is dropped.
-pub type Load<'a> = &'a (dyn Fn(&SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String> + Sync);
+pub type Load<'a> = &'a (dyn Fn(&SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused> + Sync);
 
 /// Parameters of a run over a transport.
 pub struct Play<'a> {

@@ -251,7 +251,8 @@ impl Daemon {
                 refuse!("the daemon received nothing from the modem");
             }
             let event: Result<Value, _> = serde_json::from_str(&line);
-            let event = event.map_err(|_| LabError::refused("the daemon printed a line that is no JSON"))?;
+            let event =
+                event.map_err(|_| LabError::Refused("the daemon printed a line that is no JSON".into()))?;
             match event["event"].as_str() {
                 Some("serving") => event["metrics"].as_str().unwrap_or("").clone_into(&mut self.metrics),
                 Some("realtime") => {
@@ -299,7 +300,7 @@ impl Daemon {
         let value = |name: &str| {
             let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             let value = line.and_then(|value| value.parse().ok());
-            value.ok_or_else(|| LabError::Refused(format!("the daemon's metrics lack {name}")))
+            value.ok_or_else(|| LabError::Refused(format!("the daemon's metrics lack {name}").into()))
         };
         Ok(Counted {
             packets: value("airpace_diag_packets_total")?,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use airpace_core::count::count;
-use airpace_core::{Direction, Time};
+use airpace_core::{Direction, Refused, Time};
 use airpace_emu::World;
 use airpace_emu::bulk::PORT;
 use airpace_emu::replay::{Departure, Reader, replay};
@@ -84,7 +84,7 @@ pub fn run(
     bulk: &Bulk<'_>,
     is_interrupted: &AtomicBool,
     tell: impl Fn(Duration),
-) -> Result<Result<KernelRun, String>, LabError> {
+) -> Result<Result<KernelRun, Refused>, LabError> {
     let &Bulk { executable, traces, condition, seed, folder } = bulk;
     let seconds = condition.seconds();
     let traces = std::path::absolute(traces).map_err(LabError::step("there is no such folder of traces"))?;
@@ -125,7 +125,9 @@ pub fn run(
         (audit.lateness_max_ms, LATE_MS.1, "at most"),
     ];
     if let Some((ms, bound_ms, when)) = late.into_iter().find(|(ms, bound_ms, _)| ms > bound_ms) {
-        return Ok(Err(format!("the emulator was late by {ms:.1} ms {when}; {bound_ms} ms are allowed")));
+        return Ok(Err(
+            format!("the emulator was late by {ms:.1} ms {when}; {bound_ms} ms are allowed").into()
+        ));
     }
     let lost = record.lost + audit.counts.unread + audit.counts.refused + audit.counts.not_taken;
     if lost + replayed.differing > 0 {
@@ -133,7 +135,8 @@ pub fn run(
             "the emulator itself lost {}, and in virtual time {} went another way",
             count(lost, "packet"),
             count(replayed.differing, "packet")
-        )));
+        )
+        .into()));
     }
     Ok(Ok(KernelRun {
         figures: figures(data.bytes, data.delays_ms, seconds),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use airpace_core::Refused;
 use airpace_event::{Event, Fate, Recorder};
 use airpace_run::threads;
 use airpace_sim::{Scenario, SchemeSpec};
@@ -62,13 +63,12 @@ impl Recorder for Arrivals {
 ///
 /// # Errors
 /// The trace cannot be read, or the scheme does not exist.
-fn run(traces: &Path, condition: &Condition, scheme: &str, seed: u64) -> Result<Figures, String> {
-    let scenario = Scenario::load(&condition.scenario(traces), "kernel-truth", &[])
-        .map_err(|error| error.to_string())?;
+fn run(traces: &Path, condition: &Condition, scheme: &str, seed: u64) -> Result<Figures, Refused> {
+    let scenario = Scenario::load(&condition.scenario(traces), "kernel-truth", &[])?;
     let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
     let mut arrivals = Arrivals::default();
     airpace_sim::run(&scenario, &spec, seed, &mut arrivals, &mut |_| ControlFlow::Continue(()))
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| Refused::of(&error))?;
     Ok(figures(arrivals.bytes, arrivals.delays_ms, condition.seconds()))
 }
 
@@ -83,7 +83,7 @@ pub fn compare(
     measured: &Measured,
     twins: &[Twin],
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Comparison>, String> {
+) -> Result<Vec<Comparison>, Refused> {
     let jobs: Vec<(&Condition, Vec<Figures>, Twin)> =
         twins
             .iter()
@@ -97,9 +97,9 @@ pub fn compare(
         // Over a path, use the seeds of the kernel's runs, so that the same packets are lost in the first round trips.
         let seeds = paths::path(condition).map_or(twin.seeds, |_| truth.len() as u64);
         let ours = (1..=seeds).map(|seed| run(traces, condition, twin.ours, seed));
-        Ok(Comparison::of(condition, truth, twin.ours, &ours.collect::<Result<Vec<_>, String>>()?))
+        Ok(Comparison::of(condition, truth, twin.ours, &ours.collect::<Result<Vec<_>, Refused>>()?))
     };
-    let results: Mutex<Vec<Option<Result<Comparison, String>>>> =
+    let results: Mutex<Vec<Option<Result<Comparison, Refused>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     threads::share(std::thread::available_parallelism().map_or(1, usize::from), &|| {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use airpace_core::remedy::{Refused, Remedy, UserTask};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{self, OptionalActions, QueueSelector};
@@ -50,7 +51,10 @@ fn taken(error: Errno) -> io::Error {
     match error {
         Errno::BUSY | Errno::WOULDBLOCK => io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "another program has this port; end it, or, if it is a daemon of ours, read from it: `airpace diag watch --od`",
+            Refused::new("another program has this port").but(
+                Remedy::new("end it, or, if it is a daemon of ours, read from it:")
+                    .task(UserTask::WatchServed),
+            ),
         ),
         other => other.into(),
     }

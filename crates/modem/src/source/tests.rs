@@ -61,7 +61,10 @@ fn a_serial_device_is_one_programs_until_its_guard_has_let_go_too() {
     let port = source.open().unwrap();
     let refused = source.open().unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
-    assert!(refused.to_string().contains("airpace diag watch --od"), "{refused}");
+    assert_eq!(
+        airpace_core::remedy::explain_plainly(&refused),
+        "another program has this port; end it, or, if it is a daemon of ours, read from it: the reports of the modem's daemon"
+    );
     let guards = port.inheritable().unwrap();
     drop(port);
     assert_eq!(source.open().unwrap_err().kind(), io::ErrorKind::ResourceBusy);

@@ -144,7 +144,7 @@ pub fn simulate(
     seed: u64,
     recorder: &mut dyn Recorder,
     progress: &mut airpace_sim::Progress<'_>,
-) -> Result<(), String> {
+) -> Result<(), airpace_core::Refused> {
     let facts = airpace_run::facts::of(scenario, under_test, seed);
     let mut rng = Streams::new(seed).stream("fixture");
     let mut flows: Vec<Flow> = (0..facts.flows.len())

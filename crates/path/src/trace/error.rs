@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use airpace_core::Remedy;
+
 /// Error in a trace, with its line and the remedy. The code that reads the file adds the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
@@ -10,15 +12,15 @@ pub struct TraceError {
     /// Description of the error.
     pub what: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
 }
 
 impl TraceError {
-    pub(super) fn at(line: u64, what: impl Into<String>, remedy: impl Into<String>) -> TraceError {
+    pub(super) fn at(line: u64, what: impl Into<String>, remedy: impl Into<Remedy>) -> TraceError {
         TraceError { line: Some(line), what: what.into(), remedy: remedy.into() }
     }
 
-    pub(super) fn whole(what: impl Into<String>, remedy: impl Into<String>) -> TraceError {
+    pub(super) fn whole(what: impl Into<String>, remedy: impl Into<Remedy>) -> TraceError {
         TraceError { line: None, what: what.into(), remedy: remedy.into() }
     }
 }
@@ -28,8 +30,12 @@ impl fmt::Display for TraceError {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }
-        write!(f, "{}; {}", self.what, self.remedy)
+        f.write_str(&self.what)
     }
 }
 
-impl std::error::Error for TraceError {}
+impl std::error::Error for TraceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.remedy)
+    }
+}

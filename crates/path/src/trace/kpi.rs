@@ -136,10 +136,12 @@ impl KpiTrace {
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::remedy::explain_plainly;
+
     use super::*;
 
     fn refusal(text: &str) -> String {
-        KpiTrace::parse(text.as_bytes()).expect_err("must be refused").to_string()
+        explain_plainly(&KpiTrace::parse(text.as_bytes()).expect_err("must be refused"))
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use airpace_core::Remedy;
 use airpace_core::count::count;
 
 use super::chances::Trace;
@@ -201,7 +202,7 @@ fn cells(row: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 
 /// The index of the column of rates, and its unit. `wanted` may be `NAME` or `NAME:UNIT`. The error is a pair of problem
 /// and remedy.
-fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), (String, String)> {
+fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), (String, Remedy)> {
     let find = |name: &str| {
         let exact = names.iter().position(|column| column == name);
         exact.or_else(|| names.iter().position(|column| column.eq_ignore_ascii_case(name)))
@@ -213,14 +214,12 @@ fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), 
             [] => {
                 let remedy = "name the unit in the header, as in `time_s,mbps`, or choose a column and its unit, as \
                               in `DL_bitrate:kbps`";
-                Err(("the header names no rate".to_owned(), remedy.to_owned()))
+                Err(("the header names no rate".to_owned(), remedy.into()))
             }
             _ => {
                 let choices: Vec<&str> = rates.iter().map(|&at| &*names[at]).collect();
-                let remedy = format!(
-                    "choose one of them by name (`column`, --column, --downlink-column): {}",
-                    choices.join(", ")
-                );
+                let remedy = Remedy::new("choose one of them by name (").parameter("column").text("):");
+                let remedy = remedy.text(choices.join(", "));
                 Err((format!("the header names {} rates", rates.len()), remedy))
             }
         };
@@ -230,23 +229,22 @@ fn rate_column(names: &[String], wanted: Option<&str>) -> Result<(usize, Unit), 
     }
     let (name, unit) = wanted.rsplit_once(':').unwrap_or((wanted, ""));
     let at = find(name).ok_or_else(|| {
-        (format!("there is no column `{name}`"), format!("choose one of: {}", names.join(", ")))
+        (format!("there is no column `{name}`"), format!("choose one of: {}", names.join(", ")).into())
     })?;
     unit_of(unit).map(|unit| (at, unit))
 }
 
 /// The unit at the end of a name; the error is a pair of problem and remedy.
-fn unit_of(name: &str) -> Result<Unit, (String, String)> {
+fn unit_of(name: &str) -> Result<Unit, (String, Remedy)> {
     match Unit::named(name) {
         Some(Some(unit)) => Ok(unit),
         Some(None) => Err((
             format!("`{name}` may mean bits or bytes"),
-            "write Mbps (or kbps) for bits and MB/s (or kB/s) for bytes".to_owned(),
+            "write Mbps (or kbps) for bits and MB/s (or kB/s) for bytes".into(),
         )),
         None => Err((
             format!("`{name}` names no unit of a rate"),
-            "choose a column and its unit, as in `DL_bitrate:kbps`, or write the unit into the header"
-                .to_owned(),
+            "choose a column and its unit, as in `DL_bitrate:kbps`, or write the unit into the header".into(),
         )),
     }
 }

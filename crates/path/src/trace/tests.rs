@@ -1,3 +1,4 @@
+use airpace_core::remedy::explain_plainly;
 use airpace_core::{DeviceId, Ecn, FlowId, Streams};
 use proptest::prelude::*;
 
@@ -116,7 +117,7 @@ fn codel_works_on_a_trace() {
 
 #[test]
 fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
-    let error = |file: &str| Trace::parse(file.as_bytes(), None).unwrap_err().to_string();
+    let error = |file: &str| explain_plainly(&Trace::parse(file.as_bytes(), None).unwrap_err());
     insta::assert_snapshot!(
         ["", "\n\n", "0\n0\n", "5\n4\n", "1\n\n-3\n", "1\n2.5\n", "1\nsix\n", "99999999999999999999", "9999999999999",
          "time_s,rate\n0,1\n", "time_s,mbps\n0,1\n1,1\n3,1\n", "mbps\n-1\n", "time_s,mbps\n0\n", "mbps\n1\nNaN\n", "mbps\n0.001\n"]
@@ -151,7 +152,7 @@ fn files_of_other_systems_are_read() {
 
 #[test]
 fn what_is_wrong_with_a_log_is_said_with_line_and_remedy() {
-    let error = |text: &str| mmlink::Log::parse(text).unwrap_err().to_string();
+    let error = |text: &str| explain_plainly(&mmlink::Log::parse(text).unwrap_err());
     insta::assert_snapshot!(
         ["1 # 1504\n", "# queue: red [packets=1]\n", "# queue: droptail [size=1]\n", "# base timestamp: 5\n1 x 3\n",
          "# queue: infinite\n# base timestamp: 5\n7 + 1\n6 + 1\n"]

@@ -252,6 +252,7 @@ impl SizeOffsets {
 #[cfg(test)]
 mod tests {
     use airpace_core::Streams;
+    use airpace_core::remedy::explain_plainly;
 
     use super::*;
 
@@ -316,8 +317,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_trains_is_said_with_line_and_remedy() {
-        let trains = |text: &str| Trains::parse(text.as_bytes()).unwrap_err().to_string();
-        let offsets = |text: &str| SizeOffsets::parse(text.as_bytes()).unwrap_err().to_string();
+        let trains = |text: &str| explain_plainly(&Trains::parse(text.as_bytes()).unwrap_err());
+        let offsets = |text: &str| explain_plainly(&SizeOffsets::parse(text.as_bytes()).unwrap_err());
         let refusals = [
             trains(""),
             trains("0 20 0\n"),

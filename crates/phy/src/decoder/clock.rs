@@ -41,7 +41,7 @@ impl Clock {
     }
 
     /// Returns the number of a subframe of cell `pci`, larger than all previous ones, and the jump of the cell's own
-    /// numbers before it (subframes), forward or backward.
+    /// numbers against the returned ones before it (subframes), forward or backward.
     ///
     /// The first number is the cell's own, 10 · SFN + subframe.
     pub fn number(&mut self, pci: u16, observation: &Observation) -> (u64, i64) {
@@ -61,7 +61,7 @@ impl Clock {
                 } else {
                     let number = (libm::round(time) as i64).max(last.number + 1);
                     self.lead = number - libm::round(time) as i64;
-                    (number, time, off)
+                    (number, time, off + by_time - number)
                 }
             }
         };
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(clock.number(1, &heard(700, 4, 6)), (36, 0));
         assert_eq!(clock.number(1, &heard(702, 0, 22)), (52, 0), "by its own count from now on");
         assert_eq!(clock.number(1, &heard(701, 0, 23)), (53, -11), "numbers go back, time does not");
-        assert_eq!(clock.number(1, &heard(0, 0, 23)), (54, 3230), "no number comes twice");
+        assert_eq!(clock.number(1, &heard(0, 0, 23)), (54, 3229), "no number comes twice");
     }
 
     /// Two cells with subframes offset by 0.4 ms, followed alternately.

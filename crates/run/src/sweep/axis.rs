@@ -12,6 +12,7 @@
 
 use std::fmt;
 
+use airpace_core::Refused;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
@@ -38,11 +39,11 @@ pub(super) enum Kind {
 }
 
 impl Axis {
-    /// Parses the values of a `--set KEY=VALUES` argument.
+    /// Parses values as a user types them: `25,50` or `10..300/8`.
     ///
     /// # Errors
     /// There is no value, a duplicate value, or an invalid range.
-    pub fn parse(key: &str, values: &str) -> Result<Axis, String> {
+    pub fn parse(key: &str, values: &str) -> Result<Axis, Refused> {
         let mut spelled = vec![];
         for part in parts(values) {
             spelled.extend(range(part).map_err(|reason| refuse(key, reason))?);
@@ -50,11 +51,11 @@ impl Axis {
         Axis::of(key, spelled)
     }
 
-    /// An axis with these values, each in the syntax of `--set`.
+    /// An axis with these values, each as a user types it.
     ///
     /// # Errors
     /// There is no value, or a duplicate value.
-    pub fn of(key: &str, values: impl IntoIterator<Item = String>) -> Result<Axis, String> {
+    pub fn of(key: &str, values: impl IntoIterator<Item = String>) -> Result<Axis, Refused> {
         let values: Vec<String> = values.into_iter().map(|value| normal(value.trim())).collect();
         let mut sorted: Vec<String> = values.iter().map(|value| sense(value)).collect();
         sorted.sort_unstable();
@@ -90,7 +91,7 @@ impl Axis {
     }
 }
 
-/// The axis in the syntax of `--set`.
+/// The axis as a user types it: `key=values`.
 impl fmt::Display for Axis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.values.iter().map(|value| typed(value)).collect();
@@ -98,8 +99,8 @@ impl fmt::Display for Axis {
     }
 }
 
-fn refuse(key: &str, reason: String) -> String {
-    format!("--set {key}: {reason}")
+fn refuse(key: &str, reason: String) -> Refused {
+    Refused::new(reason).at(key)
 }
 
 /// Quotes a value that would otherwise be parsed as several values or a range, or that contains an unbalanced bracket or
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_says_what_to_type() {
-        let said = |text: &str| Axis::parse("cell.prbs", text).unwrap_err();
+        let said = |text: &str| Axis::parse("cell.prbs", text).unwrap_err().to_string();
         for (text, expected) in [
             ("", "nothing between two commas"),
             ("1,,2", "nothing between two commas"),
@@ -297,7 +298,7 @@ mod tests {
             ("50,50.0", "is there twice"),
         ] {
             assert!(said(text).contains(expected), "{text}: {}", said(text));
-            assert!(said(text).starts_with("--set cell.prbs: "), "{}", said(text));
+            assert!(said(text).starts_with("cell.prbs: "), "{}", said(text));
         }
     }
 

@@ -178,7 +178,7 @@ pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), RunEr
     }
     strangers.sort();
     if let [first, rest @ ..] = &strangers[..] {
-        return Err(RunError::Strangers { path: first.clone(), more: rest.len() });
+        return Err(RunError::strangers(first, rest.len()));
     }
     for file in others {
         fs::remove_file(&file).map_err(FileError::write("remove", &file))?;

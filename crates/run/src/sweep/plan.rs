@@ -1,4 +1,4 @@
-//! The runs of a sweep, in their order: points (the last key of `--set` changes fastest), then schemes, then seeds.
+//! The runs of a sweep, in their order: points (the last key changes fastest), then schemes, then seeds.
 //!
 //! A point is one combination of values, one per key. Runs are numbered from 0. They are computed from their number and
 //! not stored in a list, because there may be millions. A run is a pure function of its scenario, scheme and seed, and is
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
 use ring::digest::{Context, SHA256, digest};
 
@@ -47,7 +48,7 @@ pub struct Plan {
     /// For each scheme: its text with every option.
     prints: Vec<String>,
     /// Hashes of the files that scenarios name. Each file is read only once.
-    files: Mutex<BTreeMap<PathBuf, Result<PointDigest, String>>>,
+    files: Mutex<BTreeMap<PathBuf, Result<PointDigest, Refused>>>,
 }
 
 impl Plan {
@@ -58,8 +59,9 @@ impl Plan {
     /// sim` writes.
     pub fn new(spec: Spec) -> Result<Plan, RunError> {
         spec.check()?;
-        let parse =
-            |text: &String| SchemeSpec::parse(text).map_err(|error| RunError::Sweep(error.to_string()));
+        let parse = |text: &String| {
+            SchemeSpec::parse(text).map_err(|error| RunError::Sweep(error.to_string().into()))
+        };
         let schemes = spec.schemes.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         let print = |scheme: &SchemeSpec| {
             serde_json::to_string(&ManifestChoice::new(scheme)).expect("plain data with text keys")
@@ -120,13 +122,11 @@ impl Plan {
     }
 
     /// The scenario of a point.
-    fn scenario(&self, point: u64) -> Result<Scenario, String> {
-        let scenario = Scenario::load(&self.spec.text, &self.spec.scenario, &self.sets(point));
-        let scenario = scenario.map_err(|error| error.to_string())?;
+    fn scenario(&self, point: u64) -> Result<Scenario, Refused> {
+        let scenario = Scenario::load(&self.spec.text, &self.spec.scenario, &self.sets(point))?;
         if let Some(device) = scenario.device.iter().position(|device| device.reports.is_some()) {
-            return Err(format!(
-                "device.{device}.reports: only `airpace sim` writes that file; leave the key out"
-            ));
+            let refused = Refused::new(format!("device.{device}.reports: a sweep does not write that file"));
+            return Err(refused.but(Remedy::new("leave the key out, or use").task(UserTask::Simulate)));
         }
         // If every flow had its own scheme, the scheme under test would appear in the results without running on any
         // flow.
@@ -134,10 +134,12 @@ impl Plan {
             && scenario.flow.iter().all(|flow| flow.scheme.is_some())
         {
             let flows = if last == 0 { "flow.0".to_owned() } else { format!("one of flow.0 to flow.{last}") };
-            return Err(format!(
-                "every flow has a scheme of its own, so that no flow would run the schemes under test: leave the key \
-                 `scheme` of {flows} out, and name its schemes with --scheme"
-            ));
+            let refused = Refused::new(
+                "every flow has a scheme of its own, so that no flow would run the schemes under test",
+            );
+            let remedy =
+                Remedy::new(format!("leave the key `scheme` of {flows} out, and name its schemes with"));
+            return Err(refused.but(remedy.parameter("scheme")));
         }
         Ok(scenario)
     }
@@ -152,11 +154,11 @@ impl Plan {
     ///
     /// # Errors
     /// The reason why the point cannot be run: an invalid key or value, or an unreadable file.
-    pub fn digest(&self, point: u64) -> Result<PointDigest, String> {
+    pub fn digest(&self, point: u64) -> Result<PointDigest, Refused> {
         self.digest_of(&self.scenario(point)?)
     }
 
-    fn digest_of(&self, scenario: &Scenario) -> Result<PointDigest, String> {
+    fn digest_of(&self, scenario: &Scenario) -> Result<PointDigest, Refused> {
         let mut hash = Context::new(&SHA256);
         let mut part = |bytes: &[u8]| {
             hash.update(&(bytes.len() as u64).to_le_bytes());
@@ -179,10 +181,10 @@ impl Plan {
     }
 
     /// Digests of all points in ascending order, computed with `jobs` threads.
-    pub fn scan(&self, jobs: usize) -> Vec<Result<PointDigest, String>> {
+    pub fn scan(&self, jobs: usize) -> Vec<Result<PointDigest, Refused>> {
         let points = self.points() as usize;
         let next = AtomicUsize::new(0);
-        let all: Mutex<Vec<Option<Result<PointDigest, String>>>> = Mutex::new(vec![None; points]);
+        let all: Mutex<Vec<Option<Result<PointDigest, Refused>>>> = Mutex::new(vec![None; points]);
         /// Number of points that a thread takes at once.
         const TAKE: usize = 64;
         let work = || {
@@ -225,22 +227,25 @@ fn point_digest(hash: ring::digest::Digest) -> PointDigest {
 /// Maximum size of a hashed file (bytes), which is also the maximum of a trace.
 const MAX_BYTES: u64 = 256 << 20;
 
-fn digest_of_file(file: &Path) -> Result<PointDigest, String> {
-    let refused = |error: std::io::Error| format!("cannot read {}: {error}; check the path", file.display());
+fn digest_of_file(file: &Path) -> Result<PointDigest, Refused> {
+    let refused = |error: std::io::Error| {
+        Refused::new(format!("cannot read {}: {error}", file.display())).but(Remedy::new("check the path"))
+    };
     let opened = std::fs::File::open(file).map_err(refused)?;
     if !opened.metadata().map_err(refused)?.is_file() {
-        return Err(format!("{} is no plain file, which a sweep would read again and again", file.display()));
+        let what = format!("{} is no plain file, which a sweep would read again and again", file.display());
+        return Err(what.into());
     }
     let mut bytes = vec![];
     opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(refused)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("{} is longer than {} MiB", file.display(), MAX_BYTES >> 20));
+        return Err(format!("{} is longer than {} MiB", file.display(), MAX_BYTES >> 20).into());
     }
     Ok(point_digest(digest(&SHA256, &bytes)))
 }
 
 /// Digest and prepared scenario of a point, or the reason why the point cannot be run.
-type Ground = Result<(PointDigest, Prepared), String>;
+type Ground = Result<(PointDigest, Prepared), Refused>;
 
 /// Executes runs of a plan one after the other. It caches the scenario of the latest point, so runs of a point should be
 /// consecutive.
@@ -263,21 +268,23 @@ impl<'a> Runner<'a> {
         if self.ground.as_ref().is_none_or(|(point, _)| *point != cell.point) {
             let prepared = |scenario: Scenario| {
                 let digest = plan.digest_of(&scenario)?;
-                Ok((digest, scenario.prepare().map_err(|error| error.to_string())?))
+                Ok((digest, scenario.prepare()?))
             };
             self.ground = Some((cell.point, plan.scenario(cell.point).and_then(prepared)));
         }
         let (_, ground) = self.ground.as_ref().expect("it was put there");
         let (digest, prepared) = match ground {
             Ok(ready) => ready,
-            Err(reason) => return Some(Record { key: Key([0; 16]), result: Err(reason.clone()) }),
+            Err(reason) => {
+                return Some(Record { key: Key([0; 16]), result: Err(explain_plainly(reason)) });
+            }
         };
         let key = plan.key(digest, cell);
         let run = || measure(prepared, &plan.schemes[cell.scheme], cell.seed, tell);
         let result = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(None)) => return None,
             Ok(Ok(Some(run))) => Ok(run.flows.iter().map(FlowRow::of).collect()),
-            Ok(Err(error)) => Err(error.to_string()),
+            Ok(Err(error)) => Err(explain_plainly(&error)),
             Err(panic) => {
                 Err(format!("the simulator crashed: {}; this is a mistake in airpace", said(&*panic)))
             }
@@ -297,12 +304,12 @@ fn measure(
     let mut judge = Judge::new(&facts, None)?;
     let run = |recorder: &mut dyn airpace_event::Recorder, progress: &mut airpace_sim::Progress<'_>| {
         let ran = airpace_sim::run_prepared(prepared, scheme, seed, recorder, progress);
-        ran.map(drop).map_err(|error| error.to_string())
+        ran.map(drop).map_err(|error| explain_plainly(&error).into())
     };
     match run_judged(&facts, &mut judge, &run, tell) {
         Ok(true) => Ok(Some(RunSummary::new(&facts, judge.finish()?))),
         Ok(false) => Ok(None),
-        Err(reason) => Err(RunError::Sweep(reason)),
+        Err(reason) => Err(reason.into()),
     }
 }
 

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::fmt::Write;
 
+use airpace_core::Refused;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
@@ -102,12 +103,12 @@ impl Record {
     ///
     /// # Errors
     /// Description of the defect.
-    pub fn parse(line: &str) -> Result<Record, String> {
+    pub fn parse(line: &str) -> Result<Record, Refused> {
         let (key, json) = Record::parts(line)?;
         let written = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let result = match written {
             Written::Flows(flows) if flows.len() > MAX_FLOWS => {
-                return Err(format!("it has {} flows; {MAX_FLOWS} are the most", flows.len()));
+                return Err(format!("it has {} flows; {MAX_FLOWS} are the most", flows.len()).into());
             }
             Written::Flows(flows) => Ok(flows),
             Written::Failed(reason) => Err(reason),
@@ -158,7 +159,7 @@ mod tests {
             let changed = line.replacen(from, to, 1);
             if changed != line {
                 let said = Record::parse(changed.trim_end()).unwrap_err();
-                assert!(said.contains("checksum"), "{from}: {said}");
+                assert!(said.to_string().contains("checksum"), "{from}: {said}");
             }
         }
         let (key, rest) = line.split_once(' ').unwrap();
@@ -177,6 +178,6 @@ mod tests {
                     \"greedy\":true,\"values\":\"1 2\"}]}";
         let few = Record::sealed(key, json);
         let said = Record::parse(few.trim_end()).unwrap_err();
-        assert!(said.contains("2 numbers"), "{said}");
+        assert!(said.to_string().contains("2 numbers"), "{said}");
     }
 }

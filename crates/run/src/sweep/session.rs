@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
 use airpace_tables::FileError;
 use airpace_tables::memory::Batches;
 use ring::digest::{SHA256, digest};
@@ -33,7 +34,7 @@ use super::plan::{Cell, Plan, PointDigest, Runner};
 use super::record::{Key, Record};
 use super::spec::{Spec, base};
 use super::store::{Index, Log, has_records};
-use crate::error::RunError;
+use crate::error::{RunError, another_folder};
 use crate::flows::FlowRow;
 use crate::manifest::Host;
 use crate::threads;
@@ -80,7 +81,9 @@ pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, RunError> {
     let malformed = |error: serde_json::Error| RunError::Damaged {
         path: path.clone(),
         reason: error.to_string(),
-        remedy: "the same sweep into the same folder writes it again and keeps the runs that ended",
+        remedy: Remedy::new(
+            "the same sweep into the same folder writes it again and keeps the runs that ended",
+        ),
     };
     if serde_json::from_str::<Named>(&text).map_err(malformed)?.sweep.is_none() {
         return Ok(None);
@@ -101,11 +104,11 @@ fn refuse_other_scenario(root: &Path, plan: &Plan) -> Result<(), RunError> {
     if there == ours {
         return Ok(());
     }
-    Err(RunError::Sweep(format!(
-        "`{}` holds a sweep of the scenario `{there}`, whose results a sweep of `{ours}` would replace; give --out another \
-         folder, or remove this one",
+    let refused = Refused::new(format!(
+        "`{}` holds a sweep of the scenario `{there}`, whose results a sweep of `{ours}` would replace",
         root.display()
-    )))
+    ));
+    Err(refused.but(another_folder().text(", or remove this one")).into())
 }
 
 /// Whether a folder holds a sweep. If the manifest is damaged or missing, records identify the folder as a sweep's.
@@ -129,18 +132,18 @@ fn is_sweep(root: &Path) -> Result<bool, RunError> {
 /// The folder holds no sweep or an incomplete one, or a file cannot be read.
 pub fn results(root: &Path) -> Result<(SweepManifest, Batches), RunError> {
     let Some(manifest) = manifest(root)? else {
-        return Err(RunError::Sweep(format!(
-            "`{}` holds no sweep: it has no manifest.json of one, as `airpace sweep` writes it",
-            root.display()
-        )));
+        let refused =
+            Refused::new(format!("`{}` holds no sweep: it has no manifest.json of one", root.display()));
+        return Err(refused.but(Remedy::new("give a folder of").task(UserTask::Sweep)).into());
     };
     if !manifest.complete {
-        return Err(RunError::Sweep(format!(
-            "the sweep in `{}` is not complete; the same command goes on: {} --out {}",
-            root.display(),
+        let refused = Refused::new(format!("the sweep in `{}` is not complete", root.display()));
+        let remedy = Remedy::new("the same sweep into the same folder continues it:").command(format!(
+            "{} --out {}",
             manifest.command,
             crate::shell::quote(&root.to_string_lossy())
-        )));
+        ));
+        return Err(refused.but(remedy).into());
     }
     let table = dataset::read(root, &manifest.sweep.schemes)?;
     Ok((manifest, table))
@@ -191,7 +194,7 @@ pub struct SweepOutcome {
 /// Missing runs of a plan, determined from the records in the folder.
 pub struct Todo {
     /// For each point: its digest, or the reason why the point cannot be run.
-    digests: Vec<Result<PointDigest, String>>,
+    digests: Vec<Result<PointDigest, Refused>>,
     /// The numbers of the missing runs, in ascending order.
     pub missing: Vec<u64>,
     /// Number of runs whose point cannot be run.
@@ -207,7 +210,7 @@ impl Todo {
     pub fn of(plan: &Plan, root: Option<&Path>, jobs: usize) -> Result<Todo, RunError> {
         let digests = plan.scan(jobs);
         if let Some(Err(reason)) = digests.first().filter(|_| digests.iter().all(Result::is_err)) {
-            return Err(RunError::Sweep(reason.clone()));
+            return Err(reason.clone().into());
         }
         let index = root.map(Index::read).transpose()?;
         let (mut missing, mut impossible) = (vec![], 0);
@@ -227,9 +230,9 @@ impl Todo {
     }
 
     /// The first point that cannot be run, with the reason.
-    pub fn first_impossible(&self) -> Option<(u64, &str)> {
+    pub fn first_impossible(&self) -> Option<(u64, &Refused)> {
         let mut points = self.digests.iter().enumerate();
-        points.find_map(|(point, digest)| Some((point as u64, digest.as_ref().err()?.as_str())))
+        points.find_map(|(point, digest)| Some((point as u64, digest.as_ref().err()?)))
     }
 
     fn key(&self, plan: &Plan, number: u64) -> Option<Key> {
@@ -262,10 +265,8 @@ impl Sweep {
         if is_there {
             let mut entries = fs::read_dir(root).map_err(FileError::write("look into", root))?;
             if entries.next().is_some() && !is_sweep(root)? {
-                return Err(RunError::Sweep(format!(
-                    "`{}` is not empty and holds no sweep; give --out another folder, or empty this one",
-                    root.display()
-                )));
+                let refused = Refused::new(format!("`{}` is not empty and holds no sweep", root.display()));
+                return Err(refused.but(another_folder().text(", or empty this one")).into());
             }
             refuse_other_scenario(root, &plan)?;
         }
@@ -439,7 +440,7 @@ impl Sweep {
                                 }
                             },
                         },
-                        (None, Err(reason)) => reason.clone(),
+                        (None, Err(reason)) => explain_plainly(reason),
                         (None, Ok(_)) => unreachable!("a point with a hash has keys"),
                     };
                     lost += 1;

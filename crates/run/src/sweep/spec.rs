@@ -7,12 +7,13 @@
 //!
 //! [set]                             # the last key changes fastest
 //! cell.prbs = [25, 50, 100]
-//! flow.0.rtt_ms = "10..300/8"       # strings have the syntax of --set
+//! flow.0.rtt_ms = "10..300/8"       # strings have the syntax of the command line
 //! duration_s = 5                    # a single value applies to all runs
 //! ```
 
 use std::path::Path;
 
+use airpace_core::remedy::{Refused, Remedy, UserTask};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
@@ -97,20 +98,20 @@ impl Spec {
     /// # Errors
     /// As [`Spec::read`].
     pub fn check(&self) -> Result<(), RunError> {
-        let refuse = |reason: String| Err(RunError::Sweep(reason));
+        let refuse = |reason: String| Err(RunError::Sweep(reason.into()));
         for (at, axis) in self.set.iter().enumerate() {
-            Axis::of(&axis.key, axis.values.iter().cloned()).map_err(RunError::Sweep)?;
+            Axis::of(&axis.key, axis.values.iter().cloned())?;
             let key = &axis.key;
             if self.set[..at].iter().any(|other| other.key == *key) {
-                return refuse(format!("--set {key} is given twice; give all its values at once"));
+                return refuse(format!("key {key} is set twice; give all its values at once"));
             }
             if flows::is_column(key) || ["cell", "key", "scheme"].contains(&key.as_str()) {
                 return refuse(format!(
-                    "--set {key}: the results have a column of this name; sweep a key in it, such as {key}.0.…"
+                    "{key}: the results have a column of this name; sweep a key in it, such as {key}.0.…"
                 ));
             }
         }
-        Seeds::of(self.seeds.iter().copied()).map_err(RunError::Sweep)?;
+        Seeds::of(self.seeds.iter().copied())?;
         if self.schemes.is_empty() {
             return refuse("no scheme: name at least one".to_owned());
         }
@@ -153,10 +154,13 @@ pub(super) fn base(text: &str, name: &str) -> Result<Scenario, RunError> {
     let mut variants = Scenario::load_variants(text, name, &[])?;
     match variants.len() {
         1 => Ok(variants.remove(0)),
-        many => Err(RunError::Sweep(format!(
-            "`{name}` has {many} variants, which differ in several keys at once; a sweep sets keys one by one: take a \
-             scenario without [[variant]], or `airpace sim` for the variants"
-        ))),
+        many => {
+            let refused = Refused::new(format!(
+                "`{name}` has {many} variants, which differ in several keys at once, and a sweep sets keys one by one"
+            ));
+            let remedy = Remedy::new("take a scenario without [[variant]], or").task(UserTask::Simulate);
+            Err(refused.but(remedy.text("for the variants")).into())
+        }
     }
 }
 
@@ -164,13 +168,14 @@ pub(super) fn base(text: &str, name: &str) -> Result<Scenario, RunError> {
 fn named(words: &[String], base: &Scenario) -> Result<Vec<String>, RunError> {
     let mut specs = vec![];
     for word in words {
-        specs.extend(SchemeSpec::named(word).map_err(|error| RunError::Sweep(error.to_string()))?);
+        specs.extend(SchemeSpec::named(word).map_err(|error| RunError::Sweep(error.to_string().into()))?);
     }
     let specs = if words.is_empty() { base.schemes() } else { &specs };
     let mut texts: Vec<String> = vec![];
     for spec in specs {
         if texts.iter().any(|text| text == spec.text()) {
-            return Err(RunError::Sweep(format!("scheme `{}` is named twice; name it once", spec.text())));
+            let what = format!("scheme `{}` is named twice; name it once", spec.text());
+            return Err(RunError::Sweep(what.into()));
         }
         texts.push(spec.text().to_owned());
     }
@@ -180,7 +185,7 @@ fn named(words: &[String], base: &Scenario) -> Result<Vec<String>, RunError> {
 impl Written {
     /// Reads a sweep file; `None` if the file is not a sweep file.
     fn read(text: &str, file: &str) -> Result<Option<Written>, RunError> {
-        let refuse = |reason: String| RunError::Sweep(format!("{file}: {reason}"));
+        let refuse = |reason: String| RunError::Sweep(format!("{file}: {reason}").into());
         // Invalid TOML is reported later by the parser of scenarios.
         let Ok(tree) = DeTable::parse(text) else { return Ok(None) };
         let tree = tree.into_inner();
@@ -214,7 +219,8 @@ impl Written {
                 }
                 ("set", DeValue::Table(_)) => {
                     let mut found = vec![];
-                    collect("", value, text, (0, 0), &mut found).map_err(refuse)?;
+                    collect("", value, text, (0, 0), &mut found)
+                        .map_err(|error| RunError::Sweep(error.at(file)))?;
                     found.sort_by_key(|(place, _)| *place);
                     written.set = found.into_iter().map(|(_, axis)| axis).collect();
                 }
@@ -252,7 +258,7 @@ fn collect(
     text: &str,
     (start, end): (usize, usize),
     found: &mut Vec<(usize, Axis)>,
-) -> Result<(), String> {
+) -> Result<(), Refused> {
     let axis = match value {
         DeValue::Table(table) => {
             for (key, value) in table {
@@ -337,8 +343,8 @@ mod tests {
             ("seeds = \"5..1\"", "runs backwards"),
             ("seeds = []", "is not a seed"),
             ("seeds = true", "`seeds` cannot be boolean"),
-            ("[set]\ncell.prbs = []", "--set cell.prbs: no value"),
-            ("[set]\nflow = [1, 2]", "--set flow: the results have a column of this name"),
+            ("[set]\ncell.prbs = []", "cell.prbs: no value"),
+            ("[set]\nflow = [1, 2]", "flow: the results have a column of this name"),
             (
                 "[set]\ncell.prbs = \"1..4000\"\nduration_s = \"1..4000\"",
                 "4000 × 4000 × 5 × 1 runs are 80000000; the most are 10000000",

@@ -10,11 +10,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use airpace_core::Remedy;
 use airpace_files::{Inside, new_file};
 use airpace_tables::FileError;
 
 use super::record::{Key, Record};
-use crate::error::RunError;
+use crate::error::{RunError, another_folder};
 
 /// Name of the folder.
 pub(super) const CELLS: &str = "cells";
@@ -107,7 +108,7 @@ fn malformed(path: &Path, reason: String) -> RunError {
     RunError::Damaged {
         path: path.to_owned(),
         reason,
-        remedy: "remove this file, and its runs are made again",
+        remedy: Remedy::new("remove this file, and its runs are made again"),
     }
 }
 
@@ -162,7 +163,10 @@ impl Log {
     pub(super) fn claim(root: &Path) -> Result<Log, RunError> {
         let lock = Inside::open(root).and_then(|inside| inside.change(&format!("{CELLS}/lock")));
         let lock = lock.map_err(|error| match error.kind() {
-            ErrorKind::WouldBlock => RunError::Busy { path: root.to_owned() },
+            ErrorKind::WouldBlock => RunError::Busy {
+                path: root.to_owned(),
+                remedy: Remedy::new("wait for its end, or").and(another_folder()),
+            },
             _ => FileError::write("make a file in", root)(error).into(),
         })?;
         Ok(Log { root: root.to_owned(), out: Mutex::default(), _lock: lock })

@@ -137,7 +137,7 @@ impl Source for Broken {
 
     fn read(&mut self, _: &mut Vec<Complex32>) -> Result<Piece, iq::Error> {
         assert!(!self.is_crash, "this crash is part of the test");
-        Err(iq::Error::Radio { device: "radio".into(), what: "it is gone".into() })
+        Err(iq::Error::Radio { device: "radio".into(), what: "it is gone".into(), remedy: None })
     }
 
     fn progress(&self) -> Option<f64> {

@@ -4,6 +4,8 @@
 //! noise, for LTE, and for both after clipping. Read in another format, they are not. Only the start of a recording is
 //! checked.
 
+use airpace_core::Remedy;
+
 use super::Format;
 
 /// Reason why samples probably do not have the declared format.
@@ -23,18 +25,26 @@ impl std::fmt::Display for Doubt {
             Doubt::Sign(likely) => write!(
                 f,
                 "its values are rare around zero and frequent at both ends of their range, as those of {likely} are when \
-                 they are read in the wrong way. Then messages are lost, or the whole cell: say --format {likely}"
+                 they are read in the wrong way. Then messages are lost, or the whole cell"
             ),
-            Doubt::Order => write!(
-                f,
-                "its numbers look like those of ci16_be, whose bytes are in the other order: swap the bytes of each number, \
-                 for example by `dd conv=swab`"
-            ),
+            Doubt::Order => {
+                write!(f, "its numbers look like those of ci16_be, whose bytes are in the other order")
+            }
             Doubt::Scale => write!(
                 f,
-                "its numbers are whole numbers above 1, where 1.0 is full scale: clipping cannot be seen; divide them by the \
-                 largest number that the receiver gives"
+                "its numbers are whole numbers above 1, where 1.0 is full scale: clipping cannot be seen"
             ),
+        }
+    }
+}
+
+impl Doubt {
+    /// What the user can do.
+    pub fn remedy(self) -> Remedy {
+        match self {
+            Doubt::Sign(likely) => Remedy::new("give").value("format", likely.to_string()),
+            Doubt::Order => Remedy::new("swap the bytes of each number, for example by `dd conv=swab`"),
+            Doubt::Scale => Remedy::new("divide them by the largest number that the receiver gives"),
         }
     }
 }

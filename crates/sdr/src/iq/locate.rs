@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use airpace_core::Remedy;
+
 use super::bytes::Bytes;
 use super::{Error, Format, Meta};
 
@@ -91,6 +93,15 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The remedy if nothing describes samples.
+fn rate_and_format() -> Remedy {
+    Remedy::new("give")
+        .parameter("rate")
+        .text("(samples per second) and")
+        .parameter("format")
+        .text(format!("({})", Format::NAMES))
+}
+
 /// Returns the description of samples without a description file.
 fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, Error> {
     match raw {
@@ -100,7 +111,7 @@ fn undescribed(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Meta, 
             path: path.to_owned(),
             cause: io::Error::other("is empty: there are no samples in it"),
         }),
-        _ => Err(Error::Undescribed { path: path.to_owned() }),
+        _ => Err(Error::Undescribed { path: path.to_owned(), remedy: rate_and_format() }),
     }
 }
 
@@ -127,7 +138,13 @@ fn of_data(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located, E
     let described = stem.map(|stem| PathBuf::from(format!("{stem}{META}")));
     let meta = match described {
         Some(meta) if meta.exists() => read_meta(&meta, raw)?,
-        Some(meta) => undescribed(path, raw).map_err(|_| Error::NoMeta { path: path.to_owned(), meta })?,
+        Some(meta) => undescribed(path, raw).map_err(|_| {
+            let remedy = Remedy::new("to read it as raw samples, give")
+                .parameter("rate")
+                .text("and")
+                .parameter("format");
+            Error::NoMeta { path: path.to_owned(), meta, remedy }
+        })?,
         None => undescribed(path, raw)?,
     };
     Ok(Located { path: path.to_owned(), meta, bytes: of_file(path)? })
@@ -263,6 +280,8 @@ impl Extension {
 
 #[cfg(test)]
 mod tests {
+    use airpace_core::remedy::explain_plainly;
+
     use super::super::{Piece, Reader, Writer};
     use super::*;
     use airpace_phy::Complex32;
@@ -289,7 +308,7 @@ mod tests {
     }
 
     fn refused(path: &Path) -> String {
-        Reader::open(path, (None, None)).unwrap_err().to_string()
+        explain_plainly(&Reader::open(path, (None, None)).unwrap_err())
     }
 
     #[test]
@@ -384,7 +403,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let raw = folder.path().join("a.bin");
         std::fs::write(&raw, [0; 16]).unwrap();
-        assert!(refused(&raw).contains("--rate"));
+        assert!(refused(&raw).contains("give `rate`"), "{}", refused(&raw));
         let lonely = folder.path().join("b.sigmf-data");
         std::fs::write(&lonely, [0; 16]).unwrap();
         assert!(refused(&lonely).contains("b.sigmf-meta"));

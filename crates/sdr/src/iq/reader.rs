@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use airpace_core::Remedy;
 use airpace_phy::Complex32;
 
 use super::bytes::{Bytes, CHUNK};
@@ -105,6 +106,16 @@ pub enum Flaw {
         /// Start of this capture.
         start: u64,
     },
+}
+
+impl Flaw {
+    /// What the user can do.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Flaw::Format { doubt, .. } => Some(doubt.remedy()),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Reader {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use airpace_core::remedy::{Remedy, UserTask};
 use airpace_phy::Complex32;
 use soapysdr::Direction::Rx;
 use soapysdr::{Args, Device, ErrorCode, Range, RxStream};
@@ -80,10 +81,10 @@ impl Radio {
         let tuned = all[0].clone();
         if let Some(other) = all.iter().find(|other| other.rate_hz != tuned.rate_hz) {
             let what = format!(
-                "its receivers take {} and {} samples per second: antennas need one rate; give another --rate",
+                "its receivers take {} and {} samples per second, and antennas need one rate",
                 tuned.rate_hz, other.rate_hz
             );
-            return Err(refused(&name, what));
+            return Err(refused(&name, what).but(another_rate()));
         }
         let stream = device
             .rx_stream(&channels)
@@ -307,8 +308,8 @@ impl Opening<'_> {
     fn device(&self) -> Result<Device, Error> {
         let args: Args = self.settings.device.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         let device = Device::new(args).map_err(|error| {
-            let what = "cannot be opened; `airpace doctor` lists the radios that are there";
-            self.refused(format!("{what} (SoapySDR: {})", error.message))
+            let remedy = Remedy::new("the radios that are there:").task(UserTask::Examine);
+            self.refused(format!("cannot be opened (SoapySDR: {})", error.message)).but(remedy)
         })?;
         let channels = device.num_channels(Rx).unwrap_or(0);
         match channels {
@@ -324,19 +325,19 @@ impl Opening<'_> {
         let wish_hz = match self.settings.rate_hz {
             Some(rate_hz) => rate_hz,
             None => *RATES_HZ.iter().find(|rate_hz| has(&ranges, **rate_hz)).ok_or_else(|| {
-                self.refused(format!("has no usual rate, but {}: give --rate", among(&ranges)))
+                self.refused(format!("has no usual rate, but {}", among(&ranges))).but(another_rate())
             })?,
         };
         let set = device.set_sample_rate(Rx, self.channel(), wish_hz / self.stretch());
         let rate_hz = set.and_then(|()| device.sample_rate(Rx, self.channel())).map_err(|error| {
             let what = format!("cannot take {} Msps, but {}", wish_hz / 1e6, among(&ranges));
-            self.refused(format!("{what}: give another --rate (SoapySDR: {})", error.message))
+            self.refused(format!("{what} (SoapySDR: {})", error.message)).but(another_rate())
         })?;
         let rate_hz = rate_hz * self.stretch();
         let off = (rate_hz / wish_hz - 1.0).abs();
         if off.is_nan() || off > MAX_OFF_RATE {
             let what = format!("takes {} Msps instead of {}", rate_hz / 1e6, wish_hz / 1e6);
-            return Err(self.refused(format!("{what}; it has {}: give another --rate", among(&ranges))));
+            return Err(self.refused(format!("{what}; it has {}", among(&ranges))).but(another_rate()));
         }
         if let Some(bandwidth_hz) = self.settings.bandwidth_hz {
             device.set_bandwidth(Rx, self.channel(), bandwidth_hz).map_err(|error| {
@@ -350,9 +351,10 @@ impl Opening<'_> {
 
     fn frequency(&self, device: &Device) -> Result<f64, Error> {
         let Some(wish_hz) = self.settings.frequency_hz else {
-            let what =
-                "where shall it listen? Give --freq, the middle of the downlink carrier, such as 1815.2M";
-            return Err(self.refused(what.to_owned()));
+            let remedy = Remedy::new("give")
+                .parameter("freq")
+                .text(", the middle of the downlink carrier, such as 1815.2M");
+            return Err(self.refused("has no frequency to receive".to_owned()).but(remedy));
         };
         let ranges = device.frequency_range(Rx, self.channel()).unwrap_or_default();
         let set = device.set_frequency(Rx, self.channel(), wish_hz / self.stretch(), ());
@@ -429,7 +431,12 @@ pub fn devices() -> Result<Vec<String>, Error> {
 }
 
 fn refused(name: &str, what: String) -> Error {
-    Error::Radio { device: name.to_owned(), what }
+    Error::Radio { device: name.to_owned(), what, remedy: None }
+}
+
+/// The remedy if a radio does not have the sample rate.
+fn another_rate() -> Remedy {
+    Remedy::new("give another").parameter("rate")
 }
 
 /// Returns whether a value is in one of the ranges; single values are ranges too.

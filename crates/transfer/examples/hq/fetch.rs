@@ -67,7 +67,7 @@ pub fn run(args: &Args, out: &mut (impl Write + AsFd), stop: &Arc<AtomicBool>) -
         (_, Some(text)) => identity::fingerprint(text),
         (None, None) => Ok(Trust::Anyone),
     };
-    let trust = trust.map_err(anyhow::Error::msg)?;
+    let trust = trust?;
     if args.insecure {
         say("--insecure: whoever is between you and the server may read and change everything");
     }
@@ -117,7 +117,7 @@ fn places(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     let read = args.ca.as_deref().and_then(Place::of);
     let (mut places, mut seen) = (Vec::new(), Vec::new());
     for url in &args.urls {
-        let path = args.out.join(url.file_name().map_err(anyhow::Error::msg)?);
+        let path = args.out.join(url.file_name()?);
         let place = Place::of(&path);
         if place.is_some() && place == read {
             bail!(
@@ -216,7 +216,7 @@ impl Remote<'_> {
     fn fetch_at(&self, at: SocketAddr, wanted: Vec<Wanted>) -> anyhow::Result<Client> {
         let mut config = fetching(&self.url.host, self.trust.clone());
         config.qlog = self.logs.cloned();
-        let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
+        let endpoint = QuicEndpoint::new(config)?;
         let socket = Socket::toward(at, Buffers::default())?;
         let app = Client::new(at, wanted, self.stop.clone());
         let control = Control::new().context("cannot make what wakes the thread; close other programs")?;

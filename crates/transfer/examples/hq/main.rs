@@ -19,9 +19,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use airpace_core::Refused;
 use airpace_core::plain::plain;
+use airpace_core::remedy::explain_plainly;
 use airpace_transport::qlog;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Parser;
 
 /// Serves and fetches files over hq-interop: HTTP/0.9 over QUIC.
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("hq: {error:#}"));
+            say(format_args!("hq: {}", explain_plainly(error.as_ref())));
             ExitCode::from(2)
         }
     }
@@ -73,9 +75,10 @@ fn say(line: impl Display) {
 /// Opens the folder of `--qlog`.
 fn logs(folder: Option<&Path>) -> anyhow::Result<Option<Arc<qlog::Folder>>> {
     let open = |path: &Path| {
-        let remedy = |error: &std::io::Error| airpace_files::remedy(error, "--qlog");
-        qlog::Folder::new(path)
-            .map_err(|error| anyhow!("cannot write `{}`; {}: {error}", path.display(), remedy(&error)))
+        qlog::Folder::new(path).map_err(|error| {
+            let remedy = airpace_files::remedy(&error, "qlog").caused_by(error);
+            anyhow::Error::from(Refused::new(format!("cannot write `{}`", path.display())).but(remedy))
+        })
     };
     folder.map(open).transpose()
 }

@@ -78,20 +78,19 @@ pub fn run(args: &Args, out: &mut dyn Write, stop: &Arc<AtomicBool>) -> anyhow::
         (Some(certificate), Some(key)) => identity::from_files(certificate, key),
         _ => Identity::self_signed(&["localhost", &args.listen.ip().to_string()]),
     };
-    let identity = identity.map_err(anyhow::Error::msg)?;
+    let identity = identity?;
     let fingerprint = identity::shown(&identity);
     let mut config = serving(identity, if args.retry { Retry::Always } else { Retry::UnderLoad(64) });
     let logs = logs(args.qlog.as_deref())?;
     let inside = withholding(inside, &args.folder, args.key.iter().chain(&args.cert).chain(&args.qlog))?;
     config.qlog = logs.clone();
-    let endpoint = QuicEndpoint::new(config).map_err(anyhow::Error::msg)?;
+    let endpoint = QuicEndpoint::new(config)?;
     let mut socket = Socket::bind(args.listen, Buffers::default())?;
     let listen = socket.local();
     let notices = socket.notices();
     let (tell, news) = sync_channel(MAX_NEWS);
     let told = move |news| _ = tell.try_send(news);
-    let app =
-        Server::new(inside, args.scheme.clone(), stop.clone(), Box::new(told)).map_err(anyhow::Error::msg)?;
+    let app = Server::new(inside, args.scheme.clone(), stop.clone(), Box::new(told))?;
     if args.json {
         log(out, &json!({ "event": "listening", "listen": listen.to_string(), "fingerprint": fingerprint }))?;
     } else if !args.quiet {

@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use airpace_cc::controller::{self, Ack, Control, Controller, Inspect, Loss};
-use airpace_core::{Bytes, Rate, Time};
+use airpace_core::{Bytes, Rate, Refused, Time};
 use airpace_rt::clock;
 use airpace_transfer::bulk::{Bulk, Flow, Hooks, Order, Sample, Traffic};
 use airpace_transport::endpoint::{
@@ -98,7 +98,7 @@ impl<E: Endpoint> Endpoint for Tap<E> {
         self.inner.poll_event()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         self.inner.connect(now, peer)
     }
 
@@ -122,12 +122,12 @@ struct Steered {
 }
 
 impl Hooks for Steered {
-    fn controller(&mut self, _: &str) -> Result<Box<dyn Controller>, String> {
+    fn controller(&mut self, _: &str) -> Result<Box<dyn Controller>, Refused> {
         let next = (self.rates.len() > 1).then(|| clock::now() + STEP);
         Ok(Box::new(Stepper { rates: self.rates.clone(), at: 0, next, told: self.told.clone() }))
     }
 
-    fn receiver(&mut self, _: &str) -> Result<Option<Box<dyn controller::Receiver>>, String> {
+    fn receiver(&mut self, _: &str) -> Result<Option<Box<dyn controller::Receiver>>, Refused> {
         Ok(None)
     }
 

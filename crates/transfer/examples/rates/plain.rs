@@ -9,7 +9,7 @@ use std::time::Duration;
 use airpace_cc::controller::{Controller, Inspect, Receiver};
 use airpace_cc::pacer::{Pacer, PacerConfig};
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::{Bytes, Ecn, Time};
+use airpace_core::{Bytes, Ecn, Refused, Time};
 use airpace_radio::RadioReport;
 use airpace_transport::endpoint::{
     Closed, Connection, ConnectionId, Endpoint, Event, Figures, Ignored, Inbound, MSS, Outbound, Read,
@@ -286,7 +286,7 @@ impl Endpoint for Plain {
         self.events.pop_front()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         let (id, one) = self.at(peer, true);
         one.owes.push(HELLO);
         one.again_at = Some(now + AGAIN);
@@ -307,7 +307,7 @@ impl Endpoint for Plain {
 }
 
 impl Connection for One {
-    fn write(&mut self, _: Time, bytes: &[u8]) -> Result<usize, String> {
+    fn write(&mut self, _: Time, bytes: &[u8]) -> Result<usize, Refused> {
         let room = (2 * WINDOW as usize).saturating_sub(self.unacked.len());
         let taken = bytes.len().min(room);
         self.unacked.extend(&bytes[..taken]);
@@ -319,7 +319,7 @@ impl Connection for One {
         self.end = Some(self.written());
     }
 
-    fn read(&mut self, _: Time, into: &mut [u8]) -> Result<Read, String> {
+    fn read(&mut self, _: Time, into: &mut [u8]) -> Result<Read, Refused> {
         let count = into.len().min(self.arrived.len());
         if count == 0 {
             return Ok(if self.peer_end.is_some() { Read::End } else { Read::Nothing });

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use airpace_cc::controller::Inspect;
-use airpace_core::{Bytes, Rate, Time};
+use airpace_core::{Bytes, Rate, Refused, Time};
 use airpace_rt::sockopt::limit_unsent;
 use airpace_rt::{clock, priority};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,7 +34,7 @@ const UNSENT: u32 = 128 << 10;
 const LINGERS: Duration = Duration::from_secs(5);
 
 /// Sets the kernel's congestion control of a socket, or returns why it is not available.
-pub type Choose<'a> = &'a mut dyn FnMut(BorrowedFd<'_>, &str) -> Result<(), String>;
+pub type Choose<'a> = &'a mut dyn FnMut(BorrowedFd<'_>, &str) -> Result<(), Refused>;
 
 /// Receives a sample of the sender every 10 ms.
 pub type Record<'a> = &'a mut dyn FnMut(&Sample<'_>);
@@ -57,7 +57,7 @@ pub fn ask(
     order: &Order,
     choose: Choose<'_>,
     record: Record<'_>,
-) -> Result<Carried, String> {
+) -> Result<Carried, Refused> {
     let mut line = serde_json::to_vec(order).map_err(|error| error.to_string())?;
     line.push(b'\n');
     stream.write_all(&line).map_err(|error| format!("the order cannot be sent: {error}"))?;
@@ -68,7 +68,7 @@ pub fn ask(
 ///
 /// # Errors
 /// The order cannot be read, or an error of [`ask`].
-pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> Result<Carried, String> {
+pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> Result<Carried, Refused> {
     let (mut line, mut byte) = (vec![], [0]);
     // Read byte by byte, because the bytes after the order belong to the flow.
     loop {
@@ -78,7 +78,7 @@ pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> R
         }
         line.push(byte[0]);
         if line.len() > MAX_ORDER {
-            return Err("the order does not end".to_owned());
+            return Err("the order does not end".into());
         }
     }
     let order: Order =
@@ -92,7 +92,7 @@ fn carry(
     sends: bool,
     choose: Choose<'_>,
     record: Record<'_>,
-) -> Result<Carried, String> {
+) -> Result<Carried, Refused> {
     let said = |error: std::io::Error| error.to_string();
     // Without real-time priority the flow still works, but this endpoint wakes up later on a busy machine.
     let _ = priority::set_realtime(turn::PRIORITY);
@@ -107,7 +107,7 @@ fn carry(
     send(stream, source, record)
 }
 
-fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Result<Carried, String> {
+fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Result<Carried, Refused> {
     let pattern: Vec<u8> = (0..CHUNK + PATTERN).map(|at| (at % PATTERN) as u8).collect();
     let (mut carried, mut next_record, mut has_finished) = (Carried::default(), Time::ZERO, false);
     let mut inspect = Inspect::default();
@@ -145,7 +145,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => is_full = true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(ended(error)),
+                Err(error) => return Err(ended(error).into()),
             }
         }
         if source.has_written_all() && !has_finished {
@@ -158,7 +158,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
                 Ok(_) => return Ok(carried),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(ended(error)),
+                Err(error) => return Err(ended(error).into()),
             }
         }
         let wait = if has_finished { PollFlags::IN } else { PollFlags::empty() };
@@ -168,7 +168,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
     }
 }
 
-fn receive(stream: &mut TcpStream, source: &Source) -> Result<Carried, String> {
+fn receive(stream: &mut TcpStream, source: &Source) -> Result<Carried, Refused> {
     let pattern: Vec<u8> = (0..CHUNK + PATTERN).map(|at| (at % PATTERN) as u8).collect();
     let (mut carried, mut room) = (Carried::default(), vec![0; CHUNK]);
     let gives_up = if source.stops() < Time::NEVER { source.stops() + LINGERS } else { Time::NEVER };
@@ -195,18 +195,18 @@ fn receive(stream: &mut TcpStream, source: &Source) -> Result<Carried, String> {
             Err(error) if error.kind() == ErrorKind::ConnectionReset && source.stops() < Time::NEVER => {
                 return Ok(carried);
             }
-            Err(error) => return Err(format!("the connection ended before its time: {error}")),
+            Err(error) => return Err(format!("the connection ended before its time: {error}").into()),
         }
     }
 }
 
 /// Waits until the socket is ready or the time `until` is reached.
-fn sleep(stream: &TcpStream, flags: PollFlags, until: Time) -> Result<(), String> {
+fn sleep(stream: &TcpStream, flags: PollFlags, until: Time) -> Result<(), Refused> {
     let left = (until - clock::now()).min(Duration::from_secs(3_600));
     let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
     match poll(&mut [PollFd::new(stream, flags)], Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.to_string().into()),
     }
 }
 
@@ -236,12 +236,12 @@ mod tests {
     use crate::bulk::Traffic;
     use std::net::{TcpListener, TcpStream};
 
-    fn nothing(_: BorrowedFd<'_>, _: &str) -> Result<(), String> {
+    fn nothing(_: BorrowedFd<'_>, _: &str) -> Result<(), Refused> {
         Ok(())
     }
 
     /// Runs both endpoints of a flow. Returns the byte counters of each and the number of the sender's samples.
-    fn both(order: &Order) -> ([Result<Carried, String>; 2], usize) {
+    fn both(order: &Order) -> ([Result<Carried, Refused>; 2], usize) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
@@ -292,9 +292,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
-        let mut refuse = |_: BorrowedFd<'_>, name: &str| Err(format!("no {name}"));
+        let mut refuse = |_: BorrowedFd<'_>, name: &str| Err(format!("no {name}")).map_err(Refused::from);
         let order = order(Flow::Push, Traffic { stop_s: Some(10.0), ..Traffic::default() });
-        assert_eq!(ask(client, &order, &mut refuse, &mut |_| ()), Err("no cubic".to_owned()));
+        assert_eq!(ask(client, &order, &mut refuse, &mut |_| ()), Err("no cubic".into()));
         // The peer reads the end of a flow that never started.
         assert_eq!(serve(server, &mut nothing, &mut |_| ()).unwrap().bytes, Bytes(0));
     }
@@ -306,7 +306,7 @@ mod tests {
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (server, _) = listener.accept().unwrap();
             client.write_all(line).unwrap();
-            assert!(serve(server, &mut nothing, &mut |_| ()).unwrap_err().contains("order"));
+            assert!(serve(server, &mut nothing, &mut |_| ()).unwrap_err().to_string().contains("order"));
         }
     }
 }

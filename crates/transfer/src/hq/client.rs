@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airpace_core::Time;
+use airpace_core::remedy::explain_plainly;
 use airpace_files::Whole;
 
 use super::request;
@@ -178,7 +179,7 @@ impl Client {
                 self.id = Some(id);
                 self.until = now + ANSWERS_WITHIN;
             }
-            Err(why) => self.fail_all(&why),
+            Err(why) => self.fail_all(&why.to_string()),
         }
     }
 
@@ -199,7 +200,7 @@ impl Client {
                     connection.give_up_stream(stream, 0);
                     self.fail(index, "the server takes no whole request".to_owned());
                 }
-                Err(why) => self.fail(index, why),
+                Err(why) => self.fail(index, explain_plainly(&why)),
             }
         }
     }
@@ -279,8 +280,7 @@ impl Client {
 fn remedy(why: &Closed) -> String {
     match why {
         Closed::Failed(text) if text.contains("certificate") => format!(
-            "{why}; name the server's root with --ca, its certificate's fingerprint with --fingerprint, or trust \
-             anyone with --insecure"
+            "{why}; name the server's root or its certificate's fingerprint, or trust any certificate"
         ),
         Closed::Failed(text) if text.contains("application protocol") || text.contains("ALPN") => {
             format!("{why}; the server does not speak hq-interop")

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use airpace_core::Refused;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,7 +20,7 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// The file concerned, the problem and the remedy.
-pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, String> {
+pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, Refused> {
     let chain = certificates(certificate)?;
     let named = |error: &dyn std::fmt::Display| format!("cannot read the key `{}`: {error}", key.display());
     let text = airpace_files::read_secret(key, MAX_FILE_BYTES).map_err(|error| named(&error))?;
@@ -32,7 +33,7 @@ pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, String> {
 ///
 /// # Errors
 /// The problem of the file and the remedy.
-pub fn roots(file: &Path) -> Result<Trust, String> {
+pub fn roots(file: &Path) -> Result<Trust, Refused> {
     let mut roots = RootCertStore::empty();
     for root in certificates(file)? {
         roots
@@ -47,7 +48,7 @@ pub fn roots(file: &Path) -> Result<Trust, String> {
 ///
 /// # Errors
 /// The text is not such a fingerprint.
-pub fn fingerprint(text: &str) -> Result<Trust, String> {
+pub fn fingerprint(text: &str) -> Result<Trust, Refused> {
     let digits: Vec<u32> = text
         .chars()
         .filter(|c| *c != ':')
@@ -56,7 +57,7 @@ pub fn fingerprint(text: &str) -> Result<Trust, String> {
         .unwrap_or_default();
     let mut fingerprint = [0; 32];
     if digits.len() != 64 {
-        return Err("a fingerprint has 64 hexadecimal digits; the server prints its own".to_owned());
+        return Err("a fingerprint has 64 hexadecimal digits; the server prints its own".into());
     }
     for (byte, pair) in fingerprint.iter_mut().zip(digits.chunks(2)) {
         *byte = (pair[0] << 4 | pair[1]) as u8;
@@ -70,19 +71,23 @@ pub fn shown(identity: &Identity) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Refused> {
     let named = |error: &dyn std::fmt::Display| format!("cannot read `{}`: {error}", file.display());
     let mut bytes = Vec::new();
     let opened = airpace_files::open(file).map_err(|error| named(&error))?;
     opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| named(&error))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(named(&format!("it has more than {MAX_FILE_BYTES} bytes; name a file of certificates")));
+        return Err(
+            named(&format!("it has more than {MAX_FILE_BYTES} bytes; name a file of certificates")).into()
+        );
     }
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
         .map_err(|_| named(&"its PEM is damaged; copy it again"))?;
     match certificates.is_empty() {
-        true => Err(named(&"it holds no certificate; it must be PEM, with `-----BEGIN CERTIFICATE-----`")),
+        true => {
+            Err(named(&"it holds no certificate; it must be PEM, with `-----BEGIN CERTIFICATE-----`").into())
+        }
         false => Ok(certificates),
     }
 }
@@ -102,7 +107,7 @@ mod tests {
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
         let error = from_files(&certificate, &key).unwrap_err();
-        assert!(error.contains("chmod 600"), "others could read the key: {error}");
+        assert!(error.to_string().contains("chmod 600"), "others could read the key: {error}");
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let identity = from_files(&certificate, &key).unwrap();
         assert_eq!(identity.chain, [made.cert.der().clone()]);
@@ -112,7 +117,7 @@ mod tests {
         assert_eq!(read, fingerprint_of(made.cert.der()), "what is shown is what is read");
         assert!(matches!(roots(&certificate), Ok(Trust::Roots(roots)) if roots.len() == 1));
         let error = from_files(&key, &key).unwrap_err();
-        assert!(error.contains("no certificate"), "{error}");
+        assert!(error.to_string().contains("no certificate"), "{error}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 use airpace_files::{HandedOut, Inside};
 
 use super::MAX_HELD;
@@ -117,7 +117,7 @@ impl Server {
         spec: SchemeSpec,
         stop: Arc<AtomicBool>,
         tell: Box<dyn FnMut(News) + Send>,
-    ) -> Result<Server, String> {
+    ) -> Result<Server, Refused> {
         super::controller(&spec)?;
         Ok(Server {
             folder,
@@ -200,7 +200,7 @@ impl Server {
                 self.set_ready(id, stream);
             }
             Err(why) => {
-                self.refuse(id, why);
+                self.refuse(id, why.to_string());
                 self.give_up(id, connection, stream);
             }
         }
@@ -214,7 +214,7 @@ impl Server {
     }
 
     /// Opens the file that a request names.
-    fn begin(&mut self, asked: &[u8]) -> Result<Answer, String> {
+    fn begin(&mut self, asked: &[u8]) -> Result<Answer, Refused> {
         let path = request::parse(asked).map_err(|error| error.to_string())?;
         let named = |error: &dyn std::fmt::Display| format!("{path}: {error}");
         let name = request::file_of(path).map_err(|error| named(&error))?;
@@ -291,7 +291,7 @@ impl Server {
                 Err(why) => {
                     connection.give_up_stream(stream, REFUSED);
                     self.let_go(Some(Stream::Answering(answer)));
-                    self.refuse(id, why);
+                    self.refuse(id, why.to_string());
                     continue;
                 }
             }
@@ -308,7 +308,7 @@ impl Server {
         connection: &mut QuicConnection,
         stream: u64,
         answer: &mut Answer,
-    ) -> Result<Wrote, String> {
+    ) -> Result<Wrote, Refused> {
         let named = |why: &dyn std::fmt::Display| format!("/{}: {why}", answer.name);
         let length = answer.identity.2;
         if answer.at < length {
@@ -319,7 +319,7 @@ impl Server {
                     let opened = self.opened(&answer.name, answer.examined);
                     let (file, identity) = opened.map_err(|error| named(&error))?;
                     if identity != answer.identity {
-                        return Err(named(&"the file was changed while it was read"));
+                        return Err(named(&"the file was changed while it was read").into());
                     }
                     again = file;
                     &mut again
@@ -329,7 +329,7 @@ impl Server {
             let count = file.read_at(&mut self.chunk[..most], answer.at).map_err(|error| named(&error))?;
             answer.examined = file.examined();
             if count == 0 {
-                return Err(named(&"the file became shorter while it was read"));
+                return Err(named(&"the file became shorter while it was read").into());
             }
             let taken = connection.write_stream(now, stream, &self.chunk[..count])?;
             answer.at += taken as u64;

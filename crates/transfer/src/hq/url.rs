@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::Ipv6Addr;
 
+use airpace_core::{Refused, Remedy};
+
 use super::request::{self, MAX_REQUEST_BYTES};
 
 /// Default port of `https`.
@@ -28,26 +30,26 @@ impl Url {
     /// A sentence that states the problem and the correct form.
     ///
     /// Source: RFC 3986 §3
-    pub fn parse(text: &str) -> Result<Url, String> {
+    pub fn parse(text: &str) -> Result<Url, Refused> {
         let wrong = |why: &str| format!("`{}` is no URL of a file: {why}", airpace_core::plain::plain(text));
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(wrong("write https://HOST:PORT/PATH"));
+            return Err(wrong("write https://HOST:PORT/PATH").into());
         };
         if !scheme.eq_ignore_ascii_case("https") {
-            return Err(wrong("it must begin with https://, as QUIC is always encrypted"));
+            return Err(wrong("it must begin with https://, as QUIC is always encrypted").into());
         }
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
         if authority.contains('@') {
-            return Err(wrong("hq-interop has no users; remove what is before the `@`"));
+            return Err(wrong("hq-interop has no users; remove what is before the `@`").into());
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(inner) => {
                 let (host, port) = inner.split_once(']').ok_or_else(|| wrong("the `[` is not closed"))?;
                 if host.parse::<Ipv6Addr>().is_err() {
-                    return Err(wrong("between the brackets there must be an address of IPv6"));
+                    return Err(wrong("between the brackets there must be an address of IPv6").into());
                 }
                 (host, port)
             }
@@ -55,29 +57,35 @@ impl Url {
                 let at = authority.find(':').unwrap_or(authority.len());
                 let (host, port) = authority.split_at(at);
                 if port.matches(':').count() > 1 {
-                    return Err(wrong("write an address of IPv6 in brackets, as in https://[::1]:4433/file"));
+                    return Err(
+                        wrong("write an address of IPv6 in brackets, as in https://[::1]:4433/file").into()
+                    );
                 }
                 (host, port)
             }
         };
         let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if host.is_empty() || !host.chars().all(is_host) {
-            return Err(wrong("the host must be a name or an address, of letters, digits, `-`, `_` and `.`"));
+            return Err(
+                wrong("the host must be a name or an address, of letters, digits, `-`, `_` and `.`").into()
+            );
         }
         let port = match port {
             "" => DEFAULT_PORT,
             port => match port.strip_prefix(':').map(str::parse) {
                 Some(Ok(port)) if port > 0 => port,
-                _ => return Err(wrong("the port must be a number from 1 to 65535")),
+                _ => return Err(wrong("the port must be a number from 1 to 65535").into()),
             },
         };
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if !path.bytes().all(|byte| byte.is_ascii_graphic() || byte >= 0x80) {
-            return Err(wrong("write a space in the path as %20, and other such characters in the same way"));
+            return Err(
+                wrong("write a space in the path as %20, and other such characters in the same way").into()
+            );
         }
         if path.len() + 6 > MAX_REQUEST_BYTES {
-            return Err(wrong("the path is too long"));
+            return Err(wrong("the path is too long").into());
         }
         request::decode(&path).map_err(|error| wrong(&error.to_string()))?;
         Ok(Url { host: host.to_owned(), port, path })
@@ -87,18 +95,20 @@ impl Url {
     ///
     /// # Errors
     /// The last component is not a valid file name; the error is a sentence.
-    pub fn file_name(&self) -> Result<String, String> {
+    pub fn file_name(&self) -> Result<String, Refused> {
         let path = self.path.split('?').next().unwrap_or_default();
         let last = path.rsplit('/').next().unwrap_or_default();
-        let name = request::decode(last).map_err(|error| error.to_string())?;
+        let name = request::decode(last).map_err(|error| Refused::new(error.to_string()))?;
         match name.as_str() {
             "" => Ok("index.html".to_owned()),
-            "." | ".." => Err(format!(
-                "{self} ends in `{name}`, which is no name of a file; write it to stdout: --out -"
-            )),
-            _ if name.contains(['/', '\0']) => Err(format!(
-                "{self} ends in a part with an encoded `/` or NUL, which is no name of a file; use --out -"
-            )),
+            "." | ".." => {
+                Err(Refused::new(format!("{self} ends in `{name}`, which is no name of a file"))
+                    .but(to_stdout()))
+            }
+            _ if name.contains(['/', '\0']) => {
+                let what = "a part with an encoded `/` or NUL, which is no name of a file";
+                Err(Refused::new(format!("{self} ends in {what}")).but(to_stdout()))
+            }
             _ => Ok(name),
         }
     }
@@ -117,6 +127,11 @@ impl fmt::Display for Url {
             false => write!(f, "https://{}:{}{path}", self.host, self.port),
         }
     }
+}
+
+/// The remedy if the name of a URL is no name of a file.
+fn to_stdout() -> Remedy {
+    Remedy::new("write it to standard output with").value("out", "-")
 }
 
 #[cfg(test)]
@@ -158,7 +173,7 @@ mod tests {
             ("https://host/%4", "two hexadecimal digits"),
         ];
         for (text, part) in cases {
-            let error = Url::parse(text).unwrap_err();
+            let error = Url::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }
@@ -169,7 +184,7 @@ mod tests {
         assert_eq!(name("https://h/a/b%20c?d"), Ok("b c".to_owned()));
         assert_eq!(name("https://h/a/"), Ok("index.html".to_owned()));
         for wrong in ["https://h/..", "https://h/%2e%2e", "https://h/..%2fb", "https://h/a%00"] {
-            assert!(name(wrong).unwrap_err().contains("--out -"), "{wrong}");
+            assert!(name(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Inspect, Receiver};
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 use airpace_radio::RadioReport;
 
 use airpace_transport::endpoint::{
@@ -143,7 +143,7 @@ impl Endpoint for Pipes {
         self.event(self.now).ok()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         let mut net = self.net.borrow_mut();
         net.count += 1;
         let id = ConnectionId(net.count);
@@ -177,7 +177,7 @@ struct Handle {
 }
 
 impl Connection for Handle {
-    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String> {
+    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Refused> {
         let mut net = self.net.borrow_mut();
         let mut count = bytes.len();
         if let Some(left) = net.dies_after {
@@ -185,13 +185,13 @@ impl Connection for Handle {
             if count == 0 {
                 net.dies_after = None;
                 net.cut(now, false);
-                return Err("the cable is cut".to_owned());
+                return Err("the cable is cut".into());
             }
         }
         let other = 1 - self.side;
         let wire = net.connections.get_mut(&self.id).unwrap();
         if wire.is_over {
-            return Err("it is over".to_owned());
+            return Err("it is over".into());
         }
         let half = &mut wire.sides[self.side];
         assert!(half.finished.is_none(), "nothing is written after the end");
@@ -219,12 +219,12 @@ impl Connection for Handle {
         net.tell(self.side, own, now + 2 * DELAY, self.id, Event::Flushed);
     }
 
-    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, String> {
+    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, Refused> {
         let mut net = self.net.borrow_mut();
         let writer = 1 - self.side;
         let wire = net.connections.get_mut(&self.id).unwrap();
         if wire.is_over {
-            return Err("it is over".to_owned());
+            return Err("it is over".into());
         }
         let half = &mut wire.sides[writer];
         let Some((at, piece)) = half.pieces.front_mut().filter(|(at, _)| *at <= now) else {

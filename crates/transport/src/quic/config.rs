@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ::ring::digest;
 use airpace_cc::pacer::PacerConfig;
+use airpace_core::Refused;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{AckFrequencyConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -100,7 +101,7 @@ impl Identity {
     ///
     /// # Errors
     /// A name is invalid in a certificate, or the system returned no random numbers.
-    pub fn self_signed(names: &[&str]) -> Result<Identity, String> {
+    pub fn self_signed(names: &[&str]) -> Result<Identity, Refused> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let made =
             rcgen::generate_simple_self_signed(names).map_err(|error| format!("no certificate: {error}"))?;
@@ -192,7 +193,7 @@ impl Default for Config {
 
 impl Config {
     /// Returns noq's settings for a connection with `peer`, whose controllers use the tap of `handle`.
-    pub(super) fn transport(&self, peer: &SocketAddr, handle: &Handle) -> Result<TransportConfig, String> {
+    pub(super) fn transport(&self, peer: &SocketAddr, handle: &Handle) -> Result<TransportConfig, Refused> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle).map_err(|_| "the idle time is too long".to_owned())?;
         let full = u16::try_from((MSS - overhead(peer)).0).unwrap_or(MIN_PAYLOAD);
@@ -219,7 +220,7 @@ impl Config {
     }
 
     /// Returns the TLS configuration of outgoing connections.
-    pub(super) fn client(&self) -> Result<Arc<QuicClientConfig>, String> {
+    pub(super) fn client(&self) -> Result<Arc<QuicClientConfig>, Refused> {
         let provider = provider();
         let algorithms = provider.signature_verification_algorithms;
         let builder = rustls::ClientConfig::builder_with_provider(provider)
@@ -239,11 +240,14 @@ impl Config {
             }
         };
         tls.alpn_protocols.clone_from(&self.alpns);
-        QuicClientConfig::try_from(tls).map(Arc::new).map_err(|error| error.to_string())
+        QuicClientConfig::try_from(tls)
+            .map(Arc::new)
+            .map_err(|error| error.to_string())
+            .map_err(Refused::from)
     }
 
     /// Returns the TLS configuration of incoming connections, if there is a certificate.
-    pub(super) fn server(&self) -> Result<Option<ServerConfig>, String> {
+    pub(super) fn server(&self) -> Result<Option<ServerConfig>, Refused> {
         let Some(identity) = self.identity.clone() else { return Ok(None) };
         let mut tls = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])

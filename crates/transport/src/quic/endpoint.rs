@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use airpace_core::{Ecn, Time};
+use airpace_core::{Ecn, Refused, Time};
 use noq_proto::crypto::rustls::QuicClientConfig;
 use noq_proto::{
     ClientConfig, DatagramEvent, EcnCodepoint, EndpointConfig, FourTuple, HashedConnectionIdGenerator,
@@ -80,7 +80,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     /// Certificate and key do not match, or a setting is invalid.
-    pub fn new(config: Config) -> Result<QuicEndpoint, String> {
+    pub fn new(config: Config) -> Result<QuicEndpoint, Refused> {
         let tls = config.client()?;
         let mut server = config.server()?;
         let is_logged = config.qlog.is_some();
@@ -344,7 +344,7 @@ impl Endpoint for QuicEndpoint {
         self.events.pop_front()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         self.now = self.now.max(now);
         let tap = Handle::default();
         let log = self.log(now, peer, None);

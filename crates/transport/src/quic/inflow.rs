@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use airpace_core::Bytes;
+use airpace_core::{Bytes, Refused};
 use bytes::{Buf, Bytes as Chunk};
 
 use crate::endpoint::Read;
@@ -48,7 +48,7 @@ impl Inflow {
     }
 
     /// Reads bytes in order.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Read, String> {
+    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Read, Refused> {
         let mut taken = 0;
         while taken < into.len() {
             let Some(mut piece) = self.pieces.first_entry().filter(|piece| *piece.key() == self.next) else {
@@ -72,7 +72,7 @@ impl Inflow {
             return Ok(Read::End);
         }
         match self.reset {
-            Some(code) => Err(format!("the other side ended the stream early, with code {code}")),
+            Some(code) => Err(format!("the other side ended the stream early, with code {code}").into()),
             None => Ok(Read::Nothing),
         }
     }
@@ -119,6 +119,6 @@ mod tests {
         inflow.reset(7);
         let mut buffer = [0; 4];
         assert_eq!(inflow.read(&mut buffer), Ok(Read::Bytes(2)));
-        assert!(inflow.read(&mut buffer).unwrap_err().contains("code 7"));
+        assert!(inflow.read(&mut buffer).unwrap_err().to_string().contains("code 7"));
     }
 }

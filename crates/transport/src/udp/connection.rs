@@ -14,7 +14,7 @@ use airpace_cc::endpoint::{Acker, Backlog, Sender, SenderConfig};
 use airpace_cc::registry::DeviceFlows;
 use airpace_cc::scheme::Setup;
 use airpace_cc::schemes::SchemeSpec;
-use airpace_core::{Bytes, FlowId, Streams, Time};
+use airpace_core::{Bytes, FlowId, Refused, Streams, Time};
 use airpace_radio::RadioReport;
 
 pub use self::receive::Envelope;
@@ -322,17 +322,17 @@ impl UdpConnection {
 }
 
 impl Connection for UdpConnection {
-    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String> {
+    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Refused> {
         self.at(now);
         match &self.state {
-            State::Drained(closed) => return Err(format!("nothing can be written: {closed}")),
+            State::Drained(closed) => return Err(format!("nothing can be written: {closed}").into()),
             State::Closing(_) | State::Over => {
-                return Err("nothing can be written: the connection is over".to_owned());
+                return Err("nothing can be written: the connection is over".into());
             }
             _ => {}
         }
         if self.outgoing.is_finished() {
-            return Err("nothing can be written: the stream has ended".to_owned());
+            return Err("nothing can be written: the stream has ended".into());
         }
         self.request_due = true;
         Ok(self.outgoing.write(bytes))
@@ -343,7 +343,7 @@ impl Connection for UdpConnection {
         self.outgoing.finish();
     }
 
-    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, String> {
+    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, Refused> {
         self.at(now);
         self.told_readable = false;
         let read = self.incoming.read(into);
@@ -357,12 +357,12 @@ impl Connection for UdpConnection {
                     self.end_drained();
                 }
                 match read {
-                    Read::Nothing if !into.is_empty() => Err(format!("the stream has no end: {text}")),
+                    Read::Nothing if !into.is_empty() => Err(format!("the stream has no end: {text}").into()),
                     read => Ok(read),
                 }
             }
             State::Closing(_) | State::Over if read == Read::Nothing => {
-                Err("the stream has no end: the connection is over".to_owned())
+                Err("the stream has no end: the connection is over".into())
             }
             _ => Ok(read),
         }

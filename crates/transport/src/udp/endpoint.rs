@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use airpace_core::{Ecn, Time};
+use airpace_core::{Ecn, Refused, Time};
 
 use super::UdpConfig;
 use super::connection::{ConnectionSetup, Envelope, UdpConnection};
@@ -321,10 +321,10 @@ impl Endpoint for UdpEndpoint {
         self.events.pop_front()
     }
 
-    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, String> {
+    fn connect(&mut self, now: Time, peer: SocketAddr) -> Result<ConnectionId, Refused> {
         if self.connections.len() >= self.config.most_connections {
             let most = self.config.most_connections;
-            return Err(format!("{most} connections are open; wait until one of them is over"));
+            return Err(format!("{most} connections are open; wait until one of them is over").into());
         }
         let (name, nonce) = (self.own.draw_word(), self.own.draw());
         let begin = self.begin(now, name, PathEnds { peer, local: None });

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use airpace_cc::SchemeSpec;
+use airpace_core::Refused;
 
 /// A loaded and pinned scheme. Dropping the value unloads it.
 #[cfg(feature = "bpf")]
@@ -25,7 +26,7 @@ impl Drop for Loaded {
 /// # Errors
 /// The kernel accepts no programs, or the scheme is already loaded. A build without the feature `bpf` loads nothing.
 #[cfg(feature = "bpf")]
-pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String> {
+pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused> {
     let bring_in = || -> anyhow::Result<&'static str> {
         let _turn = airpace_bpf::kernel::turn();
         let (mut kernel, name, doubt) = crate::cmd::kernel::loaded::bring_in(scheme)?;
@@ -35,12 +36,12 @@ pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String>
         kernel.pin()?;
         Ok(name)
     };
-    let name = bring_in().map_err(|error| format!("{error:#}"))?;
+    let name = bring_in().map_err(|error| Refused::of(error.as_ref()))?;
     Ok((name, Box::new(Loaded(name))))
 }
 
 /// Returns an error that names the missing feature.
 #[cfg(not(feature = "bpf"))]
-pub fn load(_: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), String> {
-    Err(crate::cmd::kernel::REMEDY.to_owned())
+pub fn load(_: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused> {
+    Err(crate::cmd::kernel::REMEDY.into())
 }

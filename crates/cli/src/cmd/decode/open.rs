@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use airpace_sdr::iq::{Error, Joined, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
+use airpace_sdr::iq::{Joined, Lag, Paced, Reader, Recorded, Source, Until, Writer, files_of};
 use airpace_sdr::radio;
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use super::{Args, tables};
 use crate::cmd::outputs::{self, Named};
@@ -37,12 +37,10 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let until = |source| -> Box<dyn Source> {
         Box::new(Until::new(source, args.span.map(|span| span.as_secs_f64()), Arc::clone(stop)))
     };
-    // The errors contain their cause in their text.
-    let told = |error: Error| anyhow!("{error}");
     let (mut sources, mut lags) = (Vec::with_capacity(count), vec![]);
     for file in &args.files {
         let name = file.display().to_string();
-        let reader = Reader::open(file, (args.rate, args.format)).map_err(told)?;
+        let reader = Reader::open(file, (args.rate, args.format))?;
         if let Some(said) = reader.meta().overruled() {
             let (rate, format) = (reader.meta().sample_rate_hz, reader.meta().format);
             say(format_args!(
@@ -60,19 +58,19 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     }
     for settings in args.radio.settings(args.rate)? {
         let name = settings.name();
-        let (source, tuned) = radio::open(&settings).map_err(told)?;
+        let (source, tuned) = radio::open(&settings)?;
         say(format_args!("airpace: {name} listens at {tuned}"));
         let mut source = until(source);
         if let Some(stem) = &args.radio.record {
             let path = recording(stem, sources.len(), count);
-            source = Box::new(Recorded::new(source, &path, Some(tuned.frequency_hz)).map_err(told)?);
+            source = Box::new(Recorded::new(source, &path, Some(tuned.frequency_hz))?);
         }
         sources.push((name, source));
     }
     if args.join && sources.len() > 1 {
         let names: Vec<&str> = sources.iter().map(|(name, _)| name.as_str()).collect();
         let name = names.join("+");
-        sources = vec![(name, Box::new(Joined::new(sources).map_err(told)?))];
+        sources = vec![(name, Box::new(Joined::new(sources)?))];
     }
     Ok(Opened { sources, lags })
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use airpace_core::Refused;
 use airpace_sdr::radio::{Gain, Settings, channels, hertz, ppm};
 use anyhow::anyhow;
 
@@ -9,7 +10,7 @@ use anyhow::anyhow;
 #[derive(Clone, Debug, Default)]
 pub struct Channels(Vec<usize>);
 
-fn one_or_more(text: &str) -> Result<Channels, String> {
+fn one_or_more(text: &str) -> Result<Channels, Refused> {
     channels(text).map(Channels)
 }
 

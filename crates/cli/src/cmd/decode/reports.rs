@@ -3,7 +3,7 @@
 use std::io::{Error, Write};
 use std::path::Path;
 
-use airpace_files::{Growing, remedy};
+use airpace_files::Growing;
 use airpace_phy::decoder::Reading;
 use airpace_radio::fusion::Fused;
 use airpace_radio::{CarrierId, Rnti, line};
@@ -126,8 +126,5 @@ impl ReportFile {
 
 /// The error for a file that could not be written, with a remedy.
 fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
-    move |error| {
-        let words = format!("cannot write `{}`; {}", path.display(), remedy(&error, "--reports"));
-        anyhow::Error::new(error).context(words)
-    }
+    outputs::refused("--reports", path)
 }

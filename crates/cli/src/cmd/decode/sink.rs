@@ -4,6 +4,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use airpace_core::Refused;
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
@@ -31,6 +32,7 @@ use super::subframes;
 use super::tables::{At, Tables};
 use super::users;
 use crate::cmd::Verdict;
+use crate::explain::explained;
 use crate::terminal::{self, Paint};
 
 /// Interval between updates of the progress bar.
@@ -139,7 +141,10 @@ impl<'o> Sink<'o> {
             DecodeEvent::Leap { leap, shift } => self.leap(carrier, leap, shift),
             DecodeEvent::Heard(output) => self.output(carrier, *output)?,
             DecodeEvent::Gap => self.gap(carrier),
-            DecodeEvent::Flaw(flaw) => self.say(&format!("{}: {flaw}", self.recordings[carrier].name)),
+            DecodeEvent::Flaw(flaw) => {
+                let flaw = Refused::of(&flaw).at(&self.recordings[carrier].name);
+                self.say(&explained(&flaw));
+            }
             DecodeEvent::Cost(us) => self.recordings[carrier].stats.spent(us),
             DecodeEvent::Stalled => {
                 let (name, seconds) = (&self.recordings[carrier].name, self.stall.as_secs_f64());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use airpace_core::{Refused, Remedy};
 use airpace_diag::grant::Grants;
 use airpace_diag::kpi::{KpiError, Subscription};
 use airpace_diag::log;
@@ -114,7 +115,14 @@ pub fn about_grants() -> Vec<String> {
 /// A KPI does not exist. The message names the command that lists all KPIs.
 pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
     Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
-        KpiError::Unknown(..) => anyhow::anyhow!("{error}; `airpace list kpis` lists all"),
+        KpiError::Unknown(..) => {
+            let remedy = Remedy::new("all KPIs:").command("airpace list kpis".to_owned());
+            Refused::of(&error).but(remedy).into()
+        }
+        KpiError::Bytes(..) => {
+            let remedy = Remedy::new("its bytes:").command("airpace diag decode --json".to_owned());
+            Refused::of(&error).but(remedy).into()
+        }
         other => other.into(),
     })
 }

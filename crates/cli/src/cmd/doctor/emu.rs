@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use airpace_core::Refused;
 use airpace_emu::machine::{self, Lack, Lateness};
 use airpace_emu::session::{Far, Reach, SessionPlan};
 use airpace_emu::{Audit, Session};
@@ -12,7 +13,7 @@ use airpace_run::shell::quote;
 use serde_json::{Value, json};
 
 use super::{Finding, in_path, package_line, present};
-use crate::called;
+use crate::explain::explained;
 use crate::terminal::{self, Paint, Table};
 
 /// Duration of the timer measurements, with and without real-time priority.
@@ -65,7 +66,7 @@ pub fn examine() -> Examined {
         match Executable::this().and_then(|executable| selftest::run(&executable, test)) {
             Ok(measured) => drop(carried.as_mut().map(|all: &mut Vec<Carried>| all.push(measured))),
             Err(error) => {
-                carried = Err(called::as_called(without_this(&format!("{error:#}"))).into_owned());
+                carried = Err(Refused::of(&error).to_string());
                 break;
             }
         }
@@ -97,11 +98,6 @@ fn findings() -> Vec<Finding> {
     all
 }
 
-/// Removes the reference to `airpace doctor` from a sentence.
-fn without_this(sentence: &str) -> &str {
-    sentence.split("; `airpace doctor").next().unwrap_or(sentence)
-}
-
 /// Findings about the kernel features and permissions for a session.
 fn session() -> Vec<Finding> {
     let begun = Executable::this().and_then(|executable| {
@@ -112,7 +108,7 @@ fn session() -> Vec<Finding> {
     let (session, _interfaces) = match begun {
         Ok(session) => session,
         Err(error) => {
-            let detail = without_this(&format!("{error:#}")).to_owned();
+            let detail = Refused::of(&error).to_string();
             return vec![Finding { name: "session", is_there: false, detail, remedy: String::new() }];
         }
     };
@@ -127,7 +123,8 @@ fn session() -> Vec<Finding> {
         Reach::Here => Some("programs reach what the device of the emulator around this one reaches"),
         Reach::Own => None,
     };
-    let doubts = session.doubts().join("; ");
+    let doubts: Vec<String> = session.doubts().iter().map(|doubt| explained(doubt)).collect();
+    let doubts = doubts.join("; ");
     vec![
         match session.in_process_namespace() {
             true => present("processes", "the kernel ends all programs of a run"),
@@ -309,7 +306,6 @@ impl Examined {
         for reason in carried.iter().flat_map(|it| &it.audit.unfit_because) {
             // Print one sentence per kind of reason.
             let kind = |text: &str| text.chars().filter(|it| !it.is_ascii_digit()).collect::<String>();
-            let reason = without_this(reason);
             if !told.iter().any(|it| kind(it) == kind(reason)) {
                 told.push(reason);
             }

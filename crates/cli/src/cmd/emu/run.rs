@@ -18,6 +18,7 @@ use super::super::{Verdict, matrix, on_interrupt};
 use super::mmlog::Logs;
 use super::{LastHopOptions, Options, Place, outcome};
 use crate::called;
+use crate::explain::explained;
 use crate::terminal;
 
 /// Runs programs behind the network of a scenario.
@@ -50,7 +51,7 @@ pub fn run(
     // The namespaces are created before the run folder: without namespaces there is nothing to write.
     let emulated = Emulated::prepare(&Executable::this()?, &choice, options.seed, &programs, &radio)?;
     if !options.quiet {
-        let doubts = emulated.doubts().iter().cloned();
+        let doubts = emulated.doubts().iter().map(|doubt| explained(doubt));
         for said in emulated.replays().chain(doubts) {
             terminal::say(format_args!("airpace: {said}"));
         }

@@ -144,7 +144,7 @@ fn read(file: &Path) -> anyhow::Result<Measured> {
     let name = file.display();
     let text = airpace_files::read_to_string(file, MAX_BYTES)
         .with_context(|| format!("cannot read `{name}`; give the kernel.csv of a measurement"))?;
-    Measured::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
+    Ok(Measured::parse(&text).map_err(|error| error.at(name))?)
 }
 
 /// Measures the requested conditions that the folder does not contain yet.

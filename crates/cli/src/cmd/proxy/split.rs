@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{Args, rules};
 use crate::cmd::{Verdict, on_interrupt, thread};
+use crate::explain::explained;
 use crate::terminal;
 
 /// Maximum number of events that wait to be printed. Further events are dropped, so that strangers cannot fill the memory.
@@ -62,7 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         server_queue: args.server_queue,
         choose: |socket, name| airpace_emu::bulk::choose(socket, name),
     };
-    let proxy = Proxy::listen(config).map_err(anyhow::Error::msg)?;
+    let proxy = Proxy::listen(config)?;
     let at = proxy.local();
     let rules = match &args.transparent {
         Some(interface) => Some(rules::Rules::set(interface, &args.ports, at.port())?),
@@ -110,7 +111,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     drop(takes_over);
     bar.finish_and_clear();
     let ended = running.join().map_err(|_| anyhow!("the proxy ended early; this is a bug of airpace"))?;
-    ended.map_err(anyhow::Error::msg)?;
+    ended?;
     let number = |value: &std::sync::atomic::AtomicU64| value.load(Ordering::Relaxed);
     let (connections, refused) = (number(&totals.connections), number(&totals.refused));
     let (up, down) = (number(&totals.up), number(&totals.down));
@@ -200,7 +201,7 @@ fn object(told: &Told) -> Value {
         }),
         News::Refused { client, target, why } => json!({
             "event": "refused", "unix_s": at, "client": client.to_string(), "target": target.as_ref().map(ToString::to_string),
-            "why": why,
+            "why": explained(why),
         }),
         News::Stuck(why) => json!({ "event": "stuck", "unix_s": at, "why": why }),
     }
@@ -217,8 +218,10 @@ fn sentence(news: &News) -> Option<String> {
                 DecimalBytes(*up)
             )
         }
-        News::Refused { client, target: Some(target), why } => format!("{client} to {target}: {why}"),
-        News::Refused { client, target: None, why } => format!("{client}: {why}"),
+        News::Refused { client, target: Some(target), why } => {
+            format!("{client} to {target}: {}", explained(why))
+        }
+        News::Refused { client, target: None, why } => format!("{client}: {}", explained(why)),
         News::Stuck(why) => why.clone(),
     })
 }

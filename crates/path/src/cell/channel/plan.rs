@@ -62,7 +62,7 @@ impl ChannelConfig {
 
     fn source(&self) -> Result<LevelSource, ConfigError> {
         let trajectory = |key, points: &[(f64, f64)]| {
-            Trajectory::new(points).map_err(|reason| ConfigError::new(key, reason))
+            Trajectory::new(points).map_err(|reason| ConfigError::new(key, reason.to_string()))
         };
         let rsrp_points = match self.rssi_points_dbm.is_empty() {
             true => None,

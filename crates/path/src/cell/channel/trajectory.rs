@@ -7,18 +7,20 @@ pub struct Trajectory {
     points: Vec<(f64, f64)>,
 }
 
+use airpace_core::Refused;
+
 impl Trajectory {
     /// A trajectory through these points. Fails if there is no point, a number is not finite, or a time is not later than
     /// the previous one.
-    pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, String> {
+    pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, Refused> {
         if points.is_empty() {
             return Err("has no point".into());
         }
         if let Some(point) = points.iter().find(|(time_s, level)| !time_s.is_finite() || !level.is_finite()) {
-            return Err(format!("has a point that is not two finite numbers: {point:?}"));
+            return Err(format!("has a point that is not two finite numbers: {point:?}").into());
         }
         if let Some(pair) = points.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-            return Err(format!("goes back in time, from {} s to {} s", pair[0].0, pair[1].0));
+            return Err(format!("goes back in time, from {} s to {} s", pair[0].0, pair[1].0).into());
         }
         Ok(Trajectory { points: points.to_vec() })
     }
@@ -62,8 +64,8 @@ mod tests {
 
     #[test]
     fn what_is_no_trajectory_is_refused_with_the_reason() {
-        assert!(Trajectory::new(&[]).unwrap_err().contains("no point"));
-        assert!(Trajectory::new(&[(0.0, 1.0), (0.0, 2.0)]).unwrap_err().contains("back in time"));
-        assert!(Trajectory::new(&[(0.0, f64::NAN)]).unwrap_err().contains("finite"));
+        assert!(Trajectory::new(&[]).unwrap_err().to_string().contains("no point"));
+        assert!(Trajectory::new(&[(0.0, 1.0), (0.0, 2.0)]).unwrap_err().to_string().contains("back in time"));
+        assert!(Trajectory::new(&[(0.0, f64::NAN)]).unwrap_err().to_string().contains("finite"));
     }
 }

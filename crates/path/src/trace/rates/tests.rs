@@ -1,5 +1,6 @@
 //! Tests of tables in formats that users provide.
 
+use airpace_core::remedy::explain_plainly;
 use proptest::prelude::*;
 
 use super::*;
@@ -9,7 +10,7 @@ fn table(text: &str) -> (Trace, RateTable) {
 }
 
 fn refused(text: &str) -> String {
-    Trace::parse(text.as_bytes(), None).expect_err(text).to_string()
+    explain_plainly(&Trace::parse(text.as_bytes(), None).expect_err(text))
 }
 
 #[test]
@@ -66,7 +67,7 @@ fn units_are_those_of_the_name() {
     assert!(refused("MBPS\n1\n").contains("may mean bits or bytes"));
     let kbps = Trace::parse(b"DL_bitrate\n12000\n12000\n", Some("DL_bitrate:kbps")).unwrap();
     assert_eq!(kbps.times_ms().len(), 2000, "12 Mbit/s is a packet per millisecond");
-    let error = Trace::parse(b"DL_bitrate\n12000\n", Some("DL_bitrate")).unwrap_err().to_string();
+    let error = explain_plainly(&Trace::parse(b"DL_bitrate\n12000\n", Some("DL_bitrate")).unwrap_err());
     assert!(error.contains("names no unit"), "{error}");
 }
 

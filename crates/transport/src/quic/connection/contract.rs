@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airpace_cc::controller::{Controller, Inspect, Receiver};
 use airpace_cc::registry::DeviceFlows;
-use airpace_core::{Bytes, Time};
+use airpace_core::{Bytes, Refused, Time};
 use airpace_radio::RadioReport;
 use noq_proto::VarInt;
 
@@ -19,11 +19,11 @@ use crate::quic::inflow::Inflow;
 const PACKET_OVERHEAD: u64 = 28 + 1 + 8 + 2 + 16 + 16 + 8;
 
 impl Connection for QuicConnection {
-    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, String> {
+    fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Refused> {
         self.now = now;
         // At a server, the stream opens with the client's first byte.
         let Some(main) = self.main.filter(|_| !self.is_over) else {
-            return if self.is_over { Err("the connection is over; make another".to_owned()) } else { Ok(0) };
+            return if self.is_over { Err("the connection is over; make another".into()) } else { Ok(0) };
         };
         let taken = self.write_stream(now, main.into(), bytes)?;
         self.written += taken as u64;
@@ -36,11 +36,11 @@ impl Connection for QuicConnection {
         }
     }
 
-    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, String> {
+    fn read(&mut self, now: Time, into: &mut [u8]) -> Result<Read, Refused> {
         self.now = now;
         let Some(main) = self.main else {
             return if self.is_over {
-                Err("the connection is over; make another".to_owned())
+                Err("the connection is over; make another".into())
             } else {
                 Ok(Read::Nothing)
             };

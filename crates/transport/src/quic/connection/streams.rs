@@ -1,6 +1,6 @@
 //! Access to several streams of one connection by their IDs: for `hq-interop`, where each request is a stream.
 
-use airpace_core::Time;
+use airpace_core::{Refused, Time};
 use noq_proto::{Dir, FinishError, StreamId, VarInt, WriteError};
 
 use super::QuicConnection;
@@ -45,8 +45,8 @@ impl QuicConnection {
     ///
     /// # Errors
     /// The stream does not exist or has ended, or the peer has stopped it.
-    pub fn write_stream(&mut self, _now: Time, id: u64, bytes: &[u8]) -> Result<usize, String> {
-        let Some(id) = stream(id) else { return Err(format!("there is no stream {id}; open one")) };
+    pub fn write_stream(&mut self, _now: Time, id: u64, bytes: &[u8]) -> Result<usize, Refused> {
+        let Some(id) = stream(id) else { return Err(format!("there is no stream {id}; open one").into()) };
         let mut taken = 0;
         while taken < bytes.len() {
             let piece = &bytes[taken..bytes.len().min(taken + PIECE)];
@@ -57,9 +57,10 @@ impl QuicConnection {
                 Err(WriteError::Stopped(code)) => {
                     return Err(format!(
                         "the other side wants no more of the stream (code {code}); stop writing"
-                    ));
+                    )
+                    .into());
                 }
-                Err(WriteError::ClosedStream) => return Err("the stream has ended; open another".to_owned()),
+                Err(WriteError::ClosedStream) => return Err("the stream has ended; open another".into()),
             }
         }
         if taken > 0 {
@@ -103,13 +104,11 @@ impl QuicConnection {
     ///
     /// # Errors
     /// The stream does not exist, or was aborted before its end.
-    pub fn read_stream(&mut self, _now: Time, id: u64, into: &mut [u8]) -> Result<Read, String> {
+    pub fn read_stream(&mut self, _now: Time, id: u64, into: &mut [u8]) -> Result<Read, Refused> {
         let inflow = stream(id).and_then(|id| self.streams.get_mut(&id));
-        let Some(inflow) = inflow else { return Err(format!("there is no stream {id}; open one")) };
+        let Some(inflow) = inflow else { return Err(format!("there is no stream {id}; open one").into()) };
         match inflow.read(into)? {
-            Read::Nothing if self.is_over() => {
-                Err("the connection is over before the stream's end".to_owned())
-            }
+            Read::Nothing if self.is_over() => Err("the connection is over before the stream's end".into()),
             read => {
                 self.throttle();
                 Ok(read)

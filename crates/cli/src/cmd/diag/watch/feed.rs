@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use airpace_core::remedy::{Refused, Remedy, UserTask};
 use airpace_diag::kpi::Subscription;
 use airpace_modem::daemon::{Daemon, Notice, Tapped};
 use airpace_modem::source::Source;
@@ -187,11 +188,13 @@ impl Feed {
                 for notice in daemon.notices().try_iter() {
                     match notice {
                         Notice::NotOpened(why) if !*waits && !*was_open => {
-                            anyhow::bail!(
-                                "{} cannot be opened: {why}; `airpace doctor` lists ports on which a modem may be, and --wait \
-                                 waits for one that is not there yet",
-                                self.title
-                            );
+                            let remedy = Remedy::new("ports on which a modem may be:")
+                                .task(UserTask::Examine)
+                                .text(";")
+                                .parameter("wait")
+                                .text("waits for one that is not there yet");
+                            let what = format!("{} cannot be opened", self.title);
+                            return Err(Refused::new(what).but(remedy.caused_by(why)).into());
                         }
                         Notice::Opened => *was_open = true,
                         _ => {}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use airpace_core::Refused;
 use airpace_feed::{Fed, Feeder, Radio};
 use airpace_phy::decoder::Output;
 use airpace_phy::evidence::Caution;
@@ -62,26 +63,26 @@ enum Origin {
 
 impl Wanted {
     /// Parses `FILE,rnti=R,cell=N,patience=MS,rate=HZ,format=F`, or `driver=…,rnti=R,…`.
-    fn read(text: &str) -> Result<Wanted, String> {
+    fn read(text: &str) -> Result<Wanted, Refused> {
         let (mut own, mut pci, mut wait, mut rate, mut format) = (None, None, PATIENCE, None, None);
         let (mut rest, mut has_keys, is_radio) = (vec![], false, is_radio(text));
         for word in text.strip_prefix("iq:").unwrap_or(text).split(',') {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
-            let refused = |why: String| format!("{key}={value}: {why}");
+            let refused = |why: Refused| why.at(format_args!("{key}={value}"));
             match key.trim() {
-                "rnti" => own = Some(rnti(value).map_err(refused)?),
-                "cell" => pci = which_cell(value).map_err(refused)?.pci(),
-                "patience" => wait = patience(value).map_err(refused)?,
+                "rnti" => own = Some(rnti(value).map_err(|why| refused(why.into()))?),
+                "cell" => pci = which_cell(value).map_err(|why| refused(why.into()))?.pci(),
+                "patience" => wait = patience(value).map_err(|why| refused(why.into()))?,
                 "rate" if !is_radio => rate = Some(hertz(value).map_err(refused)?),
                 "format" if !is_radio => {
-                    let read = value.parse().map_err(|error: airpace_sdr::iq::NoFormat| error.to_string());
+                    let read = value.parse().map_err(|error: airpace_sdr::iq::NoFormat| Refused::of(&error));
                     format = Some(read.map_err(refused)?);
                 }
                 // The name of the file may contain commas.
                 _ if !is_radio && has_keys => {
                     return Err(format!(
                         "`{word}` is none of rnti=R, cell=N, patience=MS, rate=HZ and format=F, which stand behind the file"
-                    ));
+                    ).into());
                 }
                 _ => {
                     rest.push(word);
@@ -93,7 +94,7 @@ impl Wanted {
         let rest = rest.join(",");
         let origin = match is_radio {
             true => Origin::Radio(Settings::default().with(&rest)?),
-            false if rest.is_empty() => return Err("name a file of samples, as in iq:FILE".to_owned()),
+            false if rest.is_empty() => return Err("name a file of samples, as in iq:FILE".into()),
             false => Origin::File(PathBuf::from(rest), rate, format),
         };
         Ok(Wanted { origin, own, pci, patience: wait })
@@ -123,7 +124,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
             radio::REMEDY
         );
     }
-    let wanted = Wanted::read(text).map_err(|why| anyhow!("--radio {why}"))?;
+    let wanted = Wanted::read(text).map_err(|why| anyhow!(why).context("--radio"))?;
     let Some(own) = wanted.own else {
         bail!(
             "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; `airpace decode … --stats` lists \
@@ -132,7 +133,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     // The errors contain their cause in their text.
-    let told = |error: airpace_sdr::iq::Error| anyhow!("--radio {error}");
+    let told = |error: airpace_sdr::iq::Error| anyhow!(error).context(format!("--radio {text}"));
     let (name, source, lag): (_, Box<dyn Source>, Option<Arc<Lag>>) = match &wanted.origin {
         Origin::File(path, rate, format) => {
             let reader = Reader::open(path, (*rate, *format)).map_err(told)?;
@@ -245,7 +246,7 @@ mod tests {
             ("driver=rtlsdr,freq=x", "freq=x"),
         ] {
             let refusal = Wanted::read(wrong).unwrap_err();
-            assert!(refusal.contains(said), "{wrong}: {refusal}");
+            assert!(refusal.to_string().contains(said), "{wrong}: {refusal}");
         }
     }
 
