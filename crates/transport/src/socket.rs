@@ -261,7 +261,7 @@ impl Socket {
             let stamp = about.of_day_ns.filter(|_| !was_set);
             let received = stamp.map_or(offset.at(), |stamp| offset.instant(stamp));
             let payload = self.room.payload(place, length);
-            // An empty datagram counts as one, too.
+            // An empty datagram counts as one datagram, too.
             let segment = about.segment.unwrap_or(length).max(1);
             if payload.is_empty() {
                 datagrams += 1;
@@ -307,8 +307,8 @@ impl Socket {
         }
     }
 
-    /// Passes datagrams to the kernel, in groups as large as the kernel accepts. Returns the offset from which on
-    /// there was no room; `None` if all datagrams are finished, accepted or refused permanently.
+    /// Passes datagrams to the kernel, in groups as large as the kernel accepts. Returns the offset of the first byte
+    /// for which the send buffer had no room; `None` if all datagrams are finished, accepted or refused permanently.
     fn push(&mut self, out: &Outbound, bytes: &[u8]) -> Option<usize> {
         let size = out.segment.filter(|size| *size > 0).unwrap_or(bytes.len());
         if size >= bytes.len() {
@@ -342,7 +342,8 @@ impl Socket {
         true
     }
 
-    /// Passes several datagrams to the kernel in one call. Returns the offset from which on there was no room.
+    /// Passes several datagrams to the kernel in one call. Returns the offset of the first byte for which the send
+    /// buffer had no room.
     fn hand_over_group(&mut self, out: &Outbound, bytes: &[u8], size: usize) -> Option<usize> {
         let datagrams = bytes.len().div_ceil(size) as u64;
         let refusal = match self.call(out, Some(size as u16), bytes) {

@@ -28,7 +28,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = FEEDBACK_FIXED + Rider::CAPACITY;
 /// A message in a DATAGRAM frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// Accompanies a data packet.
+    /// Metadata that accompany a data packet.
     Stamp(Stamp),
     /// Feedback about received data packets.
     Feedback(Feedback),

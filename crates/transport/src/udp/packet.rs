@@ -77,7 +77,7 @@ pub struct Hello<'a> {
     /// Name that the client chose for itself: packets to the client carry it.
     pub client: u64,
     pub nonce: &'a [u8; NONCE],
-    /// All zero until the server has sent a cookie.
+    /// The server's cookie; all zero until the server has sent a cookie.
     pub cookie: &'a [u8; COOKIE],
     pub proof: &'a [u8; PROOF],
 }
