@@ -37,7 +37,7 @@ pub struct Lateness {
     pub max_us: f64,
 }
 
-/// Interval of the wake-ups.
+/// Interval of the wake-ups whose lateness is measured.
 ///
 /// Chosen: one subframe, the time unit in which cells and traces transmit.
 const EVERY: Duration = Duration::from_millis(1);

@@ -1,7 +1,7 @@
 //! Replay of a record in virtual time: the same arrivals through the same network.
 //!
-//! The network reports its subframes and capacities during the replay instead of the run, where this would take time. A
-//! replay also detects a run whose network behaved differently.
+//! The network reports its subframes and capacities during the replay, because these reports would delay packets during
+//! the run. A replay also detects a run whose network behaved differently.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -95,7 +95,7 @@ struct Found {
     marked: bool,
 }
 
-/// The reader, and the packet ends of the replay for which the record's entries have not been read yet.
+/// The reader, and the packets that left the network in the replay but whose entries in the record were not read yet.
 struct Matching<'a> {
     reader: &'a mut dyn Reader,
     ends: VecDeque<Found>,

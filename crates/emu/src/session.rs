@@ -70,7 +70,7 @@ pub struct Session {
     space: Space,
     /// Network namespaces: the far side's, then each device's.
     networks: Vec<OwnedFd>,
-    /// Ends of programs that were received while another message was expected.
+    /// Reports of ended programs that arrived while another message was expected.
     ended: std::collections::VecDeque<ProgramEnd>,
     started: usize,
 }

@@ -38,7 +38,7 @@ pub(super) fn address(number: u8) -> Ipv4Addr {
 /// Name resolution for programs on devices, in addition to the machine's own.
 #[derive(Debug)]
 pub(super) struct Forwarder {
-    /// `None` if a program of the machine already listens there; that program then answers.
+    /// Listening sockets; `None` if a program of the machine already listens at the address. That program then answers.
     sockets: Option<(UdpSocket, TcpListener)>,
     /// Resolvers, in the order in which they are queried.
     resolvers: Vec<IpAddr>,
