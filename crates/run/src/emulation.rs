@@ -86,7 +86,7 @@ pub struct EmulatedRun {
     folder: RunFolder,
     manifest: Manifest,
     not_judged: Vec<NotJudged>,
-    /// Without flows, which are known only at the end.
+    /// Facts of the run, without its flows, which are known only at the end.
     facts: RunFacts,
     tables: EmulatedTables,
     registry: Registry,

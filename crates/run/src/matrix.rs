@@ -120,7 +120,7 @@ impl Matrix {
     /// Executes all runs in the simulator, with the scenarios that [`Matrix::prepare`] returned.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_prepared(&self, prepared: &[Prepared], listener: Listener<'_>) -> Result<Outcome, RunError> {
         self.run_for(prepared, None, listener)
     }
@@ -129,7 +129,7 @@ impl Matrix {
     /// folder.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_in_memory(
         &self,
         prepared: &[Prepared],
@@ -162,7 +162,7 @@ impl Matrix {
     /// Executes all runs with `simulate`.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_with(&self, simulate: Simulate<'_>, listener: Listener<'_>) -> Result<Outcome, RunError> {
         self.run_all(simulate, &[], None, listener)
     }

@@ -182,7 +182,7 @@ pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), RunEr
     }
     for file in others {
         fs::remove_file(&file).map_err(FileError::write("remove", &file))?;
-        // Succeeds only if the folder is empty.
+        // The system removes the folder only if it is empty.
         let _ = fs::remove_dir(file.parent().unwrap_or(root));
     }
     Ok(())
