@@ -140,7 +140,7 @@ const MAX_SIDES: usize = 2_000;
 ///
 /// Chosen: a change every 10 ms in ten hours. The maximum takes 60 MB.
 const MAX_CHANGES: usize = 4_000_000;
-/// Maximum number of state periods that are shown for one flow. Above it, periods are merged.
+/// Maximum number of state periods that are shown for one flow. Above this number, periods are merged.
 const MAX_STAYS: usize = 600;
 
 /// Reads the time series of all flows of a run.
