@@ -344,7 +344,7 @@ pub enum Wants {
     Nothing,
     /// After a few milliseconds.
     Soon,
-    /// Immediately, after the other connections had their turn: there is work.
+    /// Immediately after the other connections were processed, because there is work.
     Now,
 }
 

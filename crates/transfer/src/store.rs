@@ -49,9 +49,9 @@ pub trait Store {
 pub struct There {
     /// Number of stored bytes.
     pub bytes: u64,
-    /// Source of their hash.
+    /// Source of the hash of these bytes.
     pub prefix: Prefix,
-    /// Whether it is a complete file with the offered length.
+    /// Whether the stored part is a complete file with the offered length.
     pub whole: bool,
     /// Whether a complete file may be replaced.
     pub replaceable: bool,
