@@ -51,7 +51,7 @@ impl Emulator {
             ModemOptions { buffering: Buffering::THRESHOLD, hold: load.hold, ..ModemOptions::default() };
         let mut packets = Packets::new(load);
         let speak = move || {
-            // If the port is broken, the host receives nothing more, and reports this itself.
+            // An error of the port is ignored here: the host detects the error, because the host receives nothing more.
             let _ = serve(&mut door, options, false, || Next::Packet(packets.next(now_ns())), &over, |_| {});
         };
         let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak);
