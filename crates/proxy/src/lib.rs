@@ -36,8 +36,8 @@ use places::{Lack, Places};
 /// Chosen: covers two lost handshake packets and a phone whose radio must leave idle first.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Interval between checks of the stop flag. Also the pause after a failed `accept`, and the last wait after connections
-/// are cut.
+/// Interval between checks of the stop flag. This is also the pause after a failed `accept`, and the last wait after
+/// connections are cut.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Maximum time that connections may continue after the proxy was asked to stop.
