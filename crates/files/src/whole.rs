@@ -21,7 +21,7 @@ const UNFINISHED: &str = ".part";
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
-    /// `None` for pipes and devices.
+    /// Path of the incomplete file; `None` for pipes and devices.
     unfinished: Option<TempPath>,
     out: BufWriter<File>,
 }
