@@ -2,7 +2,7 @@
 //!
 //! A test that cannot run reports this with [`skipped`] and returns. The message bypasses the capture of the test
 //! harness, so that `cargo test` shows it next to the "ok". It is also appended to the file that [`LIST`] names:
-//! `./test` counts from there.
+//! `./test` counts the lines of this file.
 
 use std::env;
 use std::fs::OpenOptions;
