@@ -432,8 +432,8 @@ pub fn session(input: &[u8]) {
     }
 }
 
-/// The emulated modem: with any bytes from a host, memory stays bounded, and no packet counts twice as sent, lost or
-/// not requested.
+/// The emulated modem: with any bytes from a host, memory stays bounded, packets that were not requested are not sent,
+/// and each packet counts as sent, stored, lost or not requested.
 pub fn modem(input: &[u8]) {
     let mut choices = Choices(input);
     let options = ModemOptions {
