@@ -12,8 +12,8 @@ use indicatif::ProgressBar;
 use crate::cmd::NothingFound;
 use crate::terminal::{self, count};
 
-/// Maximum number of bytes per read call. Large enough that few system calls are needed and that a pipe is emptied in
-/// one call.
+/// Maximum number of bytes per read call. The number is so large that few system calls are needed, and that one call
+/// empties a pipe.
 const PIECE: usize = 1 << 18;
 
 /// Consumer of the items of logs.
