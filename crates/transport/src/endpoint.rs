@@ -101,7 +101,7 @@ pub enum Closed {
     ByPeer {
         /// The application's code; 0 reports success.
         code: u32,
-        /// The text. It comes from an untrusted peer: pass it through [`airpace_core::plain`] before printing.
+        /// The text. The text comes from an untrusted peer: pass it through [`airpace_core::plain`] before printing.
         reason: String,
     },
     /// Idle timeout: no packet arrived for this long.
@@ -213,8 +213,8 @@ pub trait Connection: Any {
     /// Sets the receiver of the scheme, which processes all packets that this endpoint receives from now on.
     fn listen(&mut self, receiver: Option<Box<dyn Receiver>>);
 
-    /// Processes the report of one subframe from the local radio. It is passed to the controller or the receiver,
-    /// whichever uses radio reports.
+    /// Processes the report of one subframe from the local radio. The report is passed to the controller or the
+    /// receiver, whichever uses radio reports.
     fn on_radio(&mut self, report: &RadioReport);
 
     /// Processes the local device's figures about its flows.

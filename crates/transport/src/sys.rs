@@ -333,7 +333,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &SendMeta, bytes: &[u8]) -> 
 /// Appends a control message after the first `used` bytes.
 ///
 /// # Panics
-/// The buffer has no room for it.
+/// The buffer has no room for the message.
 fn push<T: Copy>(message: &libc::msghdr, used: &mut usize, level: libc::c_int, kind: libc::c_int, value: T) {
     // SAFETY: the macro only computes a size.
     let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as _) } as usize;

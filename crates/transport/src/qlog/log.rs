@@ -233,7 +233,7 @@ impl Page {
     }
 
     fn event(&mut self, name: &str, data: Value) {
-        // In ms, with microsecond resolution.
+        // The time is in ms, with microsecond resolution.
         let time = ((self.now - self.origin).as_nanos() / 1000) as f64 / 1000.0;
         self.text(&json!({ "time": time, "name": name, "data": data }));
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use airpace_cc::endpoint::{AckFrame, Ranges};
 use airpace_core::{Bytes, Rider, Time};
 
-/// Protocol version of this endpoint. The first byte contains it, so that packets of other versions are unknown
-/// formats.
+/// Protocol version of this endpoint. The first byte of a packet contains this version, so that packets of other
+/// versions are unknown formats.
 pub const VERSION: u8 = 1;
 
 /// Size of a Hello (bytes). Every response to it is smaller.

@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Advances to the next instant with an event. Returns whether there is one.
+    /// Advances to the next instant with an event. Returns whether there is such an instant.
     fn step(&mut self) -> bool {
         let due = self.ends.iter().filter_map(|end| end.next());
         let arrives = self.flights.first_key_value().map(|((at, _), _)| *at);
