@@ -27,13 +27,13 @@ pub struct Lack {
 /// Lateness of a thread's wake-ups, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Median.
+    /// Median of the lateness.
     pub p50_us: f64,
-    /// 99th percentile.
+    /// 99th percentile of the lateness.
     pub p99_us: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the lateness.
     pub p999_us: f64,
-    /// Maximum.
+    /// Maximum of the lateness.
     pub max_us: f64,
 }
 

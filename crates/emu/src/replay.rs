@@ -19,11 +19,11 @@ use crate::record::{Entry, Record};
 /// A packet's passage through the emulator, from interface to interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When the packet was read from the interface.
+    /// Time at which the packet was read from the interface.
     pub arrived: Time,
-    /// When the network released or dropped the packet.
+    /// Time at which the network released or dropped the packet.
     pub due: Time,
-    /// When the packet had been written to the interface at the other end; `None` if it was dropped.
+    /// Time at which the packet had been written to the interface at the other end; `None` if it was dropped.
     pub out: Option<Time>,
     /// One-way delay of the packet through the idle network.
     pub propagation_delay: Duration,

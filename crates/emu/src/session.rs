@@ -1,7 +1,7 @@
 //! Sessions: namespaces for the devices and the far side of an emulated network, and the programs in them.
 //!
-//! A separate process ([`inside`]) holds the namespaces. It communicates with the emulator over a socket. When the socket
-//! closes, even after a crash, that process ends, and with it every program, interface and namespace.
+//! A separate process ([`inside`]) holds the namespaces. This process communicates with the emulator over a socket.
+//! When the socket closes, even after a crash, that process ends, and with it every program, interface and namespace.
 //!
 //! | module | purpose |
 //! | --- | --- |

@@ -28,7 +28,7 @@ pub struct Schedule {
     pub padded: u64,
 }
 
-/// One direction of one device, for which a schedule is drawn, and the network's rate there.
+/// One direction of one device, for which a schedule is drawn, and the network's rate in this direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loaded {
     /// The device.

@@ -101,8 +101,8 @@ impl Forwarder {
         Ok(Forwarder { sockets, resolvers, list: format!("nameserver {address}\n{rest}") })
     }
 
-    /// Mounts the list with the forwarder's address for programs; the process must have its own mounts. Then forwards
-    /// queries until the process ends. The outgoing queries start in the thread's network namespace.
+    /// Mounts the list with the forwarder's address for programs; the process must have its own mounts. This method
+    /// then forwards queries until the process ends. The outgoing queries start in the thread's network namespace.
     pub(super) fn begin(self) -> io::Result<()> {
         show(&self.list)?;
         let Some((datagrams, streams)) = self.sockets else { return Ok(()) };
