@@ -327,7 +327,8 @@ impl Matrix {
 /// Result of a job: `None` if the job was stopped.
 type JobResult = Result<Option<RunSummary>, RunError>;
 
-/// Summary of the runs that have ended until now. It is written after each run, so that it survives an interruption.
+/// Summary of the runs that have ended until now. The summary is written after each run, so that it survives an
+/// interruption.
 fn so_far(results: &[Option<JobResult>]) -> Summary {
     Summary { runs: results.iter().flatten().flatten().flatten().cloned().collect(), ..Summary::default() }
 }

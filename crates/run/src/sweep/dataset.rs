@@ -143,7 +143,8 @@ fn values(axis: &Axis, places: impl Iterator<Item = usize>) -> ArrayRef {
     }
 }
 
-/// Removes partitions of schemes that are not in the matrix. They are left from an earlier matrix in the same folder.
+/// Removes partitions of schemes that are not in the matrix. Such partitions are left from an earlier matrix in the
+/// same folder.
 ///
 /// # Errors
 /// `results/` contains something that no sweep writes, which readers would interpret as results.
