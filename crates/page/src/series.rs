@@ -294,7 +294,7 @@ impl ControllerCourse {
     }
 
     /// The periods in states. If there are too many to be visible, each short interval shows only the state that takes
-    /// the largest part of it.
+    /// the largest part of the interval.
     fn stays(&self, duration_s: f64) -> Vec<(f64, f64, usize)> {
         let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
         let stays: Vec<_> =
