@@ -51,7 +51,7 @@ impl Role {
 /// File transfer over a connection.
 #[derive(Default)]
 pub enum Work {
-    /// Not started.
+    /// No transfer has started.
     #[default]
     None,
     /// Files are sent.

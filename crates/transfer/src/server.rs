@@ -102,14 +102,14 @@ pub enum Notice {
     Lost {
         /// Address of the client.
         peer: SocketAddr,
-        /// Reason.
+        /// Reason why the transfer ended.
         why: String,
     },
     /// A client was refused.
     Refused {
         /// Address of the client.
         peer: SocketAddr,
-        /// Reason.
+        /// Reason of the refusal.
         why: String,
     },
 }

@@ -430,7 +430,7 @@ struct Job {
 }
 
 impl Finisher {
-    /// Starts the thread. It ends after this value is dropped and the queued work is done.
+    /// Starts the thread. The thread ends after this value is dropped and the queued work is done.
     pub fn start() -> Finisher {
         let (give, jobs) = mpsc::channel::<Job>();
         let finish = move || {
