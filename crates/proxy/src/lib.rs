@@ -75,8 +75,8 @@ pub struct Config {
     pub server_leg: Option<String>,
     /// Client addresses that may use the proxy.
     pub allow: Vec<Range>,
-    /// Maximum number of concurrent connections; more are refused. Once half of them are taken, no client gets more than
-    /// its share.
+    /// Maximum number of concurrent connections; more are refused. Once half of the connections are taken, no client
+    /// gets more than its share.
     pub most: usize,
     /// Maximum time without data in either direction, after which a connection is closed.
     pub idle: Duration,

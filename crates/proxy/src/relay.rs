@@ -21,8 +21,8 @@ use super::{Totals, legs};
 const ROOM: usize = 64 << 10;
 
 thread_local! {
-    /// Relay buffer. There is one per thread, not per connection: bytes that the other connection does not accept are
-    /// stored by their own connection only.
+    /// Relay buffer. Each thread has one buffer, and connections have none: bytes that the other connection does not
+    /// accept are stored by their own connection only.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
 
