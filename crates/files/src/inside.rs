@@ -53,8 +53,8 @@ impl Inside {
     }
 
     /// Excludes files and folders of the command itself: keys, certificates, logs. Names never lead to these files or
-    /// into these folders. They are identified by their paths and by device and inode, so that links and other names of
-    /// them are refused too.
+    /// into these folders. Excluded objects are identified by their paths and by device and inode, so that links and
+    /// other names of them are refused too.
     ///
     /// # Errors
     /// The folder itself is excluded, or is inside an excluded folder.
