@@ -70,7 +70,7 @@ fn told(pipe: impl Read + Send + 'static) -> Receiver<String> {
     told
 }
 
-/// A named pipe. It is opened once a reader has opened it.
+/// A named pipe. The test opens the pipe once a reader has opened it.
 struct Pipe(std::path::PathBuf);
 
 impl Pipe {

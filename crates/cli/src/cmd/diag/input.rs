@@ -132,7 +132,7 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
 /// block.
 ///
 /// # Errors
-/// Those of [`read`] for a file that cannot be opened.
+/// Errors of [`read`] for a file that cannot be opened.
 pub fn check_there(paths: &[PathBuf]) -> anyhow::Result<()> {
     let is_pipe = |path: &Path| {
         path == Path::new("-") || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir())

@@ -1,8 +1,8 @@
 //! Packet rules of a router that redirect connections to the proxy while the proxy runs.
 //!
-//! A process of `nft` owns the table of packet rules. It runs below a shell that lives as long as the proxy. If the
-//! proxy is killed, the shell removes the route and its rule, and `nft` ends, which removes the table. Connections then
-//! bypass the proxy again.
+//! A process of `nft` owns the table of packet rules. This process runs below a shell that lives as long as the proxy.
+//! If the proxy is killed, the shell removes the route and its rule, and `nft` ends, which removes the table.
+//! Connections then bypass the proxy again.
 //!
 //! Source: Linux Documentation/networking/tproxy.rst; nftables nft(8)
 
