@@ -1,4 +1,4 @@
-//! Properties that must hold for any folder of a sweep, any line of a record and any words of a matrix.
+//! Properties that must hold for any folder of a sweep, any line of a record and any specification of a matrix.
 
 use std::fs;
 use std::ops::ControlFlow;

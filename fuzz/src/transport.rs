@@ -56,7 +56,7 @@ impl Pair {
         self.ends[role].handle(Inbound { received, from, to: None, ecn: Ecn::NotEct, bytes: &mut bytes });
     }
 
-    /// Advances to the next arrival or deadline, and processes it. Returns whether there is one.
+    /// Advances to the next arrival or deadline, and processes it. Returns whether there is such an instant.
     fn step(&mut self, of_app: Option<Time>) -> bool {
         self.send();
         let due = self.ends.iter().filter_map(|end| end.next());
