@@ -1,7 +1,7 @@
 //! Replay of a record in virtual time: the same arrivals through the same network.
 //!
-//! The network reports its subframes and capacities during the replay, because these reports would delay packets during
-//! the run. A replay also detects a run whose network behaved differently.
+//! The network reports its subframes and capacities during the replay, because composing them takes time that the run
+//! does not have. A replay also detects a run whose network behaved differently.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
