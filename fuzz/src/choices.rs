@@ -1,7 +1,7 @@
 //! An input as a series of decisions.
 #![allow(dead_code)] // each target uses its part
 
-/// Takes bytes from the front of an input to make decisions; gives zeros when none are left.
+/// Takes bytes from the front of an input to make decisions. When no bytes are left, the bytes are zeros.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -20,14 +20,14 @@ impl<'a> Choices<'a> {
         usize::from(u16::from_le_bytes([self.byte(), self.byte()])) % end.max(1)
     }
 
-    /// Any number; small ones are as likely as large ones.
+    /// Any number. Its length in bits is evenly distributed, so small numbers are as likely as large ones.
     pub fn number(&mut self) -> u64 {
         let bits = self.byte() % 65;
         let number = u64::from_le_bytes([(); 8].map(|()| self.byte()));
         if bits == 0 { 0 } else { number >> (64 - bits) }
     }
 
-    /// Any float; ordinary ones are as likely as those at the end of the range.
+    /// Any float: mostly ordinary numbers, sometimes the limits of the type, infinity, NaN or any bit pattern.
     pub fn float(&mut self) -> f32 {
         const EDGES: [f32; 8] = [0.0, 1.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, f32::INFINITY, f32::NAN, 1e19];
         match self.byte() {

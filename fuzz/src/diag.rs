@@ -1,6 +1,6 @@
 //! Properties that must hold for any bytes from a diagnostic port or a file.
 //!
-//! No function here may panic on any input. What else it checks is said beside it.
+//! No function in this file may panic on any input. The comment of a function describes what else it checks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ fn in_pieces<'a>(choices: &mut Choices<'a>, mut each: impl FnMut(&'a [u8])) {
     }
 }
 
-/// Everything found in a stream, with its place.
+/// Everything found in a stream: offset, and the body of a frame or a fault.
 type Found = Vec<(u64, Result<Vec<u8>, Fault>)>;
 
 fn note(found: &mut Found, at: u64, framed: Framed<'_>) {
@@ -54,8 +54,8 @@ fn note(found: &mut Found, at: u64, framed: Framed<'_>) {
     ));
 }
 
-/// Frames: what is found does not depend on the pieces in which a stream comes. Every body is found again after it is
-/// framed again.
+/// Frames: the result does not depend on the pieces in which a stream arrives. If the bodies found are framed again,
+/// the same bodies are found.
 pub fn frame(input: &[u8]) {
     let mut choices = Choices(input);
     let framing = if choices.byte() & 1 == 0 { Framing::Hdlc } else { Framing::Plain };
@@ -67,7 +67,7 @@ pub fn frame(input: &[u8]) {
     in_pieces(&mut choices, |piece| deframer.push(piece, |at, framed| note(&mut pieces, at, framed)));
     let pieces_end = deframer.finish();
     if framing == Framing::Plain {
-        // Without marks, a fault ends at the end of its piece.
+        // Plain frames have no delimiters, so a fault ends at the end of its piece.
         for found in [&mut whole, &mut pieces] {
             found.retain(|(_, body)| body.is_ok());
         }
@@ -86,7 +86,7 @@ pub fn frame(input: &[u8]) {
     assert_eq!(again, bodies, "every framed body should be found");
 }
 
-/// Messages: a log packet that is written reads back the same.
+/// Messages: a log packet that is written and parsed again is unchanged.
 pub fn packet(input: &[u8]) {
     let same = |message: Option<Message<'_>>| {
         let Some(Message::Log(packet)) = message else { return };
@@ -120,7 +120,7 @@ fn drawn_packet(choices: &mut Choices<'_>) -> (&'static Layout, LogCode, Vec<u8>
     (layout, code, payload)
 }
 
-/// The bytes at the start of a payload of this version.
+/// The first bytes of a payload, which contain this version.
 fn version_bytes(version: Version) -> Vec<u8> {
     match version {
         Version::Single(number) => vec![number],
@@ -149,7 +149,7 @@ fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
         (Cell::Unsigned(number), Value::Unsigned(other) | Value::Mask(other, _) | Value::Flags(other, _)) => {
             number == *other
         }
-        // A name without letters means that there is no value, and so does a number without a name.
+        // An empty name means that there is no value, and so does a number without a name.
         (Cell::Unsigned(number), Value::Absent) => leaves.iter().any(|leaf| {
             matches!(leaf.field.map(|field| field.shown),
                 Some(Shown::Named(names)) if names.iter().all(|(of, name)| *of != number || name.is_empty()))
@@ -165,8 +165,8 @@ fn is_same(leaves: &[Leaf], cell: Cell<'_>, value: &Value<'_>) -> bool {
     }
 }
 
-/// Whether a layout has a part that reading a single field may skip without checking it: a subpacket, which ends where
-/// its header says, or a count of parts that have room, which are there with any count.
+/// Whether a layout has a part that the reading of a single field may skip without checking it: a subpacket, whose end
+/// is given in its header, or a repetition with a fixed number of places, whose size does not depend on the count.
 fn has_unseen(part: &Part) -> bool {
     match part.inner {
         _ if matches!(part.repeat, Repeat::Room(..)) => true,
@@ -176,8 +176,8 @@ fn has_unseen(part: &Part) -> bool {
     }
 }
 
-/// Layouts: reading a single field gives the same as reading the whole packet. It accepts and refuses the same packets,
-/// except for parts that it skips without checking.
+/// Layouts: reading a single field gives the same as reading the whole packet. Both accept and refuse the same packets,
+/// except for parts that the reading of a single field skips without checking.
 pub fn layout(input: &[u8]) {
     let mut choices = Choices(input);
     let field = choices.below(usize::MAX);
@@ -221,7 +221,8 @@ fn shown(item: Item<'_>) -> Option<String> {
     matches!(item, Item::Message(_)).then(|| format!("{item:?}"))
 }
 
-/// Files: what is found does not depend on the pieces in which a file comes. Files that are cut anywhere can be read.
+/// Files: the result does not depend on the pieces in which a file is read. A file that is split at any offset can be
+/// read.
 pub fn file(input: &[u8]) {
     let mut choices = Choices(input);
     let cut = choices.below(1 << 16);
@@ -251,8 +252,8 @@ pub fn file(input: &[u8]) {
     }
 }
 
-/// KPIs: on any input, samples are finite numbers of requested KPIs, a packet that does not fit its layout gives none,
-/// and memory does not grow. Names are refused, or mean the same when written again.
+/// KPIs: on any input, samples are finite numbers of requested KPIs, a packet that does not match its layout gives no
+/// sample, and memory does not grow. A name is refused, or is unchanged after it is written and parsed again.
 pub fn kpi(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, code, payload) = drawn_packet(&mut choices);
@@ -293,14 +294,14 @@ fn all_of(code: LogCode) -> (Subscription, Extractor) {
     KNOWN.with_borrow_mut(|known| known.entry(code).or_insert_with(new).clone())
 }
 
-/// Requests, answers, control packets, MAC headers: what can be read reads back the same after it is written again.
+/// Requests, answers, control packets, MAC headers: parsed data are unchanged after they are written and parsed again.
 pub fn command(input: &[u8]) {
     if let Ok(request) = Request::read(input) {
         assert_eq!(Request::read(&request.body()), Ok(request));
     }
     if let Some(answer) = Answer::read(input) {
         let again = Answer::read(&answer.body());
-        // Spaces between the words of a version are not preserved.
+        // Spaces between the words of a version text are not preserved.
         let is_text = matches!(answer, Answer::Version(_) | Answer::Build(_));
         assert!(again.is_some() && (is_text || again == Some(answer)));
     }
@@ -319,8 +320,9 @@ pub fn command(input: &[u8]) {
     assert_eq!(whole.is_ok(), visited > 0, "answers should be read completely or not at all");
 }
 
-/// RLC headers, NR messages and names of KPIs: a header lists no more than its bytes can hold; bits that were read are
-/// those that were there; what a name says is what is written again.
+/// RLC headers, NR messages and names of KPIs: a header lists no more items than its bits can hold; the type of a
+/// parsed header agrees with its first bits; an exported message ends with its original bytes; a parsed name is
+/// unchanged after it is written and parsed again.
 pub fn header(input: &[u8]) {
     for sn_bits in [10, 16] {
         let mut items = 0;
@@ -337,7 +339,7 @@ pub fn header(input: &[u8]) {
     assert!(rlc::visit(12, input, |_| ()).is_err(), "no other numbers are known");
     for channel in ["DL-DCCH", "UL-DCCH", "BCCH-DL-SCH", "UL-CCCH", "RRCReconfigurationComplete"] {
         if let Some(kind) = rrc::nr_message(channel, input) {
-            // A bare message has no bits in front that tell its type.
+            // A bare message has no bits before it that identify its type.
             let is_bare = channel == "RRCReconfigurationComplete";
             assert!(kind.number < 16 && (is_bare || input[0] & 0x80 == 0));
         }
@@ -354,7 +356,7 @@ pub fn header(input: &[u8]) {
     }
 }
 
-/// Exports of packets: JSON that can be read again, and captures of complete blocks.
+/// Exports of packets: the JSON output can be parsed, and captures consist of complete blocks.
 pub fn export(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, code, payload) = drawn_packet(&mut choices);
@@ -382,7 +384,7 @@ pub fn export(input: &[u8]) {
     }
 }
 
-/// Sessions: with any bytes from the modem, at any time, the host does not send requests without end, and can always
+/// Sessions: with any bytes from the modem, at any time, the host does not send requests endlessly, and can always
 /// restore the modem.
 pub fn session(input: &[u8]) {
     let mut choices = Choices(input);
@@ -404,7 +406,7 @@ pub fn session(input: &[u8]) {
                 let count = usize::from(choices.byte());
                 answer(&mut line, now, choices.take(count));
             }
-            // The last request comes back with some bytes after it, as a modem answers.
+            // The last request is returned with some bytes after it, which is how a modem answers.
             2 | 3 => {
                 let mut body: Vec<u8> = asked.clone();
                 body.truncate(body.len().saturating_sub(usize::from(choices.byte() % 4)));
@@ -430,8 +432,8 @@ pub fn session(input: &[u8]) {
     }
 }
 
-/// The emulated modem: with any bytes from a host, memory stays bounded, a packet that was not requested is not sent,
-/// and every packet is sent, kept, lost or unrequested.
+/// The emulated modem: with any bytes from a host, memory stays bounded, packets that were not requested are not sent,
+/// and each packet counts as sent, stored, lost or not requested.
 pub fn modem(input: &[u8]) {
     let mut choices = Choices(input);
     let options = ModemOptions {
@@ -482,7 +484,8 @@ pub fn modem(input: &[u8]) {
     }
 }
 
-/// Grants and bandwidth: with any packets at any times, rates belong to the windows between packets.
+/// Grants and bandwidth: for packets with any time stamps, windows are in order, and their number depends on the
+/// packets and not on the time between packets.
 pub fn bandwidth(input: &[u8]) {
     let mut choices = Choices(input);
     let mut bandwidth = Bandwidth::new(1 + u32::from(choices.byte()));
@@ -492,9 +495,9 @@ pub fn bandwidth(input: &[u8]) {
     let codes: Vec<LogCode> = Grants::codes().into_iter().collect();
     while !choices.0.is_empty() {
         ticks += match choices.byte() {
-            // The modem gets the time of day.
+            // The modem learns the time of day.
             0 => 1 << 36,
-            // A stamp is misread, by any amount.
+            // A time stamp is corrupted, by any amount.
             1 => u64::from(choices.byte()) << 39,
             step => u64::from(step % 64),
         };
@@ -518,7 +521,7 @@ pub fn bandwidth(input: &[u8]) {
             }
         });
         let points = bandwidth.take();
-        // One radio, two directions. A packet makes a stretch at most ten seconds longer.
+        // The input has one radio and two directions. A packet extends the series of windows by at most ten seconds.
         assert!(points.len() as u64 <= 2 * windows, "the number of windows should follow packets, not time");
         check_points(&points);
     }

@@ -1,11 +1,11 @@
-//! What the emulator reads of a program's packets.
+//! Parser of the packets that the emulator reads from programs.
 
 use airpace_core::Ecn;
 use airpace_emu::ip::{mark, parse};
 
-/// Bytes from an interface: what is a packet stays the same packet when it is marked, and its IPv4 header's checksum stays
-/// as right or wrong as it was. A first byte chooses whether lengths are made to fit, so that more than the first check is
-/// reached.
+/// Bytes from an interface: a valid packet has the same 5-tuple after it is marked, and the checksum of its IPv4 header
+/// stays correct or incorrect, as it was before. The first byte of the input selects whether length fields are
+/// corrected, so that more code than the first check is tested.
 pub fn interface(input: &[u8]) {
     let Some((&choice, bytes)) = input.split_first() else { return };
     let mut packet = bytes.to_vec();

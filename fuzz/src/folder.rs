@@ -1,5 +1,5 @@
-//! Properties that must hold for any run folder: it gives a page, or an error with a text. A stranger may have written
-//! any byte of it.
+//! Properties that must hold for any run folder: rendering gives a page, or an error with a text. An untrusted user may
+//! have written any byte of the folder.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use super::choices::Choices;
 
-/// Two phones in a cell, for a short run.
+/// Scenario of a short run: two phones in a cell.
 const STORY: &str = "name = \"story\"\nabout = \"two phones\"\nduration_s = 0.3\n[cell]\nprbs = 6\n[[device]]\n[[device]]\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n[[flow]]\nlabel = \"other\"\ndevice = 1\nrtt_ms = 30\n";
 
@@ -127,7 +127,7 @@ pub(super) fn collect(folder: &Path, below: &Path, files: &mut Files) {
 }
 
 thread_local! {
-    /// The folders that are damaged and repaired again.
+    /// Folders whose files each input damages, and which are restored after each input.
     static FOLDERS: [TempDir; 2] = [placed(simulated()), placed(emulated())];
 }
 
@@ -141,7 +141,7 @@ pub(super) fn placed(files: &Files) -> TempDir {
     folder
 }
 
-/// A valid folder in which some files are damaged gives a page, or an error that names something.
+/// A valid folder in which some files are damaged gives a page, or an error with a text.
 pub fn folder(input: &[u8]) {
     let mut choices = Choices(input);
     FOLDERS.with(|[of_simulated, of_emulated]| {
@@ -184,13 +184,13 @@ pub(super) fn spoil(name: &Path, bytes: &[u8], sound: &Files, choices: &mut Choi
             bytes.splice(at..at, choices.take(more).iter().copied());
         }
         2 => {
-            // The contents of another file.
+            // Replace the contents by those of another file.
             bytes.clone_from(&sound[choices.below(sound.len())].1);
         }
         _ => {}
     }
     for _ in 0..choices.byte() % 8 {
-        // The end of a table file describes its contents.
+        // The last bytes of a table file are its footer, which describes the contents.
         let near_the_end = choices.flag();
         let at = if near_the_end {
             bytes.len().saturating_sub(1 + choices.below(2_000))
@@ -204,7 +204,7 @@ pub(super) fn spoil(name: &Path, bytes: &[u8], sound: &Files, choices: &mut Choi
     bytes
 }
 
-/// Replaces something anywhere in a value.
+/// Replaces, removes or repeats an entry at a random position in a value.
 fn change(value: &mut Value, choices: &mut Choices<'_>) {
     let goes_on = choices.byte() < 230;
     match value {

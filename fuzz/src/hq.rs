@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 use airpace_transfer::hq::request;
 use airpace_transfer::hq::url::Url;
 
-/// A request that is read says the same when it is written again; a file that it names stays in its folder; a URL that is
-/// read can be shown and read again.
+/// A parsed request is unchanged after it is written and parsed again. A file that a request names is inside its
+/// folder. A parsed URL can be printed and parsed again.
 pub fn request(bytes: &[u8]) {
     let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
     if let Ok(path) = request::parse(bytes) {
@@ -19,7 +19,7 @@ pub fn request(bytes: &[u8]) {
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(url) = Url::parse(text) {
-        // What a terminal would obey is shown in another way.
+        // Characters that could control a terminal are printed in an escaped form.
         if url.path.is_ascii() {
             assert_eq!(Url::parse(&url.to_string()), Ok(url.clone()));
         }

@@ -1,6 +1,6 @@
 //! Properties that must hold for any recording: its description and its bytes.
 //!
-//! No function here may panic on any input. What else it checks is said beside it.
+//! No function in this file may panic on any input. The comment of a function describes what else it checks.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,9 +9,9 @@ use airpace_sdr::iq::{Format, Joined, Meta, Piece, Reader, Segment, Source};
 
 use super::choices::Choices;
 
-/// A recording. A description that can be read says the same when it is written again. Samples are finite and as many
-/// as announced, even if the file is cut short or damaged. There are as many gaps as between captures. After the end
-/// nothing more comes.
+/// A recording. A parsed description is unchanged after it is written and parsed again. Samples are finite, and their
+/// number matches the reported number, even if the file is truncated or damaged. There are fewer gaps than captures.
+/// After the end, no samples are returned.
 pub fn recording(input: &[u8]) {
     let mut choices = Choices(input);
     let meta = if choices.flag() { any_text(&mut choices) } else { Some(any_meta(&mut choices)) };
@@ -73,13 +73,14 @@ pub fn recording(input: &[u8]) {
     assert!(is_packed || samples.len() <= plain / size * antennas);
 }
 
-/// Whether bytes begin like those that zstd compressed: then they are expanded, and any number of samples may come.
+/// Whether bytes start like a zstd file. Such bytes are decompressed, and may give any number of samples.
 fn looks_packed(bytes: &[u8]) -> bool {
     matches!(bytes, [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..])
 }
 
-/// Several recordings as the antennas of one receiver. Samples are finite and whole instants; no antenna is left out
-/// before its end unless its description does not say how much it lost, and after the end nothing more comes.
+/// Several recordings as the antennas of one receiver. Samples are finite, and each instant has a sample of every
+/// antenna. Every gap has a known length. An antenna is left out before its end only if its description does not
+/// contain the length of a gap. After the end, no samples are returned.
 pub fn joined(input: &[u8]) {
     let mut choices = Choices(input);
     let (mut sources, mut antennas) = (vec![], 0);
@@ -128,12 +129,13 @@ pub fn joined(input: &[u8]) {
             .for_each(|sample| assert!(sample.re.is_finite() && sample.im.is_finite()));
     }
     assert_eq!(joined.read(&mut samples).expect("it has ended"), Piece::End);
-    // Each of the recordings has its own flaws and, between its captures, gaps.
+    // Each of the recordings has flaws, and gaps between its captures.
     assert!(others <= parts * 12, "{others} gaps and flaws");
     assert!(is_packed || instants <= most, "{instants} instants of {most} in all recordings");
 }
 
-/// A description from any bytes, after a beginning that gets further into the parser than most.
+/// A description from random bytes, after a valid start, with which the parser reads further than with most random
+/// bytes.
 fn any_text(choices: &mut Choices<'_>) -> Option<Meta> {
     const FRONTS: [&str; 4] = [
         "",
@@ -172,7 +174,7 @@ fn any_meta(choices: &mut Choices<'_>) -> Meta {
     meta
 }
 
-/// A reader that gives its bytes in pieces, and is interrupted now and then.
+/// A reader that returns its bytes in pieces, and returns `Interrupted` at some calls.
 struct Pieces {
     bytes: Vec<u8>,
     at: usize,

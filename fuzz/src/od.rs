@@ -1,4 +1,4 @@
-//! Properties that must hold for the daemon's socket, with any bytes from the other side.
+//! Properties that must hold for the daemon's socket, with any bytes from the peer.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 
 use super::choices::Choices;
 
-/// A daemon of a few KPIs.
+/// A daemon with three KPIs.
 struct Few {
     board: Board,
     ended: usize,
@@ -52,8 +52,8 @@ impl Host for Few {
     }
 }
 
-/// Programs that send anything, in pieces: the daemon keeps running, its answers follow its protocol, and when the
-/// programs have gone, nothing is left of their requests.
+/// Programs send arbitrary bytes, in pieces. The daemon keeps running, and its answers follow its protocol. When the
+/// programs have disconnected, none of their subscriptions remains.
 pub fn daemon(input: &[u8]) {
     let mut choices = Choices(input);
     let dir = tempfile::tempdir().expect("a folder");
@@ -63,8 +63,8 @@ pub fn daemon(input: &[u8]) {
     let address = SocketAddrUnix::new(dir.path().join(SOCKET_NAME)).expect("a short path");
     let mut serve =
         |host: &mut Few| server.serve(host, Duration::from_micros(200)).expect("its own socket works");
-    // A connection that waits to be accepted would wait for ever, because the daemon runs on this thread and may be
-    // idle.
+    // A blocking connection would never be accepted: the daemon runs on this thread, and serves only when this thread
+    // calls it.
     let connect = |host: &mut Few, serve: &mut dyn FnMut(&mut Few)| loop {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let program = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket");
@@ -100,7 +100,7 @@ pub fn daemon(input: &[u8]) {
                 choices.take(count).to_vec()
             }
         };
-        // A program that was refused no longer has a connection.
+        // The daemon closes the connection of a program that it refuses.
         let _ = programs[which].write(&bytes);
         serve(&mut host);
         let mut answer = [0; 4_096];
@@ -127,8 +127,8 @@ pub fn daemon(input: &[u8]) {
     }
 }
 
-/// A daemon that answers anything: a program gets what it asked for, or an error with a text, and uses not much more
-/// memory than was sent.
+/// A daemon sends arbitrary answers. A program gets the requested data, or an error whose text contains no control
+/// characters, and uses little more memory than the size of the answers.
 pub fn client(input: &[u8]) {
     let mut choices = Choices(input);
     let dir = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,6 @@
 //! Properties that must hold for any bits of a control channel, and for everything computed from them.
 //!
-//! No function here may panic on any input. What else it checks is said beside it.
+//! No function in this file may panic on any input. The comment of a function describes what else it checks.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn payload(choices: &mut Choices<'_>, size: u8) -> Payload {
     Payload::new(bits, size.min(64)).expect("as many bits as the size")
 }
 
-/// An RNTI: one of a few users, one of the common ones, or any.
+/// An RNTI: of one of a few users, a common RNTI, or any number.
 fn rnti(choices: &mut Choices<'_>) -> Rnti {
     match choices.byte() {
         at @ 0..8 => Rnti(0x1230 + u16::from(at)),
@@ -46,8 +46,8 @@ fn rnti(choices: &mut Choices<'_>) -> Rnti {
     }
 }
 
-/// Payloads of messages: a payload that parses packs to the same bits and stays within its carrier, and its grant can
-/// be expressed again.
+/// Payloads of messages: a parsed payload packs to the same bits and grants only PRBs of its carrier, and its grant can
+/// be converted to a message again.
 pub fn message(input: &[u8]) {
     let mut choices = Choices(input);
     let mut prbs = || 6 + choices.below(105) as u16;
@@ -58,7 +58,7 @@ pub fn message(input: &[u8]) {
     let format = choices.of(&Format::ALL);
     let size = carrier.size(format, extras);
     assert!(size <= 64, "no message has more bits than a payload holds");
-    // Sometimes a size that the format does not have.
+    // Sometimes the payload has a size that the format does not have.
     let other = choices.byte();
     let payload = payload(&mut choices, if other > 250 { other % 65 } else { size });
     assert_eq!(payload.to_string().parse(), Ok(payload));
@@ -75,7 +75,7 @@ pub fn message(input: &[u8]) {
         let Some(dci) = message.to_dci(&carrier, rnti, table) else { continue };
         assert!(dci.mcs.iter().flatten().all(|&mcs| mcs < 32) && dci.layers <= 4, "{dci:?}");
         assert!(dci.tbs.iter().all(|&tbs| tbs <= Bits(400_000)), "{dci:?}");
-        // The grant can be expressed again, though not always with the same fields.
+        // The grant can be converted to a message again, though not always with the same fields.
         let Ok(again) = Message::of_dci(&carrier, &dci) else { continue };
         let back = again.to_dci(&carrier, rnti, table).expect("a grant");
         assert_eq!((back.prbs, back.mcs), (dci.prbs, dci.mcs), "{message:?} and {again:?}");
@@ -91,9 +91,9 @@ pub fn message(input: &[u8]) {
     }
 }
 
-/// Soft values. Among noise, words that were sent are decoded as they were, each in its lane, and also by the decoder
-/// of single words. A master information block that is read is confirmed; one that was sent is confirmed if few of its
-/// bits are wrong.
+/// Soft values. Transmitted words are decoded correctly, each in its own lane and also by the decoder for single words,
+/// even if other lanes contain noise. A decoded master information block is confirmed. A transmitted block is confirmed
+/// if at most eight of its bits are wrong.
 pub fn trellis(input: &[u8]) {
     let mut choices = Choices(input);
     let len = 1 + choices.below(140);
@@ -121,7 +121,7 @@ pub fn trellis(input: &[u8]) {
         lanes.set(lane, &matcher, &heard);
         matcher.combine(&heard, &mut steps);
         alone.push(scalar.decode(&steps).word);
-        // A word that is shorter than the code's memory cannot be told apart from others.
+        // A word that is shorter than the code's memory cannot be distinguished from other words.
         sent.push((!is_noise && (7..128).contains(&len)).then_some(word));
     }
     let all = lanes.decode(used);
@@ -169,8 +169,9 @@ pub fn trellis(input: &[u8]) {
     assert!(pbch::confirm(pci, &soft, &mib, cell.ports, sfn, &mut scalar), "{cell:?} frame {sfn}");
 }
 
-/// With any soft values in subframes: candidates lie in allowed places; accepted messages share no CCE, have a
-/// probability as confidence, and come out at most once; and nothing waits in the end.
+/// With any soft values in subframes: candidates start at positions that their aggregation level allows; accepted
+/// messages share no CCE, have a probability as confidence, and are returned at most once; at the end, no message waits
+/// for confirmation.
 pub fn evidence(input: &[u8]) {
     let mut choices = Choices(input);
     let bandwidth = choices.of(&Bandwidth::ALL);
@@ -217,7 +218,7 @@ pub fn evidence(input: &[u8]) {
             assert!(place.range().end <= cces && place.range().start.is_multiple_of(place.cces.into()));
             assert!(candidate.evidence <= place.bits().len() as f32 * 1.01, "{candidate:?}");
         }
-        // These may come from any other search.
+        // These candidates stand for those of any other search.
         candidates.extend(sent.into_iter().map(|message| Candidate {
             message,
             evidence: choices.float(),
@@ -235,14 +236,14 @@ pub fn evidence(input: &[u8]) {
     assert_eq!(evidence.waiting(), 0);
 }
 
-/// A copy of a search; making a new one takes longer than everything else.
+/// A copy of a cached search, because creating a search takes longer than all other work.
 fn a_search(carrier: &Carrier) -> Search {
     thread_local!(static MADE: RefCell<BTreeMap<(u16, usize), Search>> = RefCell::default());
     let key = (carrier.prbs, carrier.ports.count());
     MADE.with_borrow_mut(|made| made.entry(key).or_insert_with(|| Search::new(carrier)).clone())
 }
 
-/// A message somewhere among `cces` CCEs.
+/// A message at a random position among `cces` CCEs.
 fn sent(choices: &mut Choices<'_>, carrier: &Carrier, cces: usize) -> Option<TransmittedMessage> {
     let level = choices.of(&LEVELS);
     let at = choices.below(cces / usize::from(level)) as u16 * u16::from(level);
@@ -275,7 +276,7 @@ fn check(
     }
 }
 
-/// Messages in any order: a user's sums contain its own grants only, and a HARQ process returns what was stored in it.
+/// Messages in any order: a user's sums contain only the user's own grants, and a HARQ process returns the stored size.
 pub fn follow(input: &[u8]) {
     let mut choices = Choices(input);
     let bandwidth = choices.of(&Bandwidth::ALL);

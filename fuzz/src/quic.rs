@@ -1,9 +1,9 @@
-//! The packets that a log of QUIC takes apart.
+//! Parser of QUIC packets for the log.
 
 use airpace_transport::qlog::frames::{Frame, Frames};
 
-/// Frames follow each other without a gap and stay within the packet; each, read alone, says the same; the list ends with
-/// the packet or with the first frame that cannot be read.
+/// Frames follow each other without a gap and stay within the packet. A frame that is parsed alone is equal to the
+/// frame in the packet. The iterator ends with the packet or after the first frame that cannot be parsed.
 pub fn frames(payload: &[u8]) {
     let mut frames = Frames::new(payload);
     let mut at = 0;

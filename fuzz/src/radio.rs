@@ -8,7 +8,7 @@ use airpace_radio::{BitLayer, CarrierId, Numerology, RadioReport, Scope, Slot, l
 
 use super::choices::Choices;
 
-/// Flags that two closures set.
+/// Flags that two closures share.
 #[derive(Default)]
 struct Flags([Cell<bool>; 5]);
 
@@ -18,13 +18,13 @@ impl Flags {
     }
 }
 
-/// Lines of reports: a line that can be read says the same when it is written again.
+/// Lines of reports: a parsed line is unchanged after it is written and parsed again.
 pub fn report(input: &[u8]) {
     const LINE: &str = r#"{"subframe_index":211,"reports":[{"carrier":0,"numerology":0,"slot":211,"time_ms":11.0,"scope":"everyone","carrier_prbs":50,"cfi":1,"layer":"physical","dcis":[{"rnti":4660,"dir":"DL","format":"1A","prb":[[0,11]],"mcs":[9,null],"tbs":[1928,0],"rv":[0,0],"ndi":[1,0],"harq":3,"layers":1,"retransmission":[false,false]}],"own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}"#;
     const PARTLY: &str =
         r#""partly","unexplained":3,"missed":{"recall":0.62,"messages":1.25,"cces":1.875,"prbs":7.5}"#;
     let mut choices = Choices(input);
-    // Half of the lines lack something.
+    // In half of the lines, the scope is `partly`: some messages were not decoded.
     let line = if choices.byte() % 2 == 0 { LINE.to_owned() } else { LINE.replace("\"everyone\"", PARTLY) };
     let mut text = line.into_bytes();
     while !choices.is_over() && !text.is_empty() {
@@ -59,8 +59,8 @@ pub fn report(input: &[u8]) {
     assert_eq!(said(&again), said(&reports), "{text}");
 }
 
-/// Reports in any order: subframes come out in order, each report once, and those of a subframe in the order of
-/// carriers. A carrier stalls and comes back alternately.
+/// Reports in any order: subframes are returned in order, each report once, and the reports of a subframe in the order
+/// of carriers. A carrier is reported as returned only after it was reported as stalled.
 pub fn fusion(input: &[u8]) {
     let mut choices = Choices(input);
     let carriers = choices.byte() % 5;
@@ -83,7 +83,7 @@ pub fn fusion(input: &[u8]) {
         Fused::Stalled(carrier) | Fused::Back(carrier) => {
             let is_stall = matches!(fused, Fused::Stalled(_));
             let was_stalled = stalled.set(usize::from(carrier.0), is_stall);
-            // A carrier that a clock has called stalled may be called stalled again.
+            // A carrier that `Fusion::stall` has marked as stalled may be reported as stalled again.
             assert!(is_stall || was_stalled, "{carrier:?} comes back without having stalled");
         }
     };

@@ -1,6 +1,6 @@
 //! Properties that must hold for any samples of a radio.
 //!
-//! No function here may panic on any input. What else it checks is said beside it.
+//! No function in this file may panic on any input. The comment of a function describes what else it checks.
 
 use std::sync::LazyLock;
 
@@ -17,10 +17,10 @@ use super::choices::Choices;
 struct Watched {
     decoder: Decoder,
     rate_hz: u64,
-    /// Samples of the longest push. The decoder must hold these until it can work on them.
+    /// Number of samples of the longest push. The decoder must store these samples until it can process them.
     longest: usize,
     last: Option<(u64, i64)>,
-    /// The difference between the decoder's subframe numbers and the cell's own, which wrap.
+    /// The difference between the decoder's subframe numbers and the cell's own subframe numbers, which wrap around.
     shift: Option<i64>,
     subframes: u64,
     messages: usize,
@@ -44,14 +44,14 @@ impl Watched {
         self.pop();
     }
 
-    /// Takes all output. Checks that numbers and places of subframes grow, and that samples are released after use.
+    /// Takes all output. Checks that the numbers of subframes increase, and that samples are released after use.
     fn pop(&mut self) {
         while let Some(output) = self.decoder.pop() {
             match output {
                 Output::Subframe(reading) => self.read(&reading),
                 Output::Late(late) => {
-                    // Late messages may belong to subframes that did not come out, because it was doubtful whether they
-                    // were received.
+                    // Late messages may belong to subframes that were not returned, because their reception was
+                    // uncertain.
                     assert!(late.iter().all(|found| (0.0..=1.0).contains(&found.confidence)));
                     self.messages += late.len();
                 }
@@ -59,7 +59,7 @@ impl Watched {
                 Output::Lost | Output::Moved(_) => {}
             }
         }
-        // A quarter of a second, raw and resampled, and one more block of each.
+        // The maximum is a quarter of a second, raw and resampled, and one more block of each.
         let most = self.rate_hz as usize / 2 + 2 * self.longest + 4 * (1 << 14);
         let held = self.decoder.samples_held();
         assert!(held <= most, "{held} samples are held at {} per second", self.rate_hz);
@@ -106,7 +106,7 @@ impl Watched {
     }
 }
 
-/// Any samples, at any rate, in any pieces, with any losses.
+/// Random samples, at any rate, in pieces of any length, with any losses.
 pub fn samples(input: &[u8]) {
     let mut choices = Choices(input);
     let rate_hz = match choices.byte() {
@@ -120,7 +120,7 @@ pub fn samples(input: &[u8]) {
         options.listen.max_cfo_hz = f64::from(choices.float());
     }
     let Some(mut decoder) = Watched::new(options) else { return };
-    // Longer inputs take long and find nothing more.
+    // Longer inputs take much time and test nothing more.
     let mut left: usize = 400_000;
     while !choices.is_over() && left > 0 {
         let count = choices.below(60_000).min(left);
@@ -151,8 +151,8 @@ pub fn samples(input: &[u8]) {
     decoder.finish();
 }
 
-/// A cell's own samples, damaged: cut, repeated, lost, scaled, rotated, clipped, mixed with another cell's or with
-/// noise.
+/// The samples of a cell, damaged: cut, repeated, lost, scaled, rotated, clipped, mixed with noise or with another
+/// cell's samples.
 pub fn cell(input: &[u8]) {
     let mut choices = Choices(input);
     let which = choices.byte();
@@ -164,7 +164,7 @@ pub fn cell(input: &[u8]) {
     let mut options = Options::new(rate_hz);
     options.listen.pci = (choices.byte() < 64).then(|| asked(&mut choices));
     let Some(mut decoder) = Watched::new(options) else { return };
-    // Some samples are lost on the way; the decoder may or may not be told.
+    // Some samples are lost. The decoder may be notified of the loss, with a correct or a wrong number, or not at all.
     let mut rest = &air[..];
     while !rest.is_empty() {
         let piece = if choices.is_over() { rest.len() } else { 1 + choices.below(20_000) };
@@ -184,7 +184,7 @@ pub fn cell(input: &[u8]) {
     decoder.finish();
 }
 
-/// A cell that is asked for: mostly one of the recordings.
+/// Identity of the cell to search for: mostly that of one of the recordings.
 fn asked(choices: &mut Choices<'_>) -> u16 {
     match choices.byte() {
         byte @ 0..=191 => u16::from(byte % 4) * PCI_STEP,
@@ -209,7 +209,7 @@ fn damage(choices: &mut Choices<'_>, air: &mut Vec<Complex32>) {
             here.iter_mut().for_each(|sample| *sample *= gain);
         }
         4 => {
-            // Rotated further and further, as by a carrier offset that begins and ends suddenly.
+            // Rotate the samples by an increasing angle, as a carrier offset that starts and ends suddenly does.
             let step = (f32::from(choices.byte() as i8) / 200.0).sin_cos();
             let mut turn = Complex32::new(1.0, 0.0);
             for sample in here {
@@ -255,7 +255,7 @@ fn noise(air: &mut [Complex32], seed: u32, loud: f32) {
     air.iter_mut().for_each(|sample| *sample += Complex32::new(next(), next()) * loud);
 }
 
-/// The recordings' cells have every seventh identity.
+/// Difference between the identities of the recordings' cells.
 const PCI_STEP: u16 = 7;
 
 /// Up to `count` samples of one of the recordings, starting at `from`.
@@ -275,7 +275,7 @@ fn recorded(which: u8, from: usize, count: usize) -> Vec<Complex32> {
     all[from..].iter().take(count).copied().collect()
 }
 
-/// Sixty milliseconds of a small cell that grants two users something in every subframe.
+/// Sixty milliseconds of a small cell with two users, both of which get a grant in every subframe.
 fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
     let cell = Cell {
         pci,
@@ -325,7 +325,7 @@ fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
     air
 }
 
-/// How many messages are read from an undamaged recording. A target that never reads any would find nothing.
+/// Number of messages that are decoded from an undamaged recording. If it were 0, the target would test nothing.
 pub fn messages_undamaged() -> usize {
     let mut decoder = Watched::new(Options::new(1_920_000)).expect("a rate that is enough");
     decoder.push(&recorded(1, 0, usize::MAX));

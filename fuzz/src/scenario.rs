@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 use super::choices::Choices;
 
-/// Values at the ends of their ranges.
+/// Values at the limits of their ranges.
 const ENDS: &[&str] = &[
     "0",
     "-1",
@@ -40,7 +40,8 @@ const ENDS: &[&str] = &[
     "[[1e308]]",
 ];
 
-/// A scenario that ships, with some words changed, or any text at all. If it loads, it is run for a short time.
+/// A built-in scenario with some changed values or bytes, or arbitrary text. If the scenario is valid, it is run for a
+/// short time.
 pub fn scenario(input: &[u8]) {
     let mut choices = Choices(input);
     let (_, shipped) = choices.of(builtin());
@@ -94,8 +95,8 @@ pub fn scenario(input: &[u8]) {
             return;
         }
     };
-    // A trace that is named could be any file of the machine, so scenarios with files are not run; only synthetic
-    // traces are.
+    // A trace that a scenario names could be any file of the machine. Scenarios with files are therefore not run; only
+    // scenarios with synthetic traces are.
     if scenario.trace.as_ref().is_some_and(|trace| trace.file.is_some() || trace.kpi.is_some()) {
         return;
     }

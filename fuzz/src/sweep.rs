@@ -1,4 +1,4 @@
-//! Properties that must hold for any folder of a sweep, any line of a record and any words of a matrix.
+//! Properties that must hold for any folder of a sweep, any line of a record and any specification of a matrix.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::choices::Choices;
 use super::folder::{Files, collect, placed, spoil};
 
-/// One phone over a wire, for a short run.
+/// Scenario of a short run: one phone over a wire.
 const STORY: &str =
     "name = \"story\"\nduration_s = 0.1\n[internet]\nrate_mbps = 10\nbuffer.ms = 50\n[[flow]]\nrtt_ms = 20\n";
 
@@ -26,7 +26,7 @@ fn spec() -> Spec {
     }
 }
 
-/// Makes what is missing in the folder of this sweep, and all files anew.
+/// Executes the missing runs of the sweep in this folder, and writes all files again.
 fn make(root: &Path) -> Result<(), airpace_run::RunError> {
     let sweep = Sweep::open(Plan::new(spec())?, root, Host::default())?;
     sweep.run(&|_| ControlFlow::Continue(()))?;
@@ -46,11 +46,11 @@ fn sound() -> &'static Files {
 }
 
 thread_local! {
-    /// The folder that is damaged and repaired again.
+    /// The folder whose files each input damages, and which is restored after each input.
     static FOLDER: TempDir = placed(sound());
 }
 
-/// What a stranger may have written: it is read, or refused with words.
+/// Input from an untrusted user: each parser accepts the input, or refuses it with a text.
 pub fn sweep(input: &[u8]) {
     let mut choices = Choices(input);
     match choices.byte() % 4 {
@@ -61,7 +61,7 @@ pub fn sweep(input: &[u8]) {
     }
 }
 
-/// Values of a key are read as they are written.
+/// The values of a key are unchanged after they are written and parsed again.
 fn words(text: &str) {
     match Axis::parse("key", text) {
         Ok(axis) => {
@@ -73,8 +73,8 @@ fn words(text: &str) {
     }
 }
 
-/// A record that is read says the same when it is written again. Its checksum is right, so that more than the checksum is
-/// tried.
+/// A parsed record is unchanged after it is written and parsed again. The line is also tested with a correct checksum,
+/// so that more than the check of the checksum is tested.
 fn record(line: &str) {
     let sealed = Record::sealed(Key([7; 16]), line);
     for line in [line, sealed.trim_end_matches('\n')] {
@@ -84,7 +84,7 @@ fn record(line: &str) {
     }
 }
 
-/// A changed matrix is refused with words, or its first and last runs have a point.
+/// A changed matrix is refused with a text, or its first and last runs belong to a point of the matrix.
 fn matrix(choices: &mut Choices<'_>) {
     let sound = serde_json::to_vec(&spec()).expect("plain data");
     let text = spoil(
@@ -108,7 +108,7 @@ fn matrix(choices: &mut Choices<'_>) {
     }
 }
 
-/// A folder in which some files are damaged can be opened and made again, or the error has words.
+/// A folder in which some files are damaged can be opened and its sweep can be executed again, or the error has a text.
 fn folder(choices: &mut Choices<'_>) {
     FOLDER.with(|folder| {
         for _ in 0..1 + choices.byte() % 2 {

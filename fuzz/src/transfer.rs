@@ -1,10 +1,10 @@
-//! What peers of a transfer say.
+//! Parser of the frames that peers of a transfer send.
 
 use airpace_transfer::message::{self, Frame};
 use airpace_transfer::name::Name;
 
-/// A stream of a transfer's frames: a message that is read says the same when it is written again; a name that is
-/// accepted stays in its folder.
+/// A stream of a transfer's frames: a parsed message is unchanged after it is written and parsed again. A file with an
+/// accepted name is inside its folder.
 pub fn frames(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((frame, length))) = message::parse(rest) {

@@ -22,7 +22,7 @@ const DELAY: Duration = Duration::from_millis(1);
 struct Pair {
     now: Time,
     ends: [UdpEndpoint; 2],
-    /// On their way: when they come, to whom, what.
+    /// Datagrams in flight: arrival time, index of the destination endpoint, bytes.
     flights: Vec<(Time, usize, Vec<u8>)>,
     id: ConnectionId,
 }
@@ -38,7 +38,7 @@ impl Pair {
         Pair { now, ends, flights: vec![], id }
     }
 
-    /// What both want to send is on its way.
+    /// Puts the datagrams that both endpoints transmit now in flight.
     fn send(&mut self) {
         let mut buffer = vec![];
         for role in [0, 1] {
@@ -56,7 +56,7 @@ impl Pair {
         self.ends[role].handle(Inbound { received, from, to: None, ecn: Ecn::NotEct, bytes: &mut bytes });
     }
 
-    /// Goes on to the next instant at which something happens. Returns whether there is one.
+    /// Advances to the next arrival or deadline, and processes it. Returns whether there is such an instant.
     fn step(&mut self, of_app: Option<Time>) -> bool {
         self.send();
         let due = self.ends.iter().filter_map(|end| end.next());
@@ -82,8 +82,8 @@ fn all(ignored: Ignored) -> u64 {
     ignored.malformed + ignored.stray + ignored.forged + ignored.replayed + ignored.refused
 }
 
-/// Datagrams of strangers, and damaged, repeated, lost and overtaken ones between two endpoints: what arrives of the
-/// streams is what was written, strangers' datagrams are counted and cost no memory.
+/// Datagrams of strangers, and datagrams between two endpoints that are damaged, repeated, lost or reordered: the
+/// received bytes of the streams equal the written bytes, and strangers' datagrams are counted and take no memory.
 pub fn datagrams(input: &[u8]) {
     assert!(reads_as_written(input));
     let mut choices = Choices(input);
@@ -147,7 +147,7 @@ pub fn datagrams(input: &[u8]) {
     }
 }
 
-/// Schemes by name, counted.
+/// Builds schemes by name, and counts the requests.
 struct Schemes<'a>(&'a Cell<u32>);
 
 impl Schemes<'_> {
@@ -171,7 +171,8 @@ impl Hooks for Schemes<'_> {
     fn record(&mut self, _: &Sample<'_>) {}
 }
 
-/// An order of a measured flow, from whoever connects: it is followed or refused, once, and ends with its connection.
+/// An order of a measured flow, from any client: the order is executed or refused, at most once, and the flow ends with
+/// its connection.
 pub fn order(input: &[u8]) {
     let mut choices = Choices(input);
     let text = if choices.flag() {

@@ -85,7 +85,7 @@ pub struct Audit {
     pub absence_max_ms: f64,
     /// Duration of the run, in s.
     pub seconds: f64,
-    /// Share of one core that the emulator's thread used, 0 to 1. It includes the kernel's work for sending and
+    /// Share of one core that the emulator's thread used, 0 to 1. This share includes the kernel's work for sending and
     /// receiving.
     pub cpu: f64,
     /// Maximum number of packets under way.

@@ -1,9 +1,9 @@
 //! Real-time emulator: unmodified programs behind a simulated network.
 //!
-//! Each device of a scenario is a network namespace whose only interface to the outside is a TUN device. So is the far
-//! side, the end of the network at which servers, this machine and the Internet are reached. One thread reads packets, runs
-//! the same `airpace_path::Network` as the simulator, and writes each packet to the interface at the other end when it is
-//! due.
+//! Each device of a scenario is a network namespace whose only interface to the outside is a TUN device. The far side
+//! is such a namespace too: at this end of the network, programs reach servers, this machine and the Internet. One
+//! thread reads packets, runs the same `airpace_path::Network` as the simulator, and writes each packet to the
+//! interface at the other end when it is due.
 //!
 //! ```text
 //!  device 1: programs ─▶ TUN ─┐                                  ┌─ TUN ─▶ far side: servers,

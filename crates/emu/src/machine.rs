@@ -27,17 +27,17 @@ pub struct Lack {
 /// Lateness of a thread's wake-ups, in µs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Lateness {
-    /// Median.
+    /// Median of the lateness.
     pub p50_us: f64,
-    /// 99th percentile.
+    /// 99th percentile of the lateness.
     pub p99_us: f64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the lateness.
     pub p999_us: f64,
-    /// Maximum.
+    /// Maximum of the lateness.
     pub max_us: f64,
 }
 
-/// Interval of the wake-ups.
+/// Interval of the wake-ups whose lateness is measured.
 ///
 /// Chosen: one subframe, the time unit in which cells and traces transmit.
 const EVERY: Duration = Duration::from_millis(1);

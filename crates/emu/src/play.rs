@@ -27,7 +27,8 @@ struct Punctual {
 }
 
 impl Punctual {
-    /// Configures the calling thread, with real-time priority if permitted. Also returns whether it got the priority.
+    /// Configures the calling thread, with real-time priority if permitted. Also returns whether the thread got this
+    /// priority.
     fn thread() -> (Punctual, bool) {
         let needs = Needs { priority: Some(PRIORITY), rest: 0, max_sleep: Duration::MAX };
         let sleeper = Sleeper::new(needs);

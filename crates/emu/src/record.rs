@@ -130,7 +130,8 @@ pub struct Spool {
 #[derive(Debug)]
 pub struct Record {
     file: File,
-    /// Number of entries that were lost because the disk did not keep up. If it is not 0, the record ends before the run.
+    /// Number of entries that were lost because the disk did not keep up. If this number is not 0, the record ends
+    /// before the run.
     pub lost: u64,
 }
 
@@ -138,7 +139,7 @@ impl Spool {
     /// Starts a record in an unnamed file in this folder.
     ///
     /// # Errors
-    /// The file cannot be created there.
+    /// The file cannot be created in the folder.
     pub fn begin(folder: &Path) -> io::Result<Spool> {
         let mut file = airpace_files::unnamed(folder)?;
         let (full, to_write) = sync_channel::<Vec<u8>>(MAX_CHUNKS);

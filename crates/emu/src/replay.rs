@@ -1,7 +1,7 @@
 //! Replay of a record in virtual time: the same arrivals through the same network.
 //!
-//! The network reports its subframes and capacities during the replay instead of the run, where this would take time. A
-//! replay also detects a run whose network behaved differently.
+//! The network reports its subframes and capacities during the replay, because composing them takes time that the run
+//! does not have. A replay also detects a run whose network behaved differently.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use crate::record::{Entry, Record};
 /// A packet's passage through the emulator, from interface to interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When the packet was read from the interface.
+    /// Time at which the packet was read from the interface.
     pub arrived: Time,
-    /// When the network released or dropped the packet.
+    /// Time at which the network released or dropped the packet.
     pub due: Time,
-    /// When the packet had been written to the interface at the other end; `None` if it was dropped.
+    /// Time at which the packet had been written to the interface at the other end; `None` if it was dropped.
     pub out: Option<Time>,
     /// One-way delay of the packet through the idle network.
     pub propagation_delay: Duration,
@@ -95,7 +95,7 @@ struct Found {
     marked: bool,
 }
 
-/// The reader, and the packet ends of the replay for which the record's entries have not been read yet.
+/// The reader, and the packets that left the network in the replay but whose entries in the record were not read yet.
 struct Matching<'a> {
     reader: &'a mut dyn Reader,
     ends: VecDeque<Found>,

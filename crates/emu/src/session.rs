@@ -1,7 +1,7 @@
 //! Sessions: namespaces for the devices and the far side of an emulated network, and the programs in them.
 //!
-//! A separate process ([`inside`]) holds the namespaces. It communicates with the emulator over a socket. When the socket
-//! closes, even after a crash, that process ends, and with it every program, interface and namespace.
+//! A separate process ([`inside`]) holds the namespaces. This process communicates with the emulator over a socket.
+//! When the socket closes, even after a crash, that process ends, and with it every program, interface and namespace.
 //!
 //! | module | purpose |
 //! | --- | --- |
@@ -71,7 +71,7 @@ pub struct Session {
     space: Space,
     /// Network namespaces: the far side's, then each device's.
     networks: Vec<OwnedFd>,
-    /// Ends of programs that were received while another message was expected.
+    /// Reports of ended programs that arrived while another message was expected.
     ended: std::collections::VecDeque<ProgramEnd>,
     started: usize,
 }

@@ -153,7 +153,7 @@ pub(crate) fn stamp_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// `WouldBlock` if no packet is waiting, and any other error of the operating system.
 pub(crate) fn receive_stamped(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
-    /// Aligned as control messages require, with space for several messages.
+    /// Buffer for several control messages, with the alignment that they require.
     #[repr(C, align(8))]
     struct Control([u8; 256]);
     let mut control = Control([0; 256]);

@@ -84,10 +84,11 @@ pub struct Listeners {
 /// Start of the network's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Begins {
-    /// At once, with the run's clock.
+    /// The network's clock starts at once, together with the run's clock.
     #[default]
     AtOnce,
-    /// With the first data packet from the far side, at which the clock restarts. Handshakes are carried before.
+    /// The clocks of network and run restart with the first data packet from the far side. Handshakes are carried
+    /// before.
     WithData,
 }
 

@@ -25,7 +25,7 @@ pub struct Inside {
     withheld: Withheld,
 }
 
-/// The kind of object with a name.
+/// The kind of object that has a name in the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lies {
     /// No object has the name.
@@ -53,11 +53,11 @@ impl Inside {
     }
 
     /// Excludes files and folders of the command itself: keys, certificates, logs. Names never lead to these files or
-    /// into these folders. They are identified by their paths and by device and inode, so that links and other names of
-    /// them are refused too.
+    /// into these folders. Excluded objects are identified by their paths and by device and inode, so that links and
+    /// other names of them are refused too.
     ///
     /// # Errors
-    /// The folder itself is one of them, or is inside one of them.
+    /// The folder itself is excluded, or is inside an excluded folder.
     pub fn withholding<'a>(mut self, paths: impl IntoIterator<Item = &'a Path>) -> Result<Inside> {
         paths.into_iter().for_each(|path| self.withheld.add(path));
         let own = std::fs::canonicalize(&self.path)?;

@@ -16,8 +16,8 @@ enum Kind {
 }
 
 impl Place {
-    /// Returns the identity of the file at a path, also through links. Pipes and devices have none, because several
-    /// programs may write to one.
+    /// Returns the identity of the file at a path, also through links. Pipes and devices have no identity, because
+    /// several programs may write to a pipe or device.
     pub fn of(path: &Path) -> Option<Place> {
         if let Ok(about) = path.metadata() {
             return about.is_file().then(|| Place(Kind::There(about.dev(), about.ino())));

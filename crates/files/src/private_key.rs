@@ -15,11 +15,11 @@ const FIRST_WORDS: [&[u8]; 2] = [b"PuTTY-User-Key-File-", b"# The key of `airpac
 const BEGIN: &[u8] = b"-----BEGIN ";
 const PRIVATE: &[u8] = b"PRIVATE KEY";
 
-/// Maximum number of bytes between both: `ENCRYPTED `, `OPENSSH ` and others.
+/// Maximum number of bytes between [`BEGIN`] and [`PRIVATE`]: `ENCRYPTED `, `OPENSSH ` and others.
 const MAX_KIND: usize = 64;
 
-/// Minimum number of base64 characters after PEM's line that count as a key, and the same where quotes or marks of a comment
-/// stand between, so that the name of a variable is none.
+/// Minimum number of base64 characters after PEM's line that count as a key. The second number applies if quotes or the
+/// marks of a comment precede the characters, so that the name of a variable does not count as a key.
 ///
 /// Chosen: a line of a key has 64 characters.
 const KEY_CHARACTERS: usize = 16;
@@ -30,7 +30,7 @@ const QUOTED_KEY_CHARACTERS: usize = 32;
 /// Chosen: the names in the manuals wg(8), systemd.netdev(5) and nm-settings-keyfile(5)
 const SETTINGS: [&[u8]; 4] = [b"privatekey", b"presharedkey", b"private-key", b"preshared-key"];
 
-/// How these names end.
+/// Last parts of the names in [`SETTINGS`], in the usual cases of letters.
 const SETTING_ENDS: [&[u8]; 3] = [b"Key", b"key", b"KEY"];
 
 /// Number of base64 characters in a WireGuard key of 32 bytes.
@@ -112,8 +112,8 @@ fn is_pem_label(part: &[u8], at: usize, is_first: bool) -> bool {
     starts_a_line(part, begin, is_first) || is_key_after_label(&part[at + PRIVATE.len()..])
 }
 
-/// Returns whether a key follows the words `PRIVATE KEY`: the line ends, perhaps by the escape of a string, or by its quotes, and
-/// base64 or a header of RFC 1421 comes next.
+/// Returns whether a key follows the words `PRIVATE KEY`: the line ends, also by the escape sequence or the quotes of a
+/// string literal, and base64 or a header of RFC 1421 follows.
 fn is_key_after_label(rest: &[u8]) -> bool {
     let rest = rest.strip_prefix(b" BLOCK").unwrap_or(rest);
     let Some(mut rest) = rest.strip_prefix(b"-----") else { return false };
@@ -163,7 +163,7 @@ fn is_der_key(bytes: &[u8]) -> bool {
     let identifier = |sequence| element(sequence).filter(|(tag, ..)| *tag == OBJECT).map(|(_, name, _)| name);
     match (tag, first, element(rest)) {
         (INTEGER, [0 | 1], Some((SEQUENCE, algorithm, _))) => identifier(algorithm).is_some(),
-        // A modulus of at least 512 bits; next, the private key of a curve.
+        // PKCS #1: a modulus of at least 512 bits. The next line is the private key of a curve.
         (INTEGER, [0], Some((INTEGER, modulus, _))) => modulus.len() >= 64,
         (INTEGER, [1], Some((OCTETS, key, _))) => (16..=66).contains(&key.len()),
         (INTEGER, [3], Some((SEQUENCE, content, _))) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Returns whether a path names an open file of this process: such paths are links, but the system's own.
+/// Returns whether a path names an open file of this process: such paths are links, but the system itself made them.
 fn is_own(path: &Path) -> bool {
     let numbered = ["/dev/fd/", "/proc/self/fd/"];
     let text = path.to_str().unwrap_or_default();
@@ -30,7 +30,7 @@ pub enum Target {
 /// The path is a link, a folder, a disk or has no file name, or the system refuses.
 pub fn look(path: &Path) -> Result<Target> {
     if is_own(path) {
-        // If it is a plain file, this process has already written to it.
+        // If the open file is a plain file, this process has already written to it.
         return File::options().append(true).open(path).map(Target::Stream);
     }
     if path.file_name().is_none() {

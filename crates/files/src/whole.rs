@@ -15,13 +15,13 @@ use crate::special::{self, Target};
 /// Suffix of the name of an incomplete file. This name starts with a dot and the file's final name.
 const UNFINISHED: &str = ".part";
 
-/// A file that is written under a temporary name in the same folder. If it is not finished, it is removed.
+/// A file that is written under a temporary name in the same folder. An unfinished file is removed.
 ///
 /// If the path is a pipe or a device, bytes are written directly.
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
-    /// `None` for pipes and devices.
+    /// Path of the incomplete file; `None` for pipes and devices.
     unfinished: Option<TempPath>,
     out: BufWriter<File>,
 }
@@ -46,8 +46,8 @@ impl Whole {
         }
     }
 
-    /// Starts a file in a trusted folder. When it is complete, it replaces any object with its name; a link is itself
-    /// replaced.
+    /// Starts a file in a trusted folder. When the file is complete, it replaces any object with its name; a link is
+    /// itself replaced.
     ///
     /// # Errors
     /// Nothing can be created in its folder.

@@ -35,7 +35,7 @@ impl Withheld {
         self.entries.iter().any(is_it)
     }
 
-    /// Fails for one of these files or folders.
+    /// Fails if the found object is one of these files or folders.
     pub(crate) fn check(&self, found: impl FnOnce() -> Result<Identity>) -> Result<()> {
         if self.is_empty() || !self.holds(found()?) {
             return Ok(());

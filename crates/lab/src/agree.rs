@@ -37,7 +37,7 @@ use crate::over::Over;
 use crate::part::Executable;
 use crate::stage::Stage;
 
-/// Delay of all flows compared with the scenario (s). Real flows open their connections within this time.
+/// Delay of the start of all flows, relative to the scenario (s). Real flows open their connections within this time.
 ///
 /// Chosen: even a busy machine has started all programs by then.
 const LEAD_S: f64 = 1.5;
@@ -73,7 +73,7 @@ pub struct Request {
 /// A comparison that this machine can perform, before anything is written.
 pub struct Comparison {
     request: Request,
-    /// The scenario with later flows.
+    /// The scenario, with flows that start later by [`LEAD_S`].
     choice: Choice,
     schemes: Vec<SchemeSpec>,
 }
@@ -81,7 +81,7 @@ pub struct Comparison {
 /// Progress of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress<'a> {
-    /// Further runs of the simulator: number of runs that have ended, and of all.
+    /// Further runs of the simulator: number of runs that have ended, and number of all runs.
     Spread(u64, u64),
     /// A run of the comparison: scheme with its transport, index of the run, number of runs, and fraction in [0, 1].
     Run(&'a str, usize, usize, f64),

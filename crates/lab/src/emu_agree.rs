@@ -35,7 +35,7 @@ const START: Time = Time::from_millis(1_500);
 /// Chosen: several times the maximum lateness of a packet in a valid run.
 const LISTEN_ON: Duration = Duration::from_millis(500);
 
-/// Maximum time for the players to end after that.
+/// Maximum time from the end of reception until the players have ended.
 ///
 /// Chosen: enough for a busy machine to write the records of many packets.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
@@ -225,7 +225,7 @@ fn compare(
         for (list, of) in [(&notes.sent, &mut sent), (&notes.received, &mut received)] {
             for &(number, at_ns) in list {
                 if let Some(place) = of.get_mut(number as usize) {
-                    // Duplicates arrive later.
+                    // Duplicates arrive later, so the first time is kept.
                     *place = place.or(Some(time(at_ns)));
                 }
             }

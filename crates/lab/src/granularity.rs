@@ -22,7 +22,7 @@ const GAP_GOAL_MS: f64 = 11.0;
 ///
 /// Source: BISCAY §5.1 Fig. 4a (about a second, for a modem that keeps them for a second)
 const BUFFERED_GOAL: [f64; 2] = [0.9, 1.1];
-/// Maximum latency from arrival to reader that meets the goal (µs): median and 99 %.
+/// Maximum latency from arrival to reader that meets the goal (µs): median and 99th percentile.
 const LATENCY_GOALS_US: [f64; 2] = [50.0, 1_000.0];
 /// Maximum share of a core for the daemon at 1,000 packets per second, in percent.
 const CPU_GOAL_PERCENT: f64 = 2.0;
@@ -42,7 +42,7 @@ pub struct Request {
 
 /// Results of the measurements.
 pub struct Granularity {
-    /// The measurement with draining, then the one without.
+    /// The results with draining, then the results without draining.
     pub outcomes: [Outcome; 2],
     /// The goals, each with its value.
     pub goals: Vec<Goal>,
@@ -52,7 +52,7 @@ pub struct Granularity {
 pub struct Goal {
     /// The measured quantity, with its unit.
     pub what: &'static str,
-    /// The value.
+    /// The measured value.
     pub found: f64,
     /// Lower bound; `None` if there is none.
     pub at_least: Option<f64>,

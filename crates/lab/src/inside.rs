@@ -39,8 +39,8 @@ pub fn run(json: &str, out: &mut dyn Write) -> Result<(), LabError> {
     }
 }
 
-/// Runs one endpoint of a bulk flow until the transfer ends. An endpoint that listens prints a line as soon as it does,
-/// and a receiver prints its goodput in Mbit/s.
+/// Runs one endpoint of a bulk flow until the transfer ends. An endpoint that listens prints a line as soon as it
+/// listens, and a receiver prints its goodput in Mbit/s.
 ///
 /// # Errors
 /// The connection cannot be opened, or a system call failed.

@@ -35,7 +35,7 @@ impl Executable {
 /// Task of a program inside of an emulated network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Part {
-    /// Sends and receives the packets of a schedule on one host, and prints when.
+    /// Sends and receives the packets of a schedule on one host, and prints their times.
     Play {
         /// File with the schedule.
         schedule: PathBuf,

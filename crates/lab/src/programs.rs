@@ -149,8 +149,8 @@ impl Cast {
         self.list.iter().all(|planned| planned.role == Role::Server || planned.end.is_some())
     }
 
-    /// Exit status of the main program. If it is 0, the first non-zero status of another program. `None` if the main
-    /// program was stopped.
+    /// Exit status of the main program. If this status is 0, the first non-zero status of another program. `None` if
+    /// the main program was stopped.
     pub fn status(&self) -> Option<i32> {
         let main = self.list.iter().find(|planned| planned.role == Role::Main)?.end?.status();
         let mut others = self.list.iter().filter_map(|planned| planned.end).map(|end| end.status());

@@ -31,7 +31,7 @@ pub const MAX_LENGTH: Duration = Duration::from_secs(86_400);
 pub struct Wanted {
     /// Origin of the packets.
     pub origin: Origin,
-    /// Duration of the schedule. `None`: 10 s if the packets are drawn, else all of them.
+    /// Duration of the schedule. `None`: 10 s if the packets are drawn, otherwise the duration of all packets.
     pub length: Option<Duration>,
     /// The device whose packets are sent; `None` for all devices.
     pub only: Option<DeviceId>,

@@ -213,7 +213,7 @@ impl Player {
     }
 }
 
-/// Waits up to 50 ms for a message of the session. Returns whether there is one.
+/// Waits up to 50 ms for a message of the session. Returns whether a message is waiting.
 pub fn has_said(session: &Session) -> bool {
     if session.has_end() {
         return true;

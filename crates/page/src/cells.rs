@@ -19,8 +19,8 @@ const MAP_SUBFRAMES: usize = 200;
 /// Length of the intervals whose comparison yields the largest change (ms).
 const CHANGE_MS: f64 = 100.0;
 
-/// Maximum number of such intervals. In longer runs, the intervals are longer. The duration of a run is an untrusted
-/// value from its folder.
+/// Maximum number of intervals in which the largest change is searched. In longer runs, the intervals are longer. The
+/// duration of a run is an untrusted value from its folder.
 ///
 /// Chosen: the intervals of one day.
 const MAX_INTERVALS: usize = 864_000;

@@ -184,8 +184,8 @@ pub(super) mod sight {
             Rgb::of_linear(rows.map(|row: [f64; 3]| row.iter().zip(light).map(|(part, of)| part * of).sum()))
         }
 
-        /// Distance between two colours in Oklab as perceived by such a viewer. Side by side, a distance of 0.02 is just
-        /// noticeable.
+        /// Distance between two colours in Oklab as perceived by a viewer with this colour vision. Side by side, a
+        /// distance of 0.02 is just noticeable.
         pub(in super::super) fn distance(self, one: &str, other: &str) -> f64 {
             let (one, other) = (self.of(Rgb::parse(one)).lab(), self.of(Rgb::parse(other)).lab());
             libm::sqrt(

@@ -122,7 +122,7 @@ pub fn complete(folder: &RunFolder, manifest: &Manifest) -> Result<PathBuf, Page
 /// Completes the folder of a matrix as [`complete`]; `None` if the matrix has no folder.
 ///
 /// # Errors
-/// As [`complete`].
+/// Errors of [`complete`].
 pub fn complete_matrix(outcome: &Outcome) -> Result<Option<PathBuf>, PageError> {
     let folder = outcome.folder.as_ref();
     folder.map(|folder| complete(folder, &outcome.manifest)).transpose()

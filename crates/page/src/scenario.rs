@@ -58,7 +58,7 @@ pub(super) struct ScenarioData {
     jain: Vec<JainCourse>,
     /// For emulated runs: a row for each direction of each device.
     links: Vec<LinkRow>,
-    /// For emulated runs that were compared with virtual time.
+    /// The comparison, for emulated runs that were compared with virtual time.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<AgreementData>,
     /// For emulated runs: the expectations without a verdict.

@@ -140,7 +140,7 @@ const MAX_SIDES: usize = 2_000;
 ///
 /// Chosen: a change every 10 ms in ten hours. The maximum takes 60 MB.
 const MAX_CHANGES: usize = 4_000_000;
-/// Maximum number of state periods that are shown for one flow. Above it, periods are merged.
+/// Maximum number of state periods that are shown for one flow. Above this number, periods are merged.
 const MAX_STAYS: usize = 600;
 
 /// Reads the time series of all flows of a run.
@@ -294,7 +294,7 @@ impl ControllerCourse {
     }
 
     /// The periods in states. If there are too many to be visible, each short interval shows only the state that takes
-    /// the largest part of it.
+    /// the largest part of the interval.
     fn stays(&self, duration_s: f64) -> Vec<(f64, f64, usize)> {
         let ends = self.entries.iter().skip(1).map(|(time, _)| *time).chain([duration_s]);
         let stays: Vec<_> =

@@ -1,4 +1,4 @@
-//! Colours and patterns of controller states, in one table, so that no two states of a page have the same look.
+//! Colours and patterns of controller states, in one table, so that no two states of a page look the same.
 
 use serde::Serialize;
 
@@ -66,7 +66,8 @@ pub(super) struct StateLook {
     pattern: &'static str,
 }
 
-/// The looks of a page's states, all different. A state that is not in the table gets an unused look.
+/// Returns colour and pattern of each of a page's states. All combinations differ. A state that is not in the table
+/// gets an unused combination.
 pub(super) fn looks<'a>(states: impl Iterator<Item = &'a str>) -> Vec<StateLook> {
     let mut looks: Vec<StateLook> = Vec::new();
     for state in states {
@@ -86,7 +87,8 @@ fn in_table(state: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The first look that neither the table nor the page uses. If all are used, the last look of the table.
+/// The first combination of colour and pattern that neither the table nor the page uses. If all are used, the last
+/// combination of the table.
 fn free(taken: &[StateLook]) -> (&'static str, &'static str) {
     let all = STATES
         .iter()

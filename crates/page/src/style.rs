@@ -51,8 +51,8 @@ pub(super) struct SchemeStyle {
 const OF_PROGRAMS: (&str, &str) = ("#808080", "circle");
 
 /// The styles of `schemes`. A built-in scheme has the same colour and marker in every report. Any other scheme is
-/// user-defined or from another version, and gets the combination that this report uses least. Further variants of a
-/// scheme (other presets or options) have hollow markers and dashed lines.
+/// user-defined or from another version, and gets the combination of colour and marker that this report uses least.
+/// Further variants of a scheme (other presets or options) have hollow markers and dashed lines.
 pub(super) fn styles(schemes: &[&str]) -> Vec<SchemeStyle> {
     // A scheme over a real transport (`pbe over quic`) has the colour of the same scheme in the simulator.
     let spelled = |text: &str| wire::parts(text).map_or(text, |(spelled, _)| spelled).to_owned();

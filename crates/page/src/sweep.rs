@@ -55,7 +55,7 @@ pub struct SweepPage {
 /// Means of one flow at one point under one scheme.
 struct Entry {
     scheme: usize,
-    /// Index among the points that the page shows.
+    /// Index of the entry's point among the points that the page shows.
     point: usize,
     flow: usize,
     values: Vec<Option<f64>>,
@@ -85,7 +85,7 @@ struct Data<'a> {
     /// For each metric: a mean per shown scheme, point and flow (the flow index changes fastest).
     means: Vec<Vec<Option<f64>>>,
     texts: Vec<Vec<&'a str>>,
-    /// Number of failed seeds in the same order; null if no run exists.
+    /// Number of failed seeds, in the order of the means; null if no run exists.
     failed_seeds: Vec<Option<usize>>,
     failures: &'a [Failure<'a>],
 }

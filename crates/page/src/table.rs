@@ -125,7 +125,7 @@ struct Cell {
     /// The standard deviation; `None` for fewer than two seeds.
     deviation: Option<f64>,
     text: String,
-    /// `None` if there is no deviation, or if the deviation rounds to zero.
+    /// Text of the deviation; `None` if there is no deviation, or if the deviation rounds to zero.
     deviation_text: Option<String>,
 }
 

@@ -27,7 +27,7 @@ impl Recorder for Elsewhere<'_> {
     }
 }
 
-/// Two phones behind a link. One phone pauses.
+/// Scenario with two phones behind a link. One phone pauses.
 const STORY: &str = r#"
 name = "story"
 about = "Two phones share a link; the second pauses"

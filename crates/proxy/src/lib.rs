@@ -37,8 +37,8 @@ use places::{Lack, Places};
 /// Chosen: covers two lost handshake packets and a phone whose radio must leave idle first.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Interval between checks of the stop flag. Also the pause after a failed `accept`, and the last wait after connections
-/// are cut.
+/// Interval between checks of the stop flag. This is also the pause after a failed `accept`, and the last wait after
+/// connections are cut.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Maximum time that connections may continue after the proxy was asked to stop.
@@ -76,8 +76,8 @@ pub struct Config {
     pub server_leg: Option<String>,
     /// Client addresses that may use the proxy.
     pub allow: Vec<Range>,
-    /// Maximum number of concurrent connections; more are refused. Once half of them are taken, no client gets more than
-    /// its share.
+    /// Maximum number of concurrent connections; more are refused. Once half of the connections are taken, no client
+    /// gets more than its share.
     pub most: usize,
     /// Maximum time without data in either direction, after which a connection is closed.
     pub idle: Duration,

@@ -21,8 +21,8 @@ use super::{Totals, legs};
 const ROOM: usize = 64 << 10;
 
 thread_local! {
-    /// Relay buffer. There is one per thread, not per connection: bytes that the other connection does not accept are
-    /// stored by their own connection only.
+    /// Relay buffer. Each thread has one buffer for all of its connections. Only bytes that the other connection does
+    /// not accept are stored separately, by their own connection.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; ROOM].into());
 }
 

@@ -226,7 +226,7 @@ fn a_client_that_takes_nothing_leaves_the_bytes_with_the_server() {
             }
         }
     }
-    // The client receives all of it once it reads.
+    // The client receives all of the data once it reads.
     drop(server);
     let mut came = vec![];
     client.read_to_end(&mut came).unwrap();

@@ -77,7 +77,7 @@ impl Calls {
 /// Python's identifier of this thread.
 fn own_number(py: Python<'_>) -> PyResult<u64> {
     thread_local! {
-        // Read at every ACK, and constant for a thread.
+        // The number is read at every ACK, and is constant for a thread.
         static NUMBER: OnceCell<u64> = const { OnceCell::new() };
     }
     NUMBER.with(|known| {

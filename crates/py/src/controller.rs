@@ -205,7 +205,7 @@ impl Controller for InPython {
             Some(hook) => hook.call1(py, (events::millis(now),)),
             None => Ok(py.None()),
         });
-        // Without this, a timer that the controller does not move would expire for ever.
+        // Remove an expired timer: a timer that the controller does not move would otherwise expire again and again.
         self.timer = self.timer.filter(|next| *next > now);
     }
 

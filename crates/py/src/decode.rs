@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::raise;
 use crate::table::Table;
 
-/// Samples between checks of Python's signals: some milliseconds of a cell.
+/// Number of samples between checks of Python's signals: some milliseconds of a cell.
 const PIECE: usize = 1 << 17;
 
 /// Decodes samples: see `airpace.decode`. If no cell was decoded, also returns a sentence on the fault of the samples.

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use crate::raise;
 use crate::table::Table;
 
-/// Bytes between checks of Python's signals.
+/// Number of bytes between checks of Python's signals.
 const PIECE: usize = 1 << 20;
 
 /// The name that selects every KPI.

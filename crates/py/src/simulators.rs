@@ -23,7 +23,7 @@ use crate::steered::{Ask, Lever, NUMBERS, Steered, Told, Turns};
 /// A simulator that waits for its agents.
 struct Simulator {
     act: Sender<Vec<f64>>,
-    /// The mutex makes the class `Sync`, as pyo3 requires. It is accessed through `get_mut` only.
+    /// The mutex makes the class `Sync`, as pyo3 requires. The mutex is accessed through `get_mut` only.
     see: Mutex<Receiver<Told>>,
     /// The reason of the failure, if the run failed.
     failed: Arc<OnceLock<String>>,

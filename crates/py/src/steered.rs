@@ -7,8 +7,8 @@
 //! The agents are outside, in an environment that waits for the simulator ([`Ask::Outside`]), or a Python function that
 //! the simulator calls ([`Ask::Policy`]).
 //!
-//! A turn is an instant of the run, the same for all agents. The first controller whose timer expires at a turn requests the
-//! actions of all agents; the other controllers read their actions from the shared state.
+//! A turn is an instant of the run at which all agents choose their actions. The first controller whose timer expires
+//! at a turn requests the actions of all agents; the other controllers read their actions from the shared state.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -75,7 +75,7 @@ impl Lever {
     }
 }
 
-/// Counters of one flow since the last turn, measured by its sender.
+/// Counters of one flow since the agents' last turn, measured by the flow's sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     acked: Bytes,
@@ -129,7 +129,7 @@ struct State {
     flows: Vec<Seen>,
     /// Departure time of the first packet of all flows.
     begin: Option<Time>,
-    /// Number of completed turns.
+    /// Number of completed turns of the agents.
     over: u32,
     /// By agent: the time at which its flow ends, if before the end of the run.
     stops: Vec<Time>,

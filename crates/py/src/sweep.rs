@@ -20,7 +20,7 @@ use crate::table::Table;
 /// A sweep whose folder this process has locked.
 #[pyclass(frozen, module = "airpace")]
 pub struct SweepSession {
-    /// `None` after `finish` or `close`.
+    /// The open sweep; `None` after `finish` or `close`.
     sweep: Mutex<Option<Sweep>>,
     folder: PathBuf,
     spec: String,

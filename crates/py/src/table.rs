@@ -202,7 +202,7 @@ fn array<'py>(
     })
 }
 
-/// Converts times. They are in UTC: NumPy's times have no time zone.
+/// Converts times. The times are in UTC: NumPy's times have no time zone.
 fn times<'py>(py: Python<'py>, parts: &[&ArrayRef]) -> PyResult<Bound<'py, PyAny>> {
     // NumPy's `NaT` is the minimum 64-bit integer.
     let values = parts.iter().flat_map(|part| part.as_primitive::<TimestampNanosecondType>().iter());

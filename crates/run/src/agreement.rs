@@ -41,9 +41,9 @@ pub struct Comparison {
     /// Difference in ms between the reception by the other endpoint (real time) and the release by the network (virtual
     /// time).
     pub departures_ms: Percentiles,
-    /// Packets whose fate is known in both: delivered or dropped.
+    /// Packets whose fate (delivered or dropped) is known in real and in virtual time.
     pub compared: u64,
-    /// Packets that were dropped in both.
+    /// Packets that were dropped in real and in virtual time.
     pub dropped_by_both: u64,
     /// Packets that were dropped in real time only.
     pub only_real: u64,

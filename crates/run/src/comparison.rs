@@ -25,7 +25,7 @@ const NOTABLE_LOSS: f64 = 0.01;
 /// Name of the scheme that knows the capacity. It is not a candidate for the best scheme.
 const ORACLE: &str = "oracle";
 
-/// Mean share of the Oracle's rate or, if the Oracle did not run, of the path's capacity. 1 means the whole reference.
+/// Mean share of the Oracle's rate or, if the Oracle did not run, of the path's capacity. 1 means all of that rate.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     share: f64,
@@ -94,8 +94,8 @@ pub fn is_oracle(scheme: &str) -> bool {
 }
 
 /// Throughput of flow `index` of `runs` relative to the same flow in the Oracle's runs of the same scenario and seeds,
-/// which are taken from `all`; over the seeds. 1 means the Oracle's throughput. `None` if the Oracle did not run, or
-/// carried nothing.
+/// which are taken from `all`; mean and deviation over the seeds. 1 means the Oracle's throughput. `None` if the Oracle
+/// did not run, or carried nothing.
 pub fn share_of_oracle(runs: &[&RunSummary], all: &[&RunSummary], index: usize) -> Option<Spread> {
     let mbps = |run: &RunSummary| run.flows[index].metrics.throughput_mbps;
     let share = |run: &&RunSummary| {
@@ -184,7 +184,7 @@ fn best_of_rates(each: &[(f64, Option<f64>)]) -> Option<usize> {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     schemes: Vec<String>,
-    /// By point, then by scheme.
+    /// Sums of the results, by point and then by scheme.
     points: BTreeMap<u64, Vec<Sums>>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The driver opens an [`EmulatedRun`] before the programs start. An unwritable folder is thus reported early, and an
 //! interrupted run leaves a manifest that marks it as incomplete. When the programs have ended, the driver replays the
-//! record of their packets through the same network in virtual time. It passes every [`Departure`] and every event of the
-//! last hop to the run. At the end it passes the emulator's audit of itself ([`Emulation`]).
+//! record of their packets through the same network in virtual time. The driver passes every [`Departure`] and every
+//! event of the last hop to the run. At the end, the driver passes the emulator's audit of itself ([`Emulation`]).
 //!
 //! ```no_run
 //! # fn main() -> Result<(), airpace_run::RunError> {
@@ -86,7 +86,7 @@ pub struct EmulatedRun {
     folder: RunFolder,
     manifest: Manifest,
     not_judged: Vec<NotJudged>,
-    /// Without flows, which are known only at the end.
+    /// Facts of the run, without its flows, which are known only at the end.
     facts: RunFacts,
     tables: EmulatedTables,
     registry: Registry,

@@ -81,7 +81,7 @@ pub enum RunError {
         "two scenarios are called `{name}`; tables are told apart by it: change `name` in one, or run them one by one"
     )]
     Twice {
-        /// The name.
+        /// The common name of the scenarios.
         name: String,
     },
     /// A scenario, or a file that it names, is invalid or cannot be read.

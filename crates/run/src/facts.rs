@@ -44,8 +44,9 @@ fn transfers_due(flow: &Flow, duration: Time) -> u64 {
     }
 }
 
-/// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. Empty for a flow
-/// with several transfers, which is active during each transfer; these periods are known only from the events.
+/// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. The list is empty
+/// for a flow with several transfers, which is active during each transfer; these periods are known only from the
+/// events.
 fn active(flow: &Flow, duration: Time) -> Vec<Span> {
     if flow.every_ms.is_some() {
         return Vec::new();

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::expect::{metrics, numbers};
 use crate::summary::{FlowSummary, RunSummary};
 
-/// The only metric of a summary that is not a number.
+/// Path of the only metric of a summary that is not a number.
 const LIST: &str = "transfers.each";
 
 /// The names of the columns in front of the metrics.

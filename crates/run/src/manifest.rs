@@ -41,8 +41,8 @@ pub struct Manifest {
     pub choices: Vec<ManifestChoice>,
     /// The seeds, in the order of the command.
     pub seeds: Vec<u64>,
-    /// Programs and audit of an emulated run. `None` for simulated runs. Until an emulated run has ended, it contains
-    /// only the reason why the run is not fit.
+    /// Programs and audit of an emulated run. `None` for simulated runs. Until an emulated run has ended, this part
+    /// contains only the reason why the run is not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
     /// Host, time and duration of the run: the only part of a run folder that differs between two runs of one command.

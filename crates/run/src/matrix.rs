@@ -122,7 +122,7 @@ impl Matrix {
     /// Executes all runs in the simulator, with the scenarios that [`Matrix::prepare`] returned.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_prepared(&self, prepared: &[Prepared], listener: Listener<'_>) -> Result<Outcome, RunError> {
         self.run_for(prepared, None, listener)
     }
@@ -131,7 +131,7 @@ impl Matrix {
     /// folder.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_in_memory(
         &self,
         prepared: &[Prepared],
@@ -164,7 +164,7 @@ impl Matrix {
     /// Executes all runs with `simulate`.
     ///
     /// # Errors
-    /// As [`Matrix::run`].
+    /// Errors of [`Matrix::run`].
     pub fn run_with(&self, simulate: Simulate<'_>, listener: Listener<'_>) -> Result<Outcome, RunError> {
         self.run_all(simulate, &[], None, listener)
     }
@@ -329,7 +329,8 @@ impl Matrix {
 /// Result of a job: `None` if the job was stopped.
 type JobResult = Result<Option<RunSummary>, RunError>;
 
-/// Summary of the runs that have ended until now. It is written after each run, so that it survives an interruption.
+/// Summary of the runs that have ended until now. The summary is written after each run, so that it survives an
+/// interruption.
 fn so_far(results: &[Option<JobResult>]) -> Summary {
     Summary { runs: results.iter().flatten().flatten().flatten().cloned().collect(), ..Summary::default() }
 }

@@ -89,8 +89,8 @@ pub struct RunSummary {
     pub jain_prbs: Vec<JainWindow>,
     /// Carriers of the cell; empty if the scenario has no cell.
     pub carriers: Vec<Carrier>,
-    /// For emulated runs: metrics per device and direction, over all connections. Only entries with packets or a
-    /// capacity.
+    /// For emulated runs: metrics per device and direction, over all connections. Entries without packets and without a
+    /// capacity are omitted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkSummary>,
 }

@@ -3,7 +3,8 @@
 //! In a summary, a run over a transport has the scheme name `SCHEME over TRANSPORT` and the metrics of a simulated run.
 //!
 //! In the simulator, the throughput of a flow depends on the seed, and on shifts of the flow's start by fractions of a
-//! millisecond. [`Spread`] is the range of results over such runs. It distinguishes a systematic difference from chance.
+//! millisecond. [`Spread`] is the range of results over such runs. This range distinguishes a systematic difference
+//! from chance.
 
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ pub fn label(scheme: &str, transport: &str) -> String {
     format!("{scheme} over {transport}")
 }
 
-/// Splits such a name into scheme and transport; `None` for a simulated run.
+/// Splits a name made by [`label`] into scheme and transport; `None` for a simulated run.
 pub fn parts(label: &str) -> Option<(&str, &str)> {
     label.rsplit_once(" over ")
 }
@@ -98,7 +99,7 @@ pub struct Beside {
     pub spread: Option<Spread>,
     /// Reasons why the comparison is invalid: where the machine did not keep up. Empty if it is valid.
     pub unfit_because: Vec<String>,
-    /// Verdict from all of the above.
+    /// Verdict from the fields above.
     pub verdict: Verdict,
 }
 

@@ -58,7 +58,7 @@ macro_rules! items {
             }
         }
 
-        /// Null for `None`.
+        /// An entry that is null for `None`.
         impl Item for Option<$type> {
             type Builder = $builder;
 
@@ -106,7 +106,7 @@ macro_rules! number_cells {
             }
         }
 
-        /// Null for `None`.
+        /// A number cell that is null for `None`.
         impl Cell for Option<$type> {
             type Buffer = OptionalNumbers<$arrow_type>;
 
@@ -159,7 +159,7 @@ impl Cell for bool {
     }
 }
 
-/// Null for `None`.
+/// A `bool` cell that is null for `None`.
 impl Cell for Option<bool> {
     type Buffer = BooleanBuilder;
 
@@ -194,7 +194,7 @@ macro_rules! builder_cells {
             }
         }
 
-        /// Null for `None`.
+        /// A cell that is null for `None`.
         impl Cell for Option<$type> {
             type Buffer = $builder;
 
@@ -218,7 +218,7 @@ builder_cells! {
     String, StringBuilder, Utf8;
 }
 
-/// A list, which may be empty.
+/// A cell that contains a list, which may be empty.
 impl<T: Item> Cell for Vec<T> {
     type Buffer = ListBuilder<T::Builder>;
 
@@ -235,7 +235,7 @@ impl<T: Item> Cell for Vec<T> {
     }
 }
 
-/// A list; null for `None`.
+/// A cell that contains a list and is null for `None`.
 impl<T: Item> Cell for Option<Vec<T>> {
     type Buffer = ListBuilder<T::Builder>;
 

@@ -84,7 +84,7 @@ impl Decoded {
     /// Adds a PHICH answer. `row` is called only if there is a table of answers.
     ///
     /// # Errors
-    /// As [`Decoded::message`].
+    /// Errors of [`Decoded::message`].
     pub fn answer(&mut self, row: impl FnOnce() -> Answer) -> Result<(), FileError> {
         let Some(table) = &mut self.answers else { return Ok(()) };
         table.columns.push(row());
@@ -94,7 +94,7 @@ impl Decoded {
     /// Adds a whole subframe. `row` is called only if the main table contains subframes.
     ///
     /// # Errors
-    /// As [`Decoded::message`].
+    /// Errors of [`Decoded::message`].
     pub fn subframe(&mut self, row: impl FnOnce() -> Subframe) -> Result<(), FileError> {
         let Main::Subframes(table) = &mut self.main else { return Ok(()) };
         table.columns.push(row());

@@ -75,11 +75,12 @@ pub struct Departure {
     pub bytes: Bytes,
     /// Time at which the packet was read from its TUN device.
     pub entered: Time,
-    /// Time at which the network released or dropped the packet, on the network's clock. Not earlier than `entered`.
+    /// Time at which the network released or dropped the packet, on the network's clock. This time is not earlier than
+    /// `entered`.
     pub released: Time,
-    /// Time at which the packet was handed to the other endpoint. Not earlier than `released`. `None` if the packet was
-    /// dropped, or if the run ended before. In the second case `fate` is [`Fate::Delivered`]; such packets are in the
-    /// table but in no metric.
+    /// Time at which the packet was handed to the other endpoint. This time is not earlier than `released`. `None` if
+    /// the packet was dropped, or if the run ended before. In the second case `fate` is [`Fate::Delivered`]; such
+    /// packets are in the table but in no metric.
     pub handed: Option<Time>,
     /// Delay of the empty network.
     pub propagation_delay: Duration,

@@ -69,7 +69,7 @@ pub use file::ParquetFile;
 use file::Table;
 pub use memory::{Batches, Memory};
 
-/// Number of rows at which a row group is written. They take a few megabytes of memory per table.
+/// Number of rows at which a row group is written. This many rows take a few megabytes of memory per table.
 pub const ROWS_PER_GROUP: usize = 1 << 15;
 
 /// Names of all tables, which are also the names of their folders.

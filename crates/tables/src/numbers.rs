@@ -35,7 +35,7 @@ impl<T: ArrowPrimitiveType> Numbers<T> {
 
 /// Buffer of a number column with nulls.
 pub(super) struct OptionalNumbers<T: ArrowPrimitiveType> {
-    /// Zero for null cells.
+    /// Values of the cells; zero for null cells.
     values: Vec<T::Native>,
     is_valid: Vec<bool>,
 }

@@ -175,7 +175,8 @@ impl Part {
     }
 }
 
-/// Whether a column that an older version wrote with type `found` can be converted to `wanted`. PRBs had 8 bits.
+/// Whether a column that an older version wrote with type `found` can be converted to `wanted`. Older versions stored
+/// PRBs in columns of 8 bits.
 fn is_narrower(found: &DataType, wanted: &DataType) -> bool {
     matches!((found, wanted), (DataType::UInt8, DataType::UInt16))
 }
@@ -203,7 +204,7 @@ fn widened(batch: RecordBatch, known: &[Field]) -> Result<RecordBatch, ArrowErro
 
 /// A categorical column: the distinct words, and for each row the index of its word.
 pub struct Words {
-    /// The last word is empty. It belongs to rows without a word.
+    /// The distinct words. The last word is empty and belongs to rows without a word.
     words: Vec<String>,
     rows: Vec<usize>,
 }

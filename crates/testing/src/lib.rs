@@ -1,8 +1,8 @@
 //! Helpers for tests: paths of recordings and programs, and reports of skipped tests.
 //!
 //! A test that cannot run reports this with [`skipped`] and returns. The message bypasses the capture of the test
-//! harness, so that `cargo test` shows it next to the "ok". It is also appended to the file that [`LIST`] names:
-//! `./test` counts from there.
+//! harness, so that `cargo test` shows it next to the "ok". The message is also appended to the file that [`LIST`]
+//! names: `./test` counts the lines of this file.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,7 +14,8 @@ use std::process::{Command, Stdio};
 /// reason, separated by a tab.
 pub const LIST: &str = "AIRPACE_SKIPPED";
 
-/// Environment variable with the folder of recordings. If it is unset, the folder is expected next to the repository.
+/// Environment variable with the folder of recordings. If the variable is unset, the folder is expected next to the
+/// repository.
 pub const DATA: &str = "AIRPACE_DATA";
 
 /// Path of a file or folder of the recordings; `None` if it does not exist, and then the calling test counts as

@@ -52,7 +52,7 @@ fn a_list_that_cannot_be_written_fails_the_test() {
     assert!(!run(Some(Path::new("/nowhere/list"))).status.success());
 }
 
-/// Final output of `./test` for such a list.
+/// Final output of `./test` for such a list of skipped tests.
 fn told(list: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("skipped"), list).expect("the list");

@@ -47,7 +47,7 @@ pub enum Job {
     Push(Rc<RefCell<dyn Sources>>),
     /// Receive files with these names.
     Pull {
-        /// Their names in the peer's folder.
+        /// Names of the files in the peer's folder.
         names: Vec<String>,
         /// Storage for the received files.
         store: Rc<dyn Store>,
@@ -337,7 +337,7 @@ impl Client {
                 self.progress.stage = Seen::Moving;
                 Ok(())
             }
-            // The peer has received all.
+            // The peer has received all files.
             (Stage::Moving(_) | Stage::Ending(..), Word::End) => Ok(()),
             (_, Word::End) => Err(Fault::new(Code::Busy, "the receiver ended its stream too early")),
             (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),

@@ -15,8 +15,8 @@ const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// Number of characters without the hyphens between groups.
 const LENGTH: usize = 28;
 
-/// Modulus of the check: the largest prime below 32². It divides neither a difference of digits nor 31, so every single
-/// wrong character and every swap of neighbours changes the remainder.
+/// Modulus of the check: the largest prime below 32². This prime divides neither a difference of digits nor 31, so
+/// every single wrong character and every swap of neighbours changes the remainder.
 ///
 /// Chosen: the source has one check character modulo 37. Five of its values are punctuation characters with a meaning in
 /// shells.

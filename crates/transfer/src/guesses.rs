@@ -1,5 +1,5 @@
-//! Rate limit for addresses that try to guess the key. A key has 128 bits, so guessing does not succeed; the limit bounds
-//! the work that it causes.
+//! Rate limit for addresses that try to guess the key. A key has 128 bits, so guessing does not succeed; the limit
+//! bounds the work that the attempts cause.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

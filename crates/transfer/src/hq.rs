@@ -1,6 +1,6 @@
-//! `hq-interop`: HTTP/0.9 over QUIC, which the interoperability program of every QUIC implementation supports. It lets
-//! other implementations fetch files from Airpace and Airpace from them. The example `hq` is the command line of both
-//! applications.
+//! `hq-interop`: HTTP/0.9 over QUIC, which the interoperability program of every QUIC implementation supports. This
+//! protocol lets other implementations fetch files from Airpace and Airpace from them. The example `hq` is the command
+//! line of both applications.
 //!
 //! Each request uses its own stream: `GET /path`, CR, LF, and the end of the stream. The response is the file's content and
 //! the end of the stream. There are no headers, so neither the length nor the reason of a refusal is transmitted. The

@@ -51,7 +51,7 @@ impl Role {
 /// File transfer over a connection.
 #[derive(Default)]
 pub enum Work {
-    /// Not started.
+    /// No transfer has started.
     #[default]
     None,
     /// Files are sent.
@@ -109,9 +109,9 @@ impl From<Fault> for Stop {
 /// State of one connection.
 #[derive(Default)]
 pub struct Link {
-    /// Its frames.
+    /// Frames of the connection.
     pub channel: Channel,
-    /// Its file transfer.
+    /// File transfer over the connection.
     pub work: Work,
     /// Name and size of the files stored since the caller last emptied this list.
     pub stored: Vec<(String, u64)>,

@@ -51,7 +51,7 @@ pub enum Code {
     Key,
     /// The peer violated the protocol or uses another version of it.
     Protocol,
-    /// The request is not allowed here.
+    /// This endpoint does not allow the request.
     Refused,
     /// A file cannot be written.
     Store,
@@ -153,9 +153,9 @@ impl Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// From the client to the server.
+    /// Files are sent from the client to the server.
     Push,
-    /// From the server to the client.
+    /// Files are sent from the server to the client.
     Pull,
 }
 

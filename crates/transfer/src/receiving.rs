@@ -342,9 +342,9 @@ impl Receiving {
 pub enum Wants {
     /// No poll; wait for the next event.
     Nothing,
-    /// After a few milliseconds.
+    /// The poll is needed after a few milliseconds.
     Soon,
-    /// Immediately, after the other connections had their turn: there is work.
+    /// The poll is needed immediately after the other connections were processed, because there is work.
     Now,
 }
 

@@ -103,14 +103,14 @@ pub enum Notice {
     Lost {
         /// Address of the client.
         peer: SocketAddr,
-        /// Reason.
+        /// Reason why the transfer ended.
         why: String,
     },
     /// A client was refused.
     Refused {
         /// Address of the client.
         peer: SocketAddr,
-        /// Reason.
+        /// Reason of the refusal.
         why: String,
     },
 }
@@ -187,8 +187,8 @@ impl Server {
         self.is_done = true;
     }
 
-    /// Frees a slot when all are taken. Among the connections without a proof of the key, picks the address with the most
-    /// of them and closes its oldest one.
+    /// Frees a slot when all are taken. Among the connections without a proof of the key, closes the oldest connection
+    /// of the address that has the most.
     fn give_up_unproved(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         let unproved = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Hello);
         let unproved = unproved.map(|(&id, session)| (id, session.peer.ip(), session.began));
@@ -196,8 +196,8 @@ impl Server {
         self.refuse(now, endpoint, oldest, &Fault::new(Code::Busy, "others came, and it proved nothing"));
     }
 
-    /// Closes silent transfers from the address of `id`: their sender was probably killed and restarted, and one of them
-    /// still holds the file. The newer transfer finds the file free at its next attempt.
+    /// Closes silent transfers from the address of `id`: their sender was probably killed and restarted, and one of
+    /// these transfers still holds the file. The newer transfer finds the file free at its next attempt.
     fn give_up_silent(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let Some(address) = self.sessions.get(&id).map(|session| session.peer.ip()) else { return };
         let silent = self.sessions.iter().filter(|(other, session)| {
@@ -381,7 +381,8 @@ impl Server {
         }
     }
 
-    /// Closes the earlier connections of a transfer whose client has reconnected. Their loss may not be detected here yet.
+    /// Closes the earlier connections of a transfer whose client has reconnected. This endpoint may not have detected
+    /// yet that these connections are lost.
     fn supersede(&mut self, now: Time, endpoint: &mut dyn Endpoint, id: ConnectionId) {
         let transfer = self.sessions.get(&id).map(|session| session.transfer.clone()).unwrap_or_default();
         let earlier =

@@ -17,8 +17,8 @@ use super::name::Name;
 /// Maximum number of blocks that the thread reading a stream buffers ahead.
 const AHEAD: usize = 16;
 
-/// Maximum number of bytes of a stream that are kept until the receiver has confirmed them, so that a new connection can
-/// resume. More than two windows of a fast connection.
+/// Maximum number of bytes of a stream that are kept until the receiver has confirmed them, so that a new connection
+/// can resume. This is more than two windows of a fast connection.
 const MAX_HELD: usize = 64 << 20;
 
 /// The files of one transfer.

@@ -50,9 +50,9 @@ pub trait Store {
 pub struct There {
     /// Number of stored bytes.
     pub bytes: u64,
-    /// Source of their hash.
+    /// Source of the hash of these bytes.
     pub prefix: Prefix,
-    /// Whether it is a complete file with the offered length.
+    /// Whether the stored part is a complete file with the offered length.
     pub whole: bool,
     /// Whether a complete file may be replaced.
     pub replaceable: bool,
@@ -434,7 +434,7 @@ struct Job {
 }
 
 impl Finisher {
-    /// Starts the thread. It ends after this value is dropped and the queued work is done.
+    /// Starts the thread. The thread ends after this value is dropped and the queued work is done.
     pub fn start() -> Finisher {
         let (give, jobs) = mpsc::channel::<Job>();
         let finish = move || {

@@ -32,8 +32,8 @@ pub fn host_and_port(text: &str) -> Option<(String, u16)> {
     (!host.is_empty() && port != 0).then(|| (host.to_owned(), port))
 }
 
-/// Idle timeout of a connection. After it, a sender opens a new connection, because the receiver may have been
-/// restarted.
+/// Idle timeout of a connection. After this timeout, a sender opens a new connection, because the receiver may have
+/// been restarted.
 ///
 /// Chosen: longer than an outage of 10 s plus the pause until the next probe.
 const IDLE: Duration = Duration::from_secs(20);

@@ -21,7 +21,7 @@ const SCHEME: &str = "cbr:rate_mbps=1000";
 /// Maximum number of bytes that the application writes or reads at once.
 const CHUNK: usize = 64 << 10;
 
-/// An endpoint and its connection, once it exists.
+/// An endpoint, and its connection once the connection exists.
 struct Side<E> {
     endpoint: E,
     id: Option<ConnectionId>,

@@ -31,7 +31,7 @@ pub const fn overhead(peer: &SocketAddr) -> Bytes {
     }
 }
 
-/// Size of a full-sized packet on the wire (bytes), equal to that of the simulator.
+/// Size of a full-sized packet on the wire (bytes), as in the simulator.
 pub const MSS: Bytes = Bytes(1500);
 
 /// Pacer configuration of both transports: packets are released in batches of 250 µs if more than two fit into that
@@ -101,10 +101,10 @@ pub enum Closed {
     ByPeer {
         /// The application's code; 0 reports success.
         code: u32,
-        /// The text. It comes from an untrusted peer: pass it through [`airpace_core::plain`] before printing.
+        /// The text. The text comes from an untrusted peer: pass it through [`airpace_core::plain`] before printing.
         reason: String,
     },
-    /// No packet arrived for this long.
+    /// Idle timeout: no packet arrived for this long.
     Silence(Duration),
     /// The peer is unreachable, does not know the key, or violates the protocol.
     Failed(String),
@@ -186,8 +186,8 @@ pub struct Ignored {
     pub refused: u64,
 }
 
-/// One connection: a byte stream in each direction, each with its own congestion control. A transport reaches its own
-/// type behind this contract by [`Any`], for functions that the other transport does not have.
+/// One connection: a byte stream in each direction, each with its own congestion control. [`Any`] converts a connection
+/// to the type of its transport, for functions that the other transport does not have.
 pub trait Connection: Any {
     /// Appends bytes to the stream. Returns the number of bytes accepted.
     ///
@@ -213,8 +213,8 @@ pub trait Connection: Any {
     /// Sets the receiver of the scheme, which processes all packets that this endpoint receives from now on.
     fn listen(&mut self, receiver: Option<Box<dyn Receiver>>);
 
-    /// Processes the report of one subframe from the local radio. It is passed to the controller or the receiver,
-    /// whichever uses radio reports.
+    /// Processes the report of one subframe from the local radio. The report is passed to the controller or the
+    /// receiver, whichever uses radio reports.
     fn on_radio(&mut self, report: &RadioReport);
 
     /// Processes the local device's figures about its flows.
@@ -234,7 +234,7 @@ pub trait Connection: Any {
     fn inspect(&self, out: &mut Inspect);
 }
 
-/// Figures of a connection. Byte counts are those of whole packets, except the stream's.
+/// Figures of a connection. Byte counts include packet headers, except the counts of stream bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Transmitted packets that contain data.
@@ -261,8 +261,7 @@ pub struct Figures {
     pub pacing_rate: Option<Rate>,
     /// Bytes in flight.
     pub inflight: Bytes,
-    /// Total time in which the pacer would have released packets but was not polled: sending time that a busy machine
-    /// lost.
+    /// Total sending time that a busy machine lost: the pacer would have released packets, but was not polled.
     pub forfeited: Duration,
 }
 

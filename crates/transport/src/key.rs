@@ -33,7 +33,7 @@ impl Key {
     /// Returns a new key from the system's random number generator.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system returned no random numbers.
     pub fn random() -> Result<Key, NoRandomNumbers> {
         random().map(Key)
     }
@@ -58,8 +58,8 @@ impl Key {
         out
     }
 
-    /// Computes a proof of knowledge of the key. The proof is valid for these `parts` only, not even for the same
-    /// bytes divided differently.
+    /// Computes a proof of knowledge of the key. The proof is valid for exactly these `parts`: the same bytes, divided
+    /// into other parts, have another proof.
     ///
     /// Source: RFC 2104 §2 (HMAC with SHA-256)
     pub fn prove(&self, parts: &[&[u8]]) -> [u8; 32] {

@@ -1,9 +1,9 @@
 //! Logs of QUIC connections in qlog format, one file each, readable by qvis.
 //!
 //! The files are in qlog 0.3 with its QUIC events, like those of `airpace sim`, because qvis reads and draws that
-//! version. noq could write a log as well, but in a newer draft that no viewer draws yet. It also composes each entry
-//! when no log is wanted, which costs a third of the CPU time per packet. Here, a connection without a log has no
-//! extra cost. Each packet of a logged connection passes through a wrapper of the packet protection that reports it
+//! version. noq could write a log as well, but in a newer draft that no viewer draws yet. noq also composes each entry
+//! when no log is wanted, which costs a third of the CPU time per packet. Here, a connection without a log has no extra
+//! cost. Each packet of a logged connection passes through a wrapper of the packet protection that reports it
 //! (`quic/logged.rs`).
 //!
 //! | event | when |

@@ -54,7 +54,7 @@ impl Default for Buffers {
 pub struct BindError {
     at: SocketAddr,
     remedy: &'static str,
-    // Not named `source`: the message contains the error already, and error chains would repeat it.
+    // This field is not named `source`: the message contains the error already, and error chains would repeat it.
     error: io::Error,
 }
 
@@ -137,8 +137,8 @@ impl std::fmt::Debug for Socket {
 }
 
 impl Socket {
-    /// Opens a socket on an address. On `[::]` it also receives IPv4, with IPv4 source addresses. Port 0 selects any
-    /// free port.
+    /// Opens a socket on an address. On `[::]`, the socket also receives IPv4, with IPv4 source addresses. Port 0
+    /// selects any free port.
     ///
     /// # Errors
     /// The operating system's error, with a remedy.
@@ -180,7 +180,7 @@ impl Socket {
     /// Opens a socket from which `peer` can be reached, on the unspecified address of the peer's family.
     ///
     /// # Errors
-    /// Those of [`Socket::bind`].
+    /// Errors of [`Socket::bind`].
     pub fn toward(peer: SocketAddr, buffers: Buffers) -> Result<Socket, BindError> {
         let any: IpAddr = match peer {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -261,7 +261,7 @@ impl Socket {
             let stamp = about.of_day_ns.filter(|_| !was_set);
             let received = stamp.map_or(offset.at(), |stamp| offset.instant(stamp));
             let payload = self.room.payload(place, length);
-            // An empty datagram counts as one, too.
+            // An empty datagram counts as one datagram, too.
             let segment = about.segment.unwrap_or(length).max(1);
             if payload.is_empty() {
                 datagrams += 1;
@@ -307,8 +307,8 @@ impl Socket {
         }
     }
 
-    /// Passes datagrams to the kernel, in groups as large as the kernel accepts. Returns the offset from which on
-    /// there was no room; `None` if all datagrams are finished, accepted or refused permanently.
+    /// Passes datagrams to the kernel, in groups as large as the kernel accepts. Returns the offset of the first byte
+    /// for which the send buffer had no room; `None` if all datagrams are finished, accepted or refused permanently.
     fn push(&mut self, out: &Outbound, bytes: &[u8]) -> Option<usize> {
         let size = out.segment.filter(|size| *size > 0).unwrap_or(bytes.len());
         if size >= bytes.len() {
@@ -342,7 +342,8 @@ impl Socket {
         true
     }
 
-    /// Passes several datagrams to the kernel in one call. Returns the offset from which on there was no room.
+    /// Passes several datagrams to the kernel in one call. Returns the offset of the first byte for which the send
+    /// buffer had no room.
     fn hand_over_group(&mut self, out: &Outbound, bytes: &[u8], size: usize) -> Option<usize> {
         let datagrams = bytes.len().div_ceil(size) as u64;
         let refusal = match self.call(out, Some(size as u16), bytes) {
@@ -422,8 +423,8 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
         sockopt::set_ipv6_v6only(&fd, !at.ip().is_unspecified())?;
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-        // Datagrams are never fragmented. One that is too large for the path is lost, and its transport detects the
-        // loss.
+        // Datagrams are never fragmented. A datagram that is too large for the path is lost, and its transport detects
+        // the loss.
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
     }
     // An IPv6 socket uses these options for the IPv4 packets that it carries.

@@ -98,7 +98,7 @@ impl RecvBuffer {
         let most = most.min(AT_ONCE);
         // SAFETY: the structures consist of plain numbers and pointers, for which zero is valid.
         let mut headers: [libc::mmsghdr; AT_ONCE] = unsafe { std::mem::zeroed() };
-        // SAFETY: as above.
+        // SAFETY: the structures consist of pointers and numbers, for which zero is valid.
         let mut parts: [libc::iovec; AT_ONCE] = unsafe { std::mem::zeroed() };
         let payloads = self.bytes.chunks_exact_mut(MAX_PAYLOAD).take(most);
         let places = payloads.zip(&mut self.names).zip(&mut self.controls);
@@ -219,7 +219,7 @@ fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
             Some(SocketAddr::new(ip.into(), u16::from_be(name.sin_port)))
         }
         libc::AF_INET6 => {
-            // SAFETY: as above.
+            // SAFETY: the storage is large enough and aligned, and every bit pattern is valid.
             let name = unsafe { &*at.cast::<libc::sockaddr_in6>() };
             let (ip, port) = (Ipv6Addr::from(name.sin6_addr.s6_addr), u16::from_be(name.sin6_port));
             match ip.to_ipv4_mapped() {
@@ -258,7 +258,7 @@ fn name(to: SocketAddr, is_v6: bool, storage: &mut libc::sockaddr_storage) -> li
         SocketAddr::V6(to) if is_v6 => v6(*to.ip(), to.port(), to.scope_id()),
         SocketAddr::V6(_) => return 0,
     };
-    // SAFETY: as above.
+    // SAFETY: the storage is large enough and aligned for every kind of address.
     unsafe { at.cast::<libc::sockaddr_in6>().write(to) };
     size_of::<libc::sockaddr_in6>() as _
 }
@@ -333,7 +333,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, leaving: &SendMeta, bytes: &[u8]) -> 
 /// Appends a control message after the first `used` bytes.
 ///
 /// # Panics
-/// The buffer has no room for it.
+/// The buffer has no room for the message.
 fn push<T: Copy>(message: &libc::msghdr, used: &mut usize, level: libc::c_int, kind: libc::c_int, value: T) {
     // SAFETY: the macro only computes a size.
     let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as _) } as usize;

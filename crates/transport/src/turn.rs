@@ -26,7 +26,7 @@ use airpace_feed::Radio;
 /// Chosen: lower than the emulator's, which may run on the same machine.
 pub const PRIORITY: i32 = 5;
 
-/// After spinning, do not spin again for this many times as long.
+/// Duration of the pause after spinning, as a multiple of the duration of the spin.
 ///
 /// Chosen: the thread spins for at most a tenth of the time. If one packet is sent slightly late, the next one can be
 /// on time.
@@ -310,7 +310,8 @@ impl<E: Endpoint, A: App> Turning<E, A> {
         true
     }
 
-    /// Whether the run may end although the application waits for its peers: all have confirmed, or the time is up.
+    /// Whether the run may end although the application waits for its peers: all peers have confirmed the close, or the
+    /// maximum time has passed.
     fn has_said_all(&mut self) -> bool {
         if !self.app.waits_for_peers() || self.endpoint.next().is_none() {
             return true;

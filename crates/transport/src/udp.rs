@@ -34,11 +34,11 @@
 //!
 //! A Gone answers a sealed packet for a connection that its receiver does not know. The sender of that packet closes
 //! the connection at once, so that the restart of an endpoint is noticed within a round trip. The proof is computed
-//! from the shared key, and not from a secret of the endpoint as in QUIC. It is therefore valid after a restart of
-//! the program. An attacker off the path knows neither names nor key. An attacker who sees packets could make another
-//! endpoint with the same key send a Gone; each listener must therefore have its own key. An attacker on the path who
-//! has the key can derive the packet keys as well. If the key was changed too, or if the whole machine is gone, no
-//! endpoint can answer; then the timeout [`UdpConfig::answer`] closes the connection.
+//! from the shared key, and not from a secret of the endpoint as in QUIC. The proof is therefore valid after a restart
+//! of the program. An attacker off the path knows neither names nor key. An attacker who sees packets could make
+//! another endpoint with the same key send a Gone; each listener must therefore have its own key. An attacker on the
+//! path who has the key can derive the packet keys as well. If the key was changed too, or if the whole machine is
+//! gone, no endpoint can answer; then the timeout [`UdpConfig::answer`] closes the connection.
 //!
 //! Source: PBE-CC §5; RFC 9000 §10.3 (what a Gone is for)
 //!
@@ -94,7 +94,7 @@ pub struct UdpConfig {
     pub answer: Duration,
     /// Maximum duration of a handshake.
     pub patience: Duration,
-    /// Size of the send buffer (bytes), which holds data until the peer acknowledges them. It grows with the
+    /// Size of the send buffer (bytes), which holds data until the peer acknowledges them. The buffer grows with the
     /// congestion window.
     pub send_buffer: Bytes,
     /// Size of the receive buffer (bytes), which holds data until the application reads them; at least 1 MiB.

@@ -283,7 +283,7 @@ fn build_with(feature: &str) -> String {
 fn wasm_target(checkout: &Path) -> Finding {
     let rustc = rust_program("rustc");
     let asked = rustc.and_then(|rustc| {
-        // Runs in the checkout, to check the checkout's toolchain. This check must not download anything.
+        // The command runs in the checkout, to check the checkout's toolchain. This check must not download anything.
         let mut command = Command::new(rustc);
         command
             .args(["--print", "sysroot"])

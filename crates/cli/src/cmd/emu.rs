@@ -180,7 +180,7 @@ pub struct InsideArgs {
     socket: i32,
 }
 
-/// Runs that process to its end.
+/// Runs the process that holds an emulator's namespaces until it ends.
 pub fn inside(args: &InsideArgs) -> Verdict {
     Verdict::Status(airpace_lab::inside::hold(args.socket) as u8)
 }
@@ -193,7 +193,7 @@ pub struct PartArgs {
     part: String,
 }
 
-/// Runs that part to its end.
+/// Runs a part of an experiment until the part ends.
 pub fn part(args: &PartArgs, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     airpace_lab::inside::run(&args.part, out)?;
     Ok(Verdict::Fine)

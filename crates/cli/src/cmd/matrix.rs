@@ -188,7 +188,7 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
         0 => "nothing in it can be looked at".to_owned(),
         _ => format!("`airpace report {}` makes its page", shell::quote(&named.to_string_lossy())),
     };
-    // That command looks only at folders in `runs`.
+    // `airpace runs prune` checks only folders in `runs`.
     let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
     anyhow::anyhow!(
         "stopped; {ended} of {} had ended. Run folder: {} (incomplete): {page}{prune}",

@@ -83,7 +83,7 @@ struct Run {
     path: PathBuf,
     manifest: Manifest,
     state: State,
-    /// Size of all its files.
+    /// Size of all files of the run, in bytes.
     bytes: u64,
     /// Whether the link `latest` points to the folder.
     is_latest: bool,
@@ -235,7 +235,7 @@ const LOOKS: u32 = 20;
 /// A lock on a run's folder, held while the run writes to it. The lock shows other processes that the folder is in use.
 /// The operating system releases the lock when the process ends for any reason.
 pub struct Claim {
-    /// `None` if the file system has no locks, as on some network drives.
+    /// The locked folder; `None` if the file system has no locks, as on some network drives.
     _folder: Option<File>,
 }
 
@@ -274,8 +274,8 @@ impl Claim {
     }
 }
 
-/// Points the link `latest` next to `folder` to it. Returns whether the link now points to `folder`. The link is only a
-/// convenience, so a failure is not an error.
+/// Points the link `latest`, which is next to `folder`, to `folder`. Returns whether the link now points to `folder`.
+/// The link is only a convenience, so a failure is not an error.
 pub fn point_latest_to(folder: &Path) -> bool {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return false };
     let latest = parent.join("latest");

@@ -14,7 +14,7 @@ pub fn load(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Scenari
 /// returned as the only one.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Errors of [`load`].
 pub fn load_variants(argument: &str, sets: &[(String, String)]) -> anyhow::Result<Vec<Scenario>> {
     Ok(Scenario::named_variants(argument, sets)?)
 }

@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 /// Positions at which a text may be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
-    /// At spaces.
+    /// A text may be broken at spaces.
     Spaces,
-    /// At spaces and after separators in names, such as `cbr:` and `rate_` in `cbr:rate_mbps=60`.
+    /// A text may be broken at spaces and after separators in names, such as `cbr:` and `rate_` in `cbr:rate_mbps=60`.
     Joints,
 }
 

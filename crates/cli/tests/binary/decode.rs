@@ -104,8 +104,8 @@ fn antennas_are_combined() {
     };
     let (one, two) = (right(&["one.sigmf-meta"]), right(&["two.sigmf-meta"]));
     assert!(one < two && two > sent.len() * 9 / 10, "{one} by one, {two} by two, {} sent", sent.len());
-    // The same antenna twice decodes about as many messages as once: unlike that of two antennas, its noise is the same
-    // in both copies, and soft bits appear twice as reliable as they are.
+    // Two copies of one antenna decode about as many messages as one copy. The noise is the same in both copies, unlike
+    // that of two antennas, and soft bits appear twice as reliable as they are.
     let twice = right(&["one.sigmf-meta", "one.sigmf-meta", "--join"]);
     assert!(twice.abs_diff(one) * 15 <= one, "{twice} by the same antenna twice, {one} by it once");
     let words = ["encode", "competitor", "--out", "x", "--antennas", "3", "--snr", "1,2"];

@@ -89,7 +89,7 @@ fn reports_give_pbes_receiver_the_rate_that_perfect_telemetry_gives() {
     let (told, read) = (rates(&perfect), rates(&decoded));
     let mut compared = 0;
     for (index, capacity, fair_share) in &read {
-        // From this subframe on, both have a full window of reports.
+        // From this subframe on, both receivers have a full window of reports.
         let Some(same) = told.iter().find(|(at, ..)| at == index).filter(|_| *index >= 200) else { continue };
         compared += 1;
         for (what, read, told) in [("capacity", *capacity, same.1), ("fair share", *fair_share, same.2)] {

@@ -70,7 +70,7 @@ fn told(pipe: impl Read + Send + 'static) -> Receiver<String> {
     told
 }
 
-/// A named pipe. It is opened once a reader has opened it.
+/// A named pipe. The test opens the pipe once a reader has opened it.
 struct Pipe(std::path::PathBuf);
 
 impl Pipe {
@@ -208,8 +208,9 @@ fn begin_later(shell: &Shell, from: &str, to: &str, subframes: usize) {
     std::fs::copy(shell.path(&format!("{from}.sigmf-meta")), copy("sigmf-meta")).unwrap();
 }
 
-/// Number of merged subframes with the reports of both carriers, number with those of only one, and fraction of the
-/// former in which both reports have the same grants. Both cells transmit the same grants in every subframe.
+/// Number of merged subframes with the reports of both carriers, number of subframes with the report of only one
+/// carrier, and fraction of the former subframes in which both reports have the same grants. Both cells transmit the
+/// same grants in every subframe.
 fn together(shell: &Shell, path: &Path) -> (usize, usize, f64) {
     let fused = lines(&shell.read(path.to_str().unwrap()));
     // A recording that started later does not contain earlier messages, so only fields that do not depend on these are

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::diag_made::{Log, recorded};
 use super::{Shell, keys};
 
-/// 0xB139, version 102: blocks of 50 PRBs with 16QAM, with these numbers of bytes, in consecutive subframes from `from`
-/// on.
+/// Log packet 0xB139, version 102: blocks of 50 PRBs with 16QAM, with these numbers of bytes, in consecutive subframes
+/// from `from` on.
 fn sent(from: u64, bytes: &[u16]) -> Vec<u8> {
     let mut payload = vec![102];
     payload.extend((7 | (bytes.len() as u16) << 9).to_le_bytes());
@@ -36,7 +36,7 @@ fn sent(from: u64, bytes: &[u16]) -> Vec<u8> {
     payload
 }
 
-/// 0xB067, version 1: bytes granted in the last 100 ms.
+/// Log packet 0xB067, version 1: bytes granted in the last 100 ms.
 fn summary(bytes: u32) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0, 11, 1, 20, 0, 100, 0, 0, 0, 0];
     payload.extend(bytes.to_le_bytes());

@@ -49,7 +49,8 @@ fn the_guard_gives_the_modem_back_although_all_of_its_service_is_ended() {
         kill_process(Pid::from_child(&guard), Signal::TERM).unwrap();
         std::thread::sleep(Duration::from_millis(1));
     }
-    // A modem that closed the port before it had read everything would count as disconnected, so it reads first.
+    // A modem that closed the port before it had read everything would count as disconnected, so this modem reads
+    // first.
     let (mut heard, mut buffer) = (vec![], [0; 4096]);
     while !heard.ends_with(b"as it w") {
         let count = modem.read(&mut buffer).unwrap();

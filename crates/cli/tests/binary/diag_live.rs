@@ -78,7 +78,7 @@ fn a_carrier_has_readings_of_its_own_and_none_hides_the_primary() {
     let mut daemon = Daemon::start(&shell, &modem, &["--kpi", "lte.rsrp"]);
     daemon.wait_for("streaming");
     let od = daemon.open();
-    // The names are also correct if all are followed at once and the secondary carrier is the last in every batch.
+    // The names are also correct if all KPIs are followed at once and the secondary carrier is the last in every batch.
     let kpis = ["lte.dl.prb", "lte.dl.prb#0", "lte.dl.prb#1"].map(|name| (name, od.subscribe(name).unwrap()));
     for (name, kpi) in &kpis {
         let (carrier, prbs) = if name.ends_with("#1") { (1, 25.0) } else { (0, 50.0) };
@@ -623,7 +623,7 @@ fn speak(mut stream: TcpStream, modem: &Mutex<Modem>, hangs_up: &AtomicBool, is_
     modem.lock().unwrap().hang_up();
 }
 
-/// 0xB17F, version 5: −95 dBm.
+/// Log packet 0xB17F, version 5: an RSRP of −95 dBm.
 fn serving_cell() -> Vec<u8> {
     let mut payload = vec![0; 36];
     payload[0] = 5;
@@ -632,7 +632,7 @@ fn serving_cell() -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: a block of this many PRBs on a carrier, received without error.
+/// Log packet 0xB173, version 36: a block of this many PRBs on a carrier, received without error.
 fn grant(carrier: u8, prbs: u8) -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[..2].copy_from_slice(&[36, 1]);

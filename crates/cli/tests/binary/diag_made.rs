@@ -8,7 +8,7 @@ use airpace_diag::{Framing, LogCode, LogPacket, Radio, Stamp, frame};
 
 use super::{Shell, recordings};
 
-/// 2021-03-07, by the modem's clock.
+/// Start of the logs: 2021-03-07, in ns by the modem's clock.
 pub const BEGIN_NANOS: u64 = 1_299_133_682_000_000_000;
 
 /// Packets in the framing of a port's byte stream.
@@ -32,7 +32,7 @@ impl Log {
     }
 }
 
-/// 0xB0C0, version 26: a message on a channel, given by its number.
+/// Log packet 0xB0C0, version 26: a message on a channel, given by its number.
 pub fn rrc(channel: u8, earfcn: u32, message: &[u8]) -> Vec<u8> {
     let mut payload = vec![26, 15, 0x30, 0, 0, 1, 67, 0];
     payload.extend(earfcn.to_le_bytes());
@@ -42,7 +42,7 @@ pub fn rrc(channel: u8, earfcn: u32, message: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// 0xB0EC, version 1: a plain NAS message.
+/// Log packet 0xB0EC, version 1: a plain NAS message.
 pub fn nas(message: &[u8]) -> Vec<u8> {
     [&[1, 9, 5, 0], message].concat()
 }

@@ -41,7 +41,7 @@ fn a_schedule_is_compared_packet_by_packet_and_the_folder_holds_everything() {
     assert!(done.err.contains("1 packet of the schedule had fewer than 36 bytes"), "{}", done.err);
     assert!(done.err.contains("report.html"), "{}", done.err);
     assert_eq!(value["packets"], 5);
-    // A wire drops nothing, and its delay is the same in both.
+    // A wire drops nothing, and its delay is the same in real and in virtual time.
     for of in ["as_sent", "as_scheduled"] {
         assert_eq!((&value[of]["only_real"], &value[of]["only_virtual"]), (&0.into(), &0.into()));
         assert_eq!(value[of]["dropped_by_both"], 0);

@@ -49,7 +49,7 @@ fn a_server_below_its_shell_is_asked_to_end_and_has_time_to() {
         "trap 'sleep 0.1; echo in order >ended; exit 0' TERM\necho >ready\nwhile :; do sleep 0.01; done\n",
     );
     let wait = "while ! [ -e ready ]; do sleep 0.01; done";
-    // With a second command after it, a shell does not replace itself with the server.
+    // If a second command follows the server, a shell does not replace itself with the server.
     let server = "sh server.sh; true";
     shell.run(&["emu", "wire.toml", "--out", "run", "--server", server, "--", "sh", "-c", wait]);
     assert_eq!(shell.read("ended").trim(), "in order");

@@ -221,7 +221,7 @@ user="setpriv --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+se
 #[test]
 fn programs_reach_the_outside_from_a_container() {
     let Some(machine) = Machine::of_root() else { return };
-    // Machines that run containers forward packets, or do not.
+    // A machine that runs containers may forward packets or not.
     for forward in ["0", "1"] {
         let setting = format!("echo {forward} >/proc/sys/net/ipv4/ip_forward");
         two_goodputs(&machine.check(&format!("outside\n{setting}\n{CONTAINER}\n{BOTH}"), &[forward]));

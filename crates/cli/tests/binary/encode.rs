@@ -87,7 +87,7 @@ fn what_cannot_be_sent_is_refused_with_the_remedy() {
         |path: &str| shell.run(&["encode", "competitor", "--seconds", "0.1", "--out", "x", "--truth", path]);
     truth("x.sigmf-meta").refused(&["--out x.sigmf-meta and --truth x.sigmf-meta are one file"]);
     truth("./x.sigmf-data").refused(&["are one file"]);
-    // Half a petabyte of samples.
+    // This duration would give half a petabyte of samples.
     let endless = ["--set", "duration_s=1e6", "--rate", "61440000", "--format", "cf32_le"];
     let said = shell.run(&[&["encode", "competitor", "--out", "x"], &endless[..]].concat());
     let said = said.refused(&["1000000 s need 491.52 TB", "are free there", "--seconds (up to", "ci8"]);

@@ -308,7 +308,8 @@ fn a_full_standard_output_is_named() {
 fn a_full_disk_below_a_file_is_named_with_the_remedy() {
     let shell = Shell::with_inputs();
     shell.run(&["encode", "small.toml", "--seconds", "0.3", "--out", "cell"]).fine();
-    // Silence gives no output; runs need a folder, or the right to emulate.
+    // These commands are left out: without a signal, `decode` gives no output; runs need a folder, or the right to
+    // emulate.
     let is_tried = |(command, ..): &&(&str, &str, &str)| {
         !matches!(*command, "decode" | "sim") && !command.starts_with("emu")
     };

@@ -53,7 +53,7 @@ mod soapy {
     struct Radio(Shell);
 
     impl Radio {
-        /// `None` if the test radio cannot be compiled; the reason is printed.
+        /// Creates the shell; `None` if the test radio cannot be compiled, and then prints the reason.
         fn new() -> Option<Radio> {
             let shell = Shell::new();
             std::fs::create_dir(shell.path("modules")).unwrap();

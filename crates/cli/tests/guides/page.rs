@@ -46,7 +46,7 @@ pub enum Kind {
     /// Commands, each with its output if the page shows it.
     Commands(Vec<Typed>),
     Python(Typed),
-    /// Name and contents.
+    /// A file: name and contents.
     File(String, String),
 }
 

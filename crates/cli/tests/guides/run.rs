@@ -187,7 +187,7 @@ fn free_ports(page: &Page) -> Vec<(String, String)> {
 
 /// Folder in which a page is followed.
 struct Workspace {
-    /// Removed with its contents at the end.
+    /// The page's folder, which is removed with its contents at the end.
     folder: tempfile::TempDir,
     /// Folder for the commands' output and input.
     said: PathBuf,

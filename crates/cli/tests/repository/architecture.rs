@@ -183,7 +183,7 @@ fn is_within(path: &str, module: &str) -> bool {
 
 /// The reason why a line must not be in an engine; `None` if it may.
 fn impurity(line: &str) -> Option<String> {
-    // The trait with which `write!` appends to bytes. The trait itself does not access anything outside.
+    // With this trait, `write!` appends to bytes. The trait does not access anything outside of the program.
     if line == "use std::io::Write;" {
         return None;
     }

@@ -10,8 +10,8 @@ use super::root;
 const CHECKED_SINCE: u64 = 1_795_897_020;
 
 /// Maximum length of a subject in characters.
+///
 /// Chosen: the length that `git log --oneline` shows on a terminal of 80 columns.
-/// Chosen: what `git log --oneline` shows on a terminal of 80 columns.
 const MAX_SUBJECT: usize = 72;
 
 /// Returns the faults of a commit's subject and body; none for a correct commit.

@@ -14,11 +14,11 @@ use crate::record::{Entry, Record};
 /// A packet's passage through the emulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passage {
-    /// When the packet was read from the interface; `None` if it never was.
+    /// Time at which the packet was read from the interface; `None` if it was never read.
     pub entered: Option<Time>,
     /// Outcome of the packet in the network.
     pub outcome: Outcome,
-    /// When the packet's first copy had been written to the interface at the other end.
+    /// Time at which the packet's first copy had been written to the interface at the other end.
     pub out: Option<Time>,
 }
 

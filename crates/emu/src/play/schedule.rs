@@ -28,7 +28,7 @@ pub struct Schedule {
     pub padded: u64,
 }
 
-/// One direction of one device, for which a schedule is drawn, and the network's rate there.
+/// One direction of one device, for which a schedule is drawn, and the network's rate in this direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loaded {
     /// The device.
@@ -54,7 +54,7 @@ pub struct NotASchedule {
 /// falls into its own millisecond.
 const PLACE_IN_MS: Duration = Duration::from_micros(50);
 
-/// Shares of time spent in a burst and in a pause; in the rest, the rate is steady.
+/// Shares of time spent in a burst and in a pause; in the rest of the time, the rate is steady.
 ///
 /// Chosen: queues fill and drain several times a second.
 const BURST: f64 = 0.2;
@@ -70,7 +70,7 @@ const STAY_MS: (f64, f64) = (40.0, 500.0);
 /// Chosen: a third of the rates exceeds the network's rate and fills queues.
 const SHARE: (f64, f64) = (0.4, 1.4);
 
-/// Maximum burst: as the time that the network needs to carry the burst, and in packets.
+/// Maximum size of a burst: as the time that the network needs to carry the burst, and as the number of packets.
 ///
 /// Chosen: a program sends 20 packets in a fifth of a millisecond.
 const BURST_LASTS: Duration = Duration::from_millis(150);

@@ -12,7 +12,7 @@ use crate::crossing::{Arrival, End, Watcher, World};
 /// The outcome of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When the first copy was delivered.
+    /// Time at which the first copy was delivered.
     pub released: Option<Time>,
     /// [`Fate::Delivered`] if a copy was delivered, otherwise the reason of the drop; `None` if the packet is still under
     /// way.

@@ -70,8 +70,8 @@ pub(super) struct Controls {
     networks: Vec<Network>,
     sampled: Option<Instant>,
     sequence: u32,
-    /// Congestion control and acknowledged bytes, by network and the kernel's socket identity. Iterated only for sums, so
-    /// its order has no effect.
+    /// Congestion control and acknowledged bytes, by network and the kernel's socket identity. The map is iterated only
+    /// for sums, so its order has no effect.
     seen: HashMap<(usize, u64), (String, u64)>,
 }
 

@@ -17,7 +17,7 @@ use crate::error::EmuError;
 use crate::netfilter::{Family, Point, Rule, Table};
 use crate::netlink::Routes;
 
-/// Changes to the machine's own network. [`HostWay::end`] reverts them. It may be called by several processes, and
+/// Changes to the machine's own network. [`HostWay::end`] reverts them. Several processes may call this method, each
 /// several times.
 #[derive(Debug)]
 pub(super) struct HostWay {

@@ -38,7 +38,7 @@ pub(super) fn address(number: u8) -> Ipv4Addr {
 /// Name resolution for programs on devices, in addition to the machine's own.
 #[derive(Debug)]
 pub(super) struct Forwarder {
-    /// `None` if a program of the machine already listens there; that program then answers.
+    /// Listening sockets; `None` if a program of the machine already listens at the address. That program then answers.
     sockets: Option<(UdpSocket, TcpListener)>,
     /// Resolvers, in the order in which they are queried.
     resolvers: Vec<IpAddr>,
@@ -101,8 +101,8 @@ impl Forwarder {
         Ok(Forwarder { sockets, resolvers, list: format!("nameserver {address}\n{rest}") })
     }
 
-    /// Mounts the list with the forwarder's address for programs; the process must have its own mounts. Then forwards
-    /// queries until the process ends. The outgoing queries start in the thread's network namespace.
+    /// Mounts the list with the forwarder's address for programs; the process must have its own mounts. This method
+    /// then forwards queries until the process ends. The outgoing queries start in the thread's network namespace.
     pub(super) fn begin(self) -> io::Result<()> {
         show(&self.list)?;
         let Some((datagrams, streams)) = self.sockets else { return Ok(()) };

@@ -54,7 +54,7 @@ pub(super) fn enter_user_namespace() -> Result<(), EmuError> {
     })
 }
 
-/// Returns the remedy for what forbids namespaces of this kind (`user`, `net`) here.
+/// Returns the remedy if the machine forbids namespaces of this kind (`user`, `net`).
 ///
 /// Source: man-pages namespaces(7) (/proc/sys/user)
 pub(crate) fn remedy(why: &io::Error, kind: &str) -> String {

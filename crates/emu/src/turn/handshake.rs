@@ -22,7 +22,7 @@ use airpace_rt::clock::Clock;
 /// Source: RFC 8200 §3, RFC 9293 §3.1
 const MAX_HANDSHAKE_BYTES: usize = 40 + 60;
 
-/// The first packet end of a network that carries a single packet.
+/// The outcome of a packet in a network that carries only this packet; of the first copy if there are several.
 #[derive(Default)]
 struct Ended(Option<End>);
 

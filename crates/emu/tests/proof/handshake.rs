@@ -26,8 +26,8 @@ fn handshakes_cross_before_the_network_begins_with_the_first_data() {
     let (port, phone) = interface();
     let folder = tempfile::tempdir().expect("a folder");
     let stop = Arc::new(AtomicBool::new(false));
-    // The network's clock restarts, this one does not. Packets that crossed too early would make the difference too
-    // small. A busy machine only makes packets later, and so the difference larger.
+    // The network's clock restarts, but `before` does not. Packets that crossed too early would make the difference of
+    // the two clocks too small. A busy machine only delays packets, which makes the difference larger.
     let before = Clock::start();
     let turn = Turn {
         interfaces: Interfaces { devices: vec![(1, port)], far, space: far_space },

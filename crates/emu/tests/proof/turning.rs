@@ -113,8 +113,8 @@ fn read(program: &UnixDatagram, is_over: &AtomicBool, seen: &AtomicU64) -> Vec<V
 enum Enough {
     /// This many packets have left the network.
     Out(u64),
-    /// No packet has left the network for a while. Packets that are still under way are also under way in the record, so
-    /// the tested results do not depend on the length of this while.
+    /// No packet has left the network for a while. Packets that are still under way are also under way in the record,
+    /// so the tested results do not depend on the length of this time.
     Quiet,
 }
 

@@ -213,7 +213,7 @@ pub fn long_wire(delay: Duration) -> World {
     lossy_wire(delay, 0.0, 1)
 }
 
-/// The same world, with a loss rate for packets to the device.
+/// A world like [`long_wire`], with a loss rate for packets to the device.
 pub fn lossy_wire(delay: Duration, loss: f64, seed: u64) -> World {
     let wires = (&WireConfig { loss, ..WireConfig::default() }, &WireConfig::default());
     let rtt_ms = 2e3 * delay.as_secs_f64();

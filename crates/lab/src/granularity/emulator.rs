@@ -51,7 +51,7 @@ impl Emulator {
             ModemOptions { buffering: Buffering::THRESHOLD, hold: load.hold, ..ModemOptions::default() };
         let mut packets = Packets::new(load);
         let speak = move || {
-            // The host detects a broken port, because it receives nothing more.
+            // An error of the port is ignored here: the host detects the error, because the host receives nothing more.
             let _ = serve(&mut door, options, false, || Next::Packet(packets.next(now_ns())), &over, |_| {});
         };
         let thread = std::thread::Builder::new().name("modem".to_owned()).spawn(speak);
@@ -82,7 +82,8 @@ pub fn modem_ns(now_ns: u64) -> u64 {
 
 /// Generates the packets in order of time.
 struct Packets {
-    /// Time of the first request, in ns of the host's clock; `None` before it. Packet times are relative to it.
+    /// Time of the first request, in ns of the host's clock; `None` before the first request. Packet times are relative
+    /// to this time.
     began_ns: Option<u64>,
     /// Due time of the next packet, relative to `began_ns`.
     due: Time,
@@ -121,7 +122,7 @@ impl Packets {
     }
 }
 
-/// 0xB17F, version 5: the serving cell.
+/// Log packet 0xB17F, version 5, which reports the serving cell.
 fn serving_cell(rsrp_dbm: f64) -> Vec<u8> {
     let mut payload = vec![0; 36];
     payload[0] = 5;
@@ -133,7 +134,7 @@ fn serving_cell(rsrp_dbm: f64) -> Vec<u8> {
     payload
 }
 
-/// 0xB173, version 36: transport blocks that were received without error in one subframe.
+/// Log packet 0xB173, version 36, which reports transport blocks that were received without error in one subframe.
 fn grant(millis: u64, prb: u8) -> Vec<u8> {
     let mut payload = vec![0; 44];
     payload[0] = 36;

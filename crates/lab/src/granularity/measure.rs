@@ -52,11 +52,11 @@ type Readings = Vec<(Reading, u64)>;
 /// Percentiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
-    /// Median.
+    /// Median of the values.
     pub p50: f64,
-    /// 90th percentile.
+    /// 90th percentile of the values.
     pub p90: f64,
-    /// 99th percentile.
+    /// 99th percentile of the values.
     pub p99: f64,
     /// The largest value.
     pub max: f64,

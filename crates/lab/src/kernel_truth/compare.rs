@@ -38,7 +38,7 @@ impl Spread {
 /// One metric of both sets of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The reference: the kernel, or the reference kernel.
+    /// Metric of the reference: of the kernel's runs, or of the reference kernel's runs.
     pub truth: Spread,
     /// The compared set of runs.
     pub other: Spread,

@@ -16,7 +16,7 @@ use airpace_sim::Scenario;
 use airpace_tables::connection::{Connection, End, Protocol};
 use airpace_tables::departures::Departure;
 
-/// Two devices in a cell.
+/// Scenario with two devices in a cell.
 pub const EMULATED: &str = r#"
 name = "street"
 about = "A phone that downloads and a tablet that opens a page, in a cell with another user"

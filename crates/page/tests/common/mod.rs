@@ -33,7 +33,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Two phones. One phone pauses. One expectation is met and one is not.
+/// Scenario with two phones. One phone pauses. One expectation is met and one is not.
 pub const STORY: &str = r#"
 name = "story"
 about = "Two phones share a cell; the second pauses"

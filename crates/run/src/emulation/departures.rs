@@ -71,7 +71,7 @@ pub struct Departed<'a> {
     pub release_ms: f64,
     /// Time at which the packet was handed to the other endpoint (ms); `None` if it was not handed over.
     pub out_ms: Option<f64>,
-    /// Valid only if `out_ms` is present, like `queueing_delay_ms`.
+    /// One-way delay (ms). This field and `queueing_delay_ms` are valid only if `out_ms` is present.
     pub one_way_delay_ms: f32,
     /// Delay beyond the propagation delay (ms).
     pub queueing_delay_ms: f32,

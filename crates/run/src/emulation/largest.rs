@@ -17,8 +17,9 @@ const MAX_KNOWN: usize = 1 << 16;
 /// A device and a direction.
 pub type Side = (DeviceId, Direction);
 
-/// Registry of connections with their bytes. If it is full, it removes the half with fewest bytes. A removed connection
-/// that appears again starts from 0 bytes. Connections with a large part of all bytes are therefore never removed.
+/// Registry of connections with their bytes. A full registry removes the half of the connections with the fewest bytes.
+/// A removed connection that appears again starts from 0 bytes. Connections with a large part of all bytes are
+/// therefore never removed.
 #[derive(Default)]
 pub(super) struct Registry {
     known: BTreeMap<Key, Known>,

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::metrics::Delays;
 
-/// Two devices behind a wire; one expectation.
+/// Scenario with two devices behind a wire, and with one expectation.
 const STORY: &str = r#"
 name = "story"
 about = "Two devices"
@@ -214,7 +214,7 @@ fn a_connection_has_the_numbers_of_its_packets() {
     );
     let metrics = &flow.metrics;
     assert_eq!((metrics.packets, metrics.loss_rate), (100, Some(0.1)));
-    // From the first packet at 100 ms to the arrival of the last one at 1090 + 25.25 ms.
+    // The active time lasts from the first packet at 100 ms to the arrival of the last packet at 1090 + 25.25 ms.
     assert_eq!(metrics.active_s, 1.01525);
     assert_eq!(metrics.throughput_mbps, 0.886_481, "90 packets of 10,000 bits");
     // Percentiles are at most 0.1 % above the exact value.

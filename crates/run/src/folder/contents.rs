@@ -95,7 +95,7 @@ fn gone(result: Result<()>, also: &[ErrorKind]) -> Result<()> {
 struct Names {
     /// Files in the folder `scenarios`.
     texts: BTreeSet<String>,
-    /// Folders of partitions: by scenario, by scheme, by seed.
+    /// Names of the partition folders, at the three levels: by scenario, by scheme, by seed.
     partitions: [BTreeSet<String>; 3],
 }
 

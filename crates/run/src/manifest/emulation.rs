@@ -76,7 +76,7 @@ pub struct Audit {
     pub wait_ms: Lateness,
     /// Maximum time for which the emulator's thread did not serve its interfaces, in ms; `None` if unknown.
     pub absence_max_ms: Option<f64>,
-    /// Number of milliseconds (ticks) of the last hop that started later than the start of the next one was due.
+    /// Number of ticks (ms) of the last hop that started later than the scheduled start of the next tick.
     pub missed_ticks: u64,
     /// Fraction of one core, in [0, 1], that the emulator's thread used; `None` if unknown.
     pub cpu_share: Option<f64>,

@@ -31,7 +31,7 @@ pub struct JainWindow {
     pub jain: f64,
     /// Number of flows or devices among which the index is computed.
     pub sharers: u16,
-    /// Direction of these flows. JSON omits `down`.
+    /// Direction of these flows. JSON omits this field if its value is `down`.
     #[serde(with = "airpace_tables::direction", default, skip_serializing_if = "is_down")]
     pub direction: Direction,
 }
@@ -137,7 +137,7 @@ impl Sharer {
 pub(super) struct Fairness {
     /// Index of delivered bytes, over at least two greedy flows of a direction that are active for the whole window.
     pub(super) bytes: Vec<JainWindow>,
-    /// Index of granted PRBs, over at least two devices of such flows.
+    /// Index of granted PRBs, over at least two devices with greedy flows that are active for the whole window.
     pub(super) prbs: Vec<JainWindow>,
 }
 

@@ -18,11 +18,11 @@ use super::transfers::{TransferMeter, Transfers};
 pub struct FlowMetrics {
     /// Bytes that arrived for the first time while the flow was active, over its active time; Mbit/s.
     pub throughput_mbps: f64,
-    /// These bytes over the path's capacity to (or from) the flow's device in the active time, in [0, 1]. The capacity
-    /// comprises the bytes carried for all flows of the device and the unused capacity. It is taken as at least the bytes
-    /// that arrived. `None` if the path reported no capacity.
+    /// Bytes of the throughput over the path's capacity to (or from) the flow's device in the active time, in [0, 1].
+    /// The capacity comprises the bytes carried for all flows of the device and the unused capacity. The capacity is
+    /// taken as at least the bytes that arrived. `None` if the path reported no capacity.
     pub utilization: Option<f64>,
-    /// From the sender handing a packet to the path to its first arrival.
+    /// Delay from the sender handing a packet to the path until the packet's first arrival.
     pub one_way_delay_ms: Delays,
     /// One-way delay minus the delay of the empty path.
     pub queueing_delay_ms: Delays,

@@ -55,7 +55,7 @@ fn capacity(device: u16, at_ms: u64, bytes: u64) -> Capacity {
     }
 }
 
-/// One packet of 1500 bytes per ms (12 Mbit/s) while `flow` is active. The capacity is twice that.
+/// One packet of 1500 bytes per ms (12 Mbit/s) while `flow` is active. The capacity is twice this rate.
 fn steady(meter: &mut Meter, flow: u16, from_ms: u64, to_ms: u64) {
     for ms in from_ms..to_ms {
         meter.record(&Event::Capacity(capacity(flow, ms, 3000)));

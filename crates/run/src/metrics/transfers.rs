@@ -61,11 +61,11 @@ pub struct Times {
 pub struct TransferTimes {
     /// Start of the transfer, since the start of the run.
     pub began_s: f64,
-    /// From the start of the transfer to its first byte.
+    /// Time from the start of the transfer to its first byte.
     pub first_byte_s: Option<f64>,
-    /// From the start of the transfer until the client has the bytes that it needs to start.
+    /// Time from the start of the transfer until the client has the bytes that it needs to start.
     pub start_up_s: Option<f64>,
-    /// From the start of the transfer to its last byte.
+    /// Time from the start of the transfer to its last byte.
     pub completion_s: Option<f64>,
 }
 

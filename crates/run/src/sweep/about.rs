@@ -15,7 +15,7 @@ pub trait SweepReport {
     /// axis, and `lost` is the number of runs that failed.
     fn add(&mut self, scheme: usize, places: &[usize], ended: &[&[FlowRow]], lost: usize);
 
-    /// The page as HTML. It is called after the last [`SweepReport::add`].
+    /// Returns the page as HTML. This method is called after the last [`SweepReport::add`].
     fn render(self, failures: &[Failure<'_>]) -> String;
 }
 

@@ -25,7 +25,7 @@ pub(super) const MAX_VALUES: usize = 1_000_000;
 pub struct Axis {
     /// Dotted path of the key.
     pub key: String,
-    /// The values, in the syntax of `--set`. At least one, without duplicates.
+    /// The values, in the syntax of `--set`. There is at least one value, and there are no duplicates.
     pub values: Vec<String>,
 }
 

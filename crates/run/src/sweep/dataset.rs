@@ -143,7 +143,8 @@ fn values(axis: &Axis, places: impl Iterator<Item = usize>) -> ArrayRef {
     }
 }
 
-/// Removes partitions of schemes that are not in the matrix. They are left from an earlier matrix in the same folder.
+/// Removes partitions of schemes that are not in the matrix. Such partitions are left from an earlier matrix in the
+/// same folder.
 ///
 /// # Errors
 /// `results/` contains something that no sweep writes, which readers would interpret as results.
@@ -182,7 +183,7 @@ pub(super) fn remove_others(root: &Path, schemes: &[String]) -> Result<(), RunEr
     }
     for file in others {
         fs::remove_file(&file).map_err(FileError::write("remove", &file))?;
-        // Succeeds only if the folder is empty.
+        // The system removes the folder only if it is empty.
         let _ = fs::remove_dir(file.parent().unwrap_or(root));
     }
     Ok(())

@@ -166,9 +166,9 @@ pub fn usual_folder(spec: &Spec) -> Result<PathBuf, RunError> {
 /// Progress of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepProgress {
-    /// Runs that were completed or failed, including those of earlier processes.
+    /// Number of runs that were completed or failed, including those of earlier processes.
     pub done: u64,
-    /// Runs that failed.
+    /// Number of runs that failed.
     pub failed: u64,
     /// Number of all runs.
     pub cells: u64,
@@ -177,7 +177,8 @@ pub struct SweepProgress {
 /// Receives the progress, on the worker threads, and may stop all runs.
 pub type SweepListener<'a> = &'a (dyn Fn(SweepProgress) -> ControlFlow<()> + Sync);
 
-/// Receives the results of each completed run. If it returns an error, [`Sweep::finish`] stops with this error.
+/// Receives the results of each completed run. If the callback returns an error, [`Sweep::finish`] stops with this
+/// error.
 pub type Told<'a> = &'a mut dyn FnMut(&Plan, Cell, &[FlowRow]) -> Result<(), RunError>;
 
 /// Result of a sweep.

@@ -96,7 +96,7 @@ impl Spec {
     /// Validates a specification that comes from a file or another process.
     ///
     /// # Errors
-    /// As [`Spec::read`].
+    /// Errors of [`Spec::read`].
     pub fn check(&self) -> Result<(), RunError> {
         let refuse = |reason: String| Err(RunError::Sweep(reason.into()));
         for (at, axis) in self.set.iter().enumerate() {

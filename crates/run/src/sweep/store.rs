@@ -38,7 +38,7 @@ struct Place {
 /// Index of the records of a folder by key.
 pub(super) struct Index {
     files: Vec<(PathBuf, File)>,
-    /// Sorted by key, without duplicates.
+    /// Positions of the records, sorted by key, without duplicates.
     places: Vec<Place>,
 }
 
@@ -145,9 +145,9 @@ fn number_of(path: &Path) -> Option<u32> {
 /// The record file of this process, and the lock on the sweep's folder.
 pub(super) struct Log {
     root: PathBuf,
-    /// Created with the first record.
+    /// The record file, which is created with the first record.
     out: Mutex<Option<Out>>,
-    /// Held for as long as this process works on the sweep.
+    /// Lock on the sweep's folder, held for as long as this process works on the sweep.
     _lock: File,
 }
 

@@ -16,7 +16,7 @@ use super::*;
 use crate::flows::{self, FlowRow};
 use crate::{Choice, Host, Matrix, RunError};
 
-/// A short run over a wire.
+/// Scenario of a short run over a wire.
 const STORY: &str = "name = \"story\"\nabout = \"one phone\"\nduration_s = 0.4\n[internet]\nrate_mbps = 10\nbuffer.ms = 100\n\
                      [[flow]]\nlabel = \"phone\"\nrtt_ms = 20\n";
 

@@ -109,8 +109,8 @@ pub fn run(args: &Args, out: &mut (impl Write + AsFd), stop: &Arc<AtomicBool>) -
     report(args, out, &places, &results, took)
 }
 
-/// The path of each file. No file replaces the file of --ca or an existing one, unless --overwrite permits the latter, and no
-/// two are the same.
+/// The path of each file. No path is the file of --ca, and no two paths are equal. A path is an existing file only if
+/// --overwrite is given.
 fn places(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
     // The comparison of files resolves their folder, which must therefore exist.
     std::fs::create_dir_all(&args.out).map_err(|error| refused(&args.out, &error))?;

@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Traffic {
-    /// Origin of the times, in nanoseconds of the machine's monotonic clock; `None`: the start of the connection. It
-    /// requires both endpoints on one machine.
+    /// Origin of the times, in nanoseconds of the machine's monotonic clock; `None`: the start of the connection. An
+    /// explicit origin requires both endpoints on one machine.
     pub zero_ns: Option<u64>,
     /// Start time, in seconds.
     pub start_s: f64,

@@ -100,7 +100,8 @@ struct Answer {
     file: Option<HandedOut>,
     /// Device, inode and length at the first opening.
     identity: (u64, u64, u64),
-    /// Number of bytes from the file's start that were scanned for private keys. It is used when the file is reopened.
+    /// Number of bytes from the file's start that were scanned for private keys. The number is used when the file is
+    /// reopened.
     examined: u64,
     at: u64,
     is_ready: bool,

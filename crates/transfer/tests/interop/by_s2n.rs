@@ -74,7 +74,7 @@ impl Stack for S2n {
         "s2n-quic"
     }
 
-    /// Its client cannot rebind its socket.
+    /// The client of s2n-quic cannot rebind its socket.
     fn can_move(&self) -> bool {
         false
     }

@@ -119,7 +119,8 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the event of a lost packet. The trigger is always the time threshold, as these connections use no other.
+/// Returns the event of a lost packet. The trigger is always the time threshold, because these connections use no other
+/// threshold.
 pub(super) fn lost(space: Space, number: u64, bytes: u64) -> Value {
     let kind = match space {
         Space::Initial => "initial",

@@ -146,7 +146,8 @@ pub enum Frame {
 /// An error of the frame parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The frame type is unknown. The frames after it cannot be parsed either, because its length is unknown.
+    /// The frame type is unknown. The frames after it cannot be parsed either, because the length of a frame of unknown
+    /// type is unknown.
     #[error(
         "the frame at byte {offset} has the unknown type {kind:#x}; look up what the peer's extensions are"
     )]
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_ranges_of_an_ack_go_down_from_the_highest() {
-        // 100 to 90, without 89 and 88, then 87, without 86, then 85 to 80.
+        // Packet numbers: 100 to 90, 87, and 85 to 80. Missing are 89, 88 and 86.
         let payload = [0x03, 0x40, 100, 7, 2, 10, 1, 0, 0, 5, 1, 2, 3, 0x01];
         let ack = Frame::Ack { delay: 7, ranges: vec![(90, 100), (87, 87), (80, 85)], ecn: Some([1, 2, 3]) };
         assert_eq!(read(&payload), [Ok(ack), Ok(Frame::Ping)]);

@@ -59,7 +59,7 @@ struct Page {
     local: Option<IpAddr>,
     origin: Time,
     now: Time,
-    /// `None` before the connection has an ID, and after a write error.
+    /// The log file; `None` before the connection has an ID, and after a write error.
     file: Option<Growing>,
     /// Ack-eliciting packets that are not acknowledged yet, with their lengths (bytes).
     outstanding: BTreeMap<(Space, u64), u64>,
@@ -86,16 +86,17 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Page> {
-        // After a panic elsewhere, the log is merely shorter.
+        // If another thread panicked, the log lacks events but can still be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the page if it has a file. Without a file, no event need be composed.
+    /// Returns the state of the log if its file is open. Without a file, events need not be composed.
     fn page(&self) -> Option<MutexGuard<'_, Page>> {
         Some(self.lock()).filter(|page| page.file.is_some())
     }
 
-    /// Sets the time of the following events. Viewers require events in order, so that an earlier time has no effect.
+    /// Sets the time of the following events. Viewers require events in order. A time before the current one therefore
+    /// has no effect.
     pub(crate) fn at(&self, now: Time) {
         let mut page = self.lock();
         page.now = page.now.max(now);
@@ -232,7 +233,7 @@ impl Page {
     }
 
     fn event(&mut self, name: &str, data: Value) {
-        // In ms, with microsecond resolution.
+        // The time is in ms, with microsecond resolution.
         let time = ((self.now - self.origin).as_nanos() / 1000) as f64 / 1000.0;
         self.text(&json!({ "time": time, "name": name, "data": data }));
     }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     fn begin(log: &Log) {
-        // An ACK delay exponent of 4, and the local connection ID.
+        // The local parameters: an ACK delay exponent of 4, and the connection ID.
         log.begin(false, &[10, 11], &[10, 11], Parameters::new(&[0x0a, 1, 4, 0x0f, 2, 1, 2]));
     }
 

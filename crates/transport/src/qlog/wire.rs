@@ -89,7 +89,7 @@ impl Kind {
 pub(crate) struct Header<'a> {
     pub(crate) kind: Kind,
     pub(crate) destination: &'a [u8],
-    /// Present in long headers only.
+    /// Source connection ID, which only long headers contain.
     pub(crate) source: Option<&'a [u8]>,
 }
 

@@ -82,7 +82,7 @@ struct Shared {
 
 impl Shared {
     fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
-        // The notes remain valid after a panic elsewhere.
+        // If another thread panicked, the stored notes are still valid.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

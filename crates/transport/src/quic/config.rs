@@ -18,7 +18,8 @@ use super::adapter::Handle;
 use crate::endpoint::{MSS, PACER, overhead};
 use crate::qlog::Folder;
 
-/// Application protocol between two endpoints of this project. Only these exchange stamps and feedback.
+/// Application protocol between two endpoints of this project. Only endpoints with this protocol exchange stamps and
+/// feedback.
 pub const ALPN: &[u8] = b"airpace/1";
 
 /// HTTP/0.9 over QUIC, the protocol of the interoperability programs of QUIC implementations.
@@ -62,9 +63,9 @@ const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Source: RFC 9000 §8.1.2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Always; this costs one round trip.
+    /// A Retry is always required; this costs one round trip.
     Always,
-    /// While at least this many handshakes are in progress.
+    /// A Retry is required while at least this many handshakes are in progress.
     UnderLoad(usize),
 }
 

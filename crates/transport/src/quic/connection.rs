@@ -40,7 +40,7 @@ use super::receiving::Receiving;
 use crate::endpoint::{Closed, Connection, Event, MSS, overhead};
 use crate::qlog::{Log, Metrics};
 
-/// Scheme of a connection until [`Connection::steer`].
+/// Scheme of a connection until the application calls [`Connection::steer`].
 const DEFAULT_SCHEME: &str = "cubic";
 
 /// Bytes of the receive window per unread piece of stream data. The receive window divided by this is the maximum
@@ -72,8 +72,8 @@ pub struct QuicConnection {
     pub(super) is_half_open: bool,
     /// Whether the endpoint counts this connection as a handshake in progress.
     pub(super) is_counted: bool,
-    /// Bytes that may be sent before the peer's address is validated; `None` afterwards. noq may exceed it by one
-    /// datagram.
+    /// Bytes that may be sent before the peer's address is validated; `None` afterwards. noq may exceed this credit by
+    /// one datagram.
     pub(super) credit: Option<u64>,
     tap: Handle,
     log: Option<Log>,
@@ -139,8 +139,8 @@ pub(super) struct ObservedConnection {
 
 impl QuicConnection {
     /// The QUIC connection behind the contract of both transports, for the functions that only QUIC has, such as more
-    /// than one stream. [`Event::Readable`] and [`Event::Writable`] then refer to any of the streams. `None` if the
-    /// connection is of the other transport.
+    /// than one stream. [`Event::Readable`] and [`Event::Writable`] then refer to any of the streams. `None` for a
+    /// connection of the UDP prototype.
     pub fn of(connection: &mut dyn Connection) -> Option<&mut QuicConnection> {
         let connection: &mut dyn Any = connection;
         connection.downcast_mut()

@@ -1,8 +1,8 @@
 //! Stamps and feedback: messages in QUIC DATAGRAM frames between two endpoints of this project.
 //!
-//! No QUIC implementation carries receive times in its ACKs. These messages carry them, together with the messages of
-//! a scheme's sender and receiver. Stamps accompany data packets, and feedback travels in the opposite direction. The
-//! first byte is the kind. Numbers are big-endian.
+//! No QUIC implementation carries receive times in its ACKs. These messages carry receive times, together with the
+//! messages of a scheme's sender and receiver. Stamps accompany data packets, and feedback travels in the opposite
+//! direction. The first byte of a message is its kind. Numbers are big-endian.
 //!
 //! | kind | fields |
 //! | --- | --- |
@@ -28,7 +28,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = FEEDBACK_FIXED + Rider::CAPACITY;
 /// A message in a DATAGRAM frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram {
-    /// Accompanies a data packet.
+    /// Metadata that accompany a data packet.
     Stamp(Stamp),
     /// Feedback about received data packets.
     Feedback(Feedback),

@@ -123,7 +123,7 @@ fn the_kernel_says_when_datagrams_came_not_when_they_were_taken() {
             let before = clock::now();
             a.send(&out(to, Some(500)), &[3; 5_000]);
             let after = clock::now();
-            // The datagrams wait in the kernel, and are received later than this.
+            // The datagrams wait in the kernel, and the socket reads them only after `after + 4 * doubt`.
             poll(&mut [PollFd::new(&b, PollFlags::IN)], None).unwrap();
             while clock::now() < after + 4 * doubt {}
             for came in wait_for(&mut b, 10) {

@@ -84,7 +84,8 @@ pub struct UdpConnection {
     sent: Counted,
     lost: Counted,
     received: Counted,
-    /// Minimum one-way delay, and that of the newest packet (ns). They include the offset between the two clocks.
+    /// Minimum one-way delay, and one-way delay of the newest packet (ns). Both include the offset between the two
+    /// clocks.
     delays: Option<(i64, i64)>,
     forfeited_bytes: Bytes,
     forfeited: Duration,

@@ -217,7 +217,7 @@ impl UdpEndpoint {
         }
     }
 
-    /// Passes a datagram to the connection with this name. Returns whether there is one.
+    /// Passes a datagram to the connection with this name. Returns whether there is such a connection.
     fn with(&mut self, name: u64, act: impl FnOnce(&mut UdpConnection, &Key, &mut Ignored)) -> bool {
         let number = self.names.get(&name).copied();
         let Some(connection) = number.and_then(|number| self.connections.get_mut(&number)) else {

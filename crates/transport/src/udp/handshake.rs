@@ -37,7 +37,7 @@ pub struct EndpointSecret {
 }
 
 impl EndpointSecret {
-    /// `secret` must be random.
+    /// Creates the generator. `secret` must be random.
     pub fn new(secret: &[u8; 32]) -> EndpointSecret {
         EndpointSecret { secret: hmac::Key::new(hmac::HMAC_SHA256, secret), drawn: 0 }
     }
@@ -176,7 +176,7 @@ impl Session {
         Secret { key: key.clone(), salt: self.salt(), label }
     }
 
-    /// See [`Connection::binding`](crate::endpoint::Connection::binding).
+    /// Returns the bytes of [`Connection::binding`](crate::endpoint::Connection::binding).
     pub fn binding(&self, key: &Key) -> [u8; 32] {
         key.derive(&self.salt(), b"airpace binding")
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use airpace_cc::endpoint::{AckFrame, Ranges};
 use airpace_core::{Bytes, Rider, Time};
 
-/// Protocol version of this endpoint. The first byte contains it, so that packets of other versions are unknown
-/// formats.
+/// Protocol version of this endpoint. The first byte of a packet contains this version, so that packets of other
+/// versions are unknown formats.
 pub const VERSION: u8 = 1;
 
 /// Size of a Hello (bytes). Every response to it is smaller.
@@ -77,7 +77,7 @@ pub struct Hello<'a> {
     /// Name that the client chose for itself: packets to the client carry it.
     pub client: u64,
     pub nonce: &'a [u8; NONCE],
-    /// All zero until the server has sent a cookie.
+    /// The server's cookie; all zero until the server has sent a cookie.
     pub cookie: &'a [u8; COOKIE],
     pub proof: &'a [u8; PROOF],
 }

@@ -10,7 +10,7 @@ use airpace_core::Time;
 /// Source: RFC 9000 §8.1, §9.3.1
 const AMPLIFICATION: u64 = 3;
 
-/// Maximum interval between two Pings of a question.
+/// Maximum interval between two Pings of a [`PathProbe`].
 ///
 /// Chosen: after an outage of 10 s, the transfer resumes soon after the path does.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ pub struct PathProbe {
 }
 
 impl PathProbe {
-    /// Creates a question whose first Ping is due at `when`. `token` must be unpredictable.
+    /// Creates a probe whose first Ping is due at `when`. `token` must be unpredictable.
     pub fn new(token: u64, when: Time) -> PathProbe {
         PathProbe { token, next: when, asked: 0 }
     }
@@ -46,7 +46,7 @@ impl PathProbe {
         Some(self.token)
     }
 
-    /// Whether a Pong with this token answers the question.
+    /// Whether a Pong with this token answers a Ping of this probe.
     pub fn is_answered_by(&self, token: u64) -> bool {
         self.asked > 0 && self.token == token
     }
@@ -63,13 +63,13 @@ pub struct PathEnds {
 #[derive(Debug)]
 pub struct Path {
     ends: PathEnds,
-    /// Present while the address is not validated.
+    /// State of the validation of a new peer address; `None` if the current address is validated.
     trial: Option<Trial>,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Addresses before the change.
+    /// Addresses to which the path returns if the validation fails.
     before: PathEnds,
     question: PathProbe,
     gives_up: Time,
@@ -109,7 +109,7 @@ impl Path {
 
     /// Processes the addresses of an authentic datagram of `bytes` bytes. The peer's address is the source of its
     /// newest datagram; `is_newest` means that no datagram with a higher counter has arrived. A new address is
-    /// validated by a question with this `token`, for at most `patience`.
+    /// validated by Pings with this `token`, for at most `patience`.
     ///
     /// Source: RFC 9000 §9.3
     pub fn on_datagram(

@@ -22,7 +22,7 @@ const BYTES_PER_PIECE: u64 = 1 << 10;
 /// The outgoing stream.
 ///
 /// The end of the stream counts as one additional byte after the last one, so that it is retransmitted after a loss
-/// like any byte. On the wire it is a bit, and a byte of padding takes the place of the additional byte.
+/// like any byte. On the wire, the end is a bit, and a byte of padding takes the place of the additional byte.
 pub struct Outgoing {
     outbox: Outbox,
     /// The bytes from offset `first` on.
@@ -194,7 +194,7 @@ pub struct Incoming {
     has_read_end: bool,
     /// Size of the receive buffer (bytes).
     most: u64,
-    /// Limit that was sent last (offset).
+    /// Flow-control limit that was last sent to the peer (offset).
     told: u64,
 }
 

@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Advances to the next instant with an event. Returns whether there is one.
+    /// Advances to the next instant with an event. Returns whether there is such an instant.
     fn step(&mut self) -> bool {
         let due = self.ends.iter().filter_map(|end| end.next());
         let arrives = self.flights.first_key_value().map(|((at, _), _)| *at);
@@ -293,7 +293,7 @@ impl World {
             assert_eq!(sent.len(), got.len(), "{what}: bytes that {from} sent and {to} has at {}", self.now);
             assert!(sent == got, "{what}: bytes differ");
             assert!(self.peers[to].is_read, "{what}: {to} knows of the end");
-            // A peer that was closed by the other may never be notified that its last bytes arrived.
+            // If the other peer closed the connection, a peer may never be notified that its last bytes arrived.
             let is_left = matches!(self.peers[from].closed, Some(Closed::ByPeer { .. }));
             assert!(self.peers[from].is_flushed || is_left, "{what}: {from} knows that all arrived");
         }

@@ -25,7 +25,7 @@ fn ranges_text(prbs: PrbSet) -> String {
 pub struct Name {
     /// The RNTI or its pseudonym.
     pub rnti: Rnti,
-    /// Whether it is a pseudonym.
+    /// Whether `rnti` is a pseudonym.
     pub is_pseudonym: bool,
 }
 
@@ -80,7 +80,7 @@ pub fn rounded(number: f32, digits: f64) -> Value {
 
 /// Width of output that does not go to a terminal (columns).
 const USUAL_WIDTH: usize = 100;
-/// Minimum width of lines (columns). Narrower terminals wrap them.
+/// Minimum width of lines (columns). Narrower terminals wrap the lines.
 const MIN_WIDTH: usize = 80;
 /// Minimum width for all fields and some PRBs (columns).
 const FULL_WIDTH: usize = 120;

@@ -20,7 +20,7 @@ pub struct Opened {
     pub lags: Vec<(String, Arc<Lag>)>,
 }
 
-/// Opens all sources before the first is read. They end after `--for`, or when `stop` is set.
+/// Opens all sources before the first is read. The sources end after `--for`, or when `stop` is set.
 ///
 /// # Errors
 /// A source cannot be opened, there are more than 256 sources, standard input is named twice, or an output file would

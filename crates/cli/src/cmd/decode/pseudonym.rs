@@ -11,9 +11,9 @@ use super::message::Name;
 /// Assigns numbers to users in the order of their first appearance, starting with the first value that can be a C-RNTI.
 /// RNTIs that address all users are not replaced.
 ///
-/// The RNTI cannot be recovered from such a number. It could be recovered from a hash of the 16-bit RNTI by trying all
-/// values. The same recordings give the same pseudonyms, whatever the other options are. An RNTI has one pseudonym in
-/// all cells of a run, because a device has one RNTI on all its carriers.
+/// The RNTI cannot be recovered from such a number. From a hash of the 16-bit RNTI, the RNTI could be recovered by
+/// trying all values. The same recordings give the same pseudonyms, whatever the other options are. An RNTI has one
+/// pseudonym in all cells of a run, because a device has one RNTI on all its carriers.
 #[derive(Debug, Default)]
 pub struct Pseudonyms {
     given: BTreeMap<Rnti, Rnti>,

@@ -16,7 +16,7 @@ use super::message::direction_of;
 use super::subframes::used_prbs;
 use crate::terminal::{Paint, Table, count, thousands};
 
-/// Kind of RNTI, direction and format.
+/// Kind of a message: kind of RNTI, direction and format.
 type Sort = (&'static str, &'static str, &'static str);
 
 /// Maximum number of users that are listed if the requested user did not appear.
@@ -299,7 +299,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
             (_, true) => "-    ".to_owned(),
             _ => paint.good("ok   "),
         };
-        // Counts beyond the stage that fails are at best due to chance.
+        // Counts of stages after the failed stage are omitted, because they are at best due to chance.
         let (count, meaning) = match is_beyond {
             true => (String::new(), String::new()),
             false => (thousands(shown(ladder, rung)), meaning(ladder, rung)),
@@ -307,7 +307,7 @@ pub fn write_ladder(ladder: &Ladder, out: &mut dyn Write, paint: Paint) -> io::R
         let line = format!("  {:<10} {mark} {count:>12}  {meaning}", rung.name());
         writeln!(out, "{}", line.trim_end())?;
     }
-    // If decoding stops at a lower stage, this is an error, which contains the same hint.
+    // If decoding stops at an earlier stage, the command fails with an error that contains the same hint.
     if let Some((rung, hint)) = broken.filter(|(rung, _)| *rung >= Rung::Candidates) {
         writeln!(out, "  stopped at {}: {hint}", rung.name())?;
     }

@@ -21,7 +21,7 @@ use crate::parquet_file::refused;
 pub struct At {
     /// The index of the recording.
     pub carrier: CarrierId,
-    /// Start of its subframe, in milliseconds from the recording's first sample.
+    /// Start of the event's subframe, in milliseconds from the recording's first sample.
     pub time_ms: f64,
 }
 

@@ -237,7 +237,7 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
 
 /// Maximum number of windows that wait to be printed while a block of a file is read.
 ///
-/// Chosen: they take some ten megabytes of memory.
+/// Chosen: these windows take some ten megabytes of memory.
 const MAX_DUE: u64 = 20_000;
 
 /// Maximum number of windows of a KPI trace.
@@ -309,7 +309,7 @@ impl Sink for Determine<'_> {
         let points = self.bandwidth.take();
         self.give(points)?;
         if let Some(reports) = &mut self.reports {
-            // Reports are held back as long as windows are.
+            // Reports are held back for as long as windows are held back.
             let before = reports.newest.saturating_sub(5_000);
             reports.write(before)?;
         }
@@ -439,7 +439,7 @@ struct Summary(BTreeMap<(Radio, Direction), OfRadio>);
 #[derive(Default)]
 struct OfRadio {
     windows: u64,
-    /// In the order of [`METHODS`].
+    /// Rates of each method, in the order of [`METHODS`].
     rates: [Rates; METHODS.len()],
 }
 
@@ -505,15 +505,15 @@ fn json_of(point: &Point) -> Value {
 struct ReportFile {
     reports: Reports,
     newest: u64,
-    /// Whether it contains a carrier whose width is not known.
+    /// Whether the file contains a carrier whose bandwidth is unknown.
     has_unknown: bool,
     file: OutFile,
 }
 
 impl ReportFile {
     fn create(path: &Path, args: &Args) -> anyhow::Result<ReportFile> {
-        // With a live modem, others may follow the file while it grows. For a log, the file appears only when it is
-        // complete.
+        // With a live modem, other programs may follow the file while it grows. For a log, the file appears only when
+        // it is complete.
         let file = OutFile::create("--reports", path, args.port.source().is_some())?;
         let reports = Reports::new(Radio(args.radio.unwrap_or(1)));
         let reports = match args.prbs {

@@ -12,8 +12,8 @@ use indicatif::ProgressBar;
 use crate::cmd::NothingFound;
 use crate::terminal::{self, count};
 
-/// Maximum number of bytes per read call. Large enough that few system calls are needed and that a pipe is emptied in
-/// one call.
+/// Maximum number of bytes per read call. The number is so large that few system calls are needed, and that one call
+/// empties a pipe.
 const PIECE: usize = 1 << 18;
 
 /// Consumer of the items of logs.
@@ -132,7 +132,7 @@ pub fn read(paths: &[PathBuf], sink: &mut impl Sink) -> anyhow::Result<Vec<Sourc
 /// block.
 ///
 /// # Errors
-/// Those of [`read`] for a file that cannot be opened.
+/// Errors of [`read`] for a file that cannot be opened.
 pub fn check_there(paths: &[PathBuf]) -> anyhow::Result<()> {
     let is_pipe = |path: &Path| {
         path == Path::new("-") || path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir())

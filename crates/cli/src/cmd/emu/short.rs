@@ -180,7 +180,7 @@ impl Form {
     /// Runs programs behind this link.
     ///
     /// # Errors
-    /// As [`run::run`]; text that is no network.
+    /// Errors of [`run::run`]; a text that is not a network.
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let nothing = LastHopOptions::default();
         let (name, table, last_hop, rest) = match self {
@@ -306,7 +306,7 @@ impl Cellular {
         text.extend(long);
         let text = toml::to_string(&text).context("the network cannot be written as a scenario")?;
         let plan = Scenario::load(&text, "cellular", &[])?.prepare_endless()?.devices_network()?;
-        // Rounded up to a microsecond, which is the minimum that is accepted.
+        // The time is rounded up to a microsecond, which is the minimum that is accepted.
         let rtt_ms = plan.least_rtt(0).as_nanos().div_ceil(1000) as f64 * 1e-3;
         table.insert("flow".to_owned(), flow(rtt_ms.max(NO_DELAY_MS)));
         Ok(table)

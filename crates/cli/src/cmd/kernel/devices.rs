@@ -16,7 +16,7 @@ const DEVICES: &str = "/proc/self/net/dev";
 /// The devices to which the program is attached.
 pub struct Devices {
     room: RoomProgram,
-    /// `None` if the system refused to attach the program to this device.
+    /// Attached program, by index of the device; `None` if the system refused to attach the program.
     attached: BTreeMap<u32, Option<AttachedRoom>>,
     looked: Option<Instant>,
 }

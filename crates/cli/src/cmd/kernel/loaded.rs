@@ -42,7 +42,7 @@ pub(super) fn load(
         let (mut kernel, _, uncounted) = bring_in(scheme)?;
         kernel.pin()?;
         doubt = uncounted;
-        // In namespaces whose default it was, the kernel still gives new sockets the unloaded version.
+        // In namespaces in which this scheme is the default, the kernel still gives new sockets the unloaded version.
         renewed = netns::defaults(name);
         renewed.iter().try_for_each(|place| place.set_default(name))?;
     }

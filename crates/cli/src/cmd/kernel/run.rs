@@ -69,7 +69,7 @@ struct Group {
     /// Keeps the mount that contains `path`.
     _groups: Groups,
     path: PathBuf,
-    /// Control group of this process before.
+    /// Control group of this process before it moved to `path`.
     before: PathBuf,
 }
 

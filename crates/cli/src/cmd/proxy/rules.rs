@@ -1,8 +1,8 @@
 //! Packet rules of a router that redirect connections to the proxy while the proxy runs.
 //!
-//! A process of `nft` owns the table of packet rules. It runs below a shell that lives as long as the proxy. If the
-//! proxy is killed, the shell removes the route and its rule, and `nft` ends, which removes the table. Connections then
-//! bypass the proxy again.
+//! A process of `nft` owns the table of packet rules. This process runs below a shell that lives as long as the proxy.
+//! If the proxy is killed, the shell removes the route and its rule, and `nft` ends, which removes the table.
+//! Connections then bypass the proxy again.
 //!
 //! Source: Linux Documentation/networking/tproxy.rst; nftables nft(8)
 
@@ -27,7 +27,7 @@ const LOOKS: u32 = 300;
 /// Active rules. They are removed when this value is dropped or the process ends.
 pub struct Rules {
     guard: Child,
-    /// The rules stay active while this is open.
+    /// Input of the shell that guards the rules. The rules stay active while this input is open.
     commands: Option<ChildStdin>,
 }
 
@@ -89,7 +89,7 @@ impl Rules {
                 ["route", "add", "local", "default", "dev", "lo", "table", &table].to_vec(),
             ] {
                 match run("ip", &[&[family], &words[..]].concat(), "") {
-                    // Remains of a killed proxy of an earlier version.
+                    // The rule is left from a killed proxy of an earlier version.
                     Err(error) if error.to_string().contains("File exists") => {}
                     // A machine without IPv6 carries no IPv6 connections.
                     Err(error) if family == "-4" => return Err(error),

@@ -21,7 +21,7 @@ const PACKET_OVERHEAD: u64 = 28 + 1 + 8 + 2 + 16 + 16 + 8;
 impl Connection for QuicConnection {
     fn write(&mut self, now: Time, bytes: &[u8]) -> Result<usize, Refused> {
         self.now = now;
-        // At a server, the stream opens with the client's first byte.
+        // A server's connection has no stream until the client's first byte arrives.
         let Some(main) = self.main.filter(|_| !self.is_over) else {
             return if self.is_over { Err("the connection is over; make another".into()) } else { Ok(0) };
         };

@@ -2,8 +2,8 @@
 //!
 //! The ledger counts packets with stream data. All other packets (ACKs, probes, feedback, flow-control credit) are
 //! neither paced nor counted, like ACKs in the simulator. noq does not report whether it has data to send. The
-//! connection therefore tracks it ([`Pending`]). If it is unknown, the connection polls noq with the gate closed, and
-//! noq reports whether the gate held back data.
+//! connection therefore tracks it ([`Pending`]). If this state is unknown, the connection polls noq with the gate
+//! closed, and noq reports whether the gate held back data.
 //!
 //! noq sends no separate ACK while the gate holds back data. If a received packet has waited for its ACK for
 //! [`MAX_ACK_DELAY`], one packet is sent regardless of window and pacer; the pacer deducts it from the following
@@ -37,7 +37,7 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 /// Chosen: a batch of 32 packets then takes less than 4 ms, the averaging time of the schemes' receivers.
 const BATCHED_FROM: Rate = Rate::from_bps(100_000_000);
 
-/// If a packet has more free space than this (bytes), there were no more data to send.
+/// Threshold of the free space in a packet (bytes): if more is free, noq had no more data to send.
 const ROOM: usize = 64;
 
 /// Bytes of a QUIC packet other than stream data: packet header, tag, stamp and frame headers. The controller's

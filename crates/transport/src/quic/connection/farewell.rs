@@ -10,12 +10,12 @@ use airpace_core::Time;
 
 use crate::endpoint::Outbound;
 
-/// Number of repetitions.
+/// Number of repetitions of the final datagram.
 ///
 /// Chosen: noq removes the connection after three probe timeouts.
 const AGAIN: u32 = 2;
 
-/// Interval between repetitions: minimum, and value without a round-trip time.
+/// Interval between repetitions: minimum, and value if the round-trip time is unknown.
 ///
 /// Source: RFC 9002 §6.1.2 (kGranularity), §6.2.2 (kInitialRtt)
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(333)];

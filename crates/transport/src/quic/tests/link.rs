@@ -93,8 +93,9 @@ fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64
     measured(arrived.into_iter(), Time::ZERO + from, Time::ZERO + span)
 }
 
-/// At none of these rates does a tick of Sprout contain a whole number of packets. At 3 Mbit/s it would contain five:
-/// a nanosecond would decide in which tick a packet counts, and the queue would be 16 ms or 32 ms.
+/// At none of these rates does a tick of Sprout contain a whole number of packets. At 3 Mbit/s, a tick would contain
+/// exactly five packets: a nanosecond would decide in which tick a packet counts, and the queueing delay would be 16 ms
+/// or 32 ms.
 #[test]
 fn schemes_with_headers_do_over_quic_what_they_do_in_the_simulator() {
     let (span, from) = (Duration::from_secs(12), Duration::from_secs(4));

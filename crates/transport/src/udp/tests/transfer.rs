@@ -51,7 +51,7 @@ fn an_address_that_changes_in_the_middle_is_followed() {
         world.run_until(ms(100_600), |_| false);
         world.client_at = address(1001);
         if rebinds {
-            // Without the notification, a client that only receives would send nothing.
+            // A client that only receives sends a packet from its new address only because of this notification.
             world.ends[CLIENT].on_rebound(world.now);
         }
         world.run();

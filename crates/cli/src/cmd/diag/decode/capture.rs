@@ -28,7 +28,7 @@ pub struct CaptureFile<'o> {
 /// The output.
 enum Out<'o> {
     Standard(&'o mut dyn Write),
-    /// `None` after the output has ended.
+    /// A file; `None` after the output has ended.
     File(Option<OutFile>),
 }
 

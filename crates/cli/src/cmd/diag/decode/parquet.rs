@@ -43,7 +43,7 @@ fn word_type() -> DataType {
 
 /// File of KPI samples, one row per sample.
 pub struct Samples {
-    /// `None` once the file is complete.
+    /// The file; `None` once the file is complete.
     file: Option<ParquetFile>,
     rows: kpis::Rows,
     /// Buffer for the name of a KPI.
