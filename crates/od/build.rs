@@ -1,4 +1,5 @@
-//! Sets the soname of `libod.so`: programs linked against it request this interface version from the dynamic linker.
+//! Sets the soname of `libod.so`: programs linked against the library request this interface version from the dynamic
+//! linker.
 
 fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libod.so.0");

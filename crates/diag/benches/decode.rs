@@ -1,4 +1,4 @@
-//! CPU time per packet from the port to a KPI, by recorded log.
+//! CPU time per packet, from the bytes of the port to a KPI, for recorded logs.
 //!
 //! | column | processing |
 //! | --- | --- |
@@ -7,8 +7,9 @@
 //! | all KPIs | de-framed; all KPIs of the list are read |
 //! | everything | de-framed; every field of every record is read, nested |
 //!
-//! The table is for single packets. Each packet is timed separately, several times: the median, and the 99th percentile.
-//! Reading the clock takes about 30 ns of each time. Criterion then measures whole logs, in packets per second.
+//! The table contains the median and the 99th percentile of the time per packet. Each packet is timed separately,
+//! several times. Each time includes about 30 ns for reading the clock. Criterion then measures whole logs, in packets
+//! per second.
 //!
 //! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 
@@ -29,7 +30,7 @@ use recordings_folder::{logs, recordings};
 /// The KPI that most packets of a connected phone contain.
 const ONE: [&str; 1] = ["lte.rsrp"];
 
-/// The first KPI of each log code that has any.
+/// The first KPI of each log code that contains any KPI.
 fn one_of_each() -> Vec<&'static str> {
     let first: BTreeMap<LogCode, &str> =
         ORIGINS.iter().rev().map(|origin| (origin.code, origin.kpi)).collect();
@@ -76,7 +77,7 @@ fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// The time of one step for each frame, in nanoseconds, after a warm-up round.
+/// The time of `step` for each frame, in nanoseconds, after a warm-up round.
 fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> Histogram<u64> {
     const ROUNDS: usize = 9;
     let mut deframer = Deframer::new(Framing::Hdlc);
@@ -94,7 +95,7 @@ fn by_packet(frames: &[&[u8]], mut step: impl FnMut(&LogPacket<'_>)) -> Histogra
     costs
 }
 
-/// Median and 99th percentile in microseconds.
+/// Text of the median and the 99th percentile, in microseconds.
 fn shown(costs: &Histogram<u64>) -> String {
     let micros = |quantile| costs.value_at_quantile(quantile) as f64 / 1e3;
     format!("{:>7.2} {:>7.2}", micros(0.5), micros(0.99))

@@ -1,7 +1,8 @@
 //! CPU time for printing recorded logs: their bytes are de-framed, each packet is decoded completely and written as JSON,
 //! as rows of a long table, and as text.
 //!
-//! A table comes first: the fastest of several rounds over each log, without a file system. Criterion measures all logs.
+//! The benchmark first prints a table with the time of the fastest of several rounds over each log, without access to
+//! the file system. Then Criterion measures all logs.
 //!
 //! `cargo bench -p airpace-diag --bench export`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 

@@ -1,4 +1,4 @@
-//! Reads log files of a modem: a line per packet, or the values of KPIs.
+//! Reads log files of a modem, and prints a line per packet, or the values of KPIs.
 //!
 //! `cargo run --release -p airpace-diag --example read_qmdl -- LOG.qmdl [KPI…]`, for example with `lte.rsrp`.
 
@@ -17,7 +17,7 @@ const PIECE: usize = 1 << 16;
 pub struct Counts {
     /// Log packets.
     pub packets: u64,
-    /// Packets of which all fields were read.
+    /// Packets whose fields were all read.
     pub read: u64,
     /// Values of the KPIs.
     pub samples: u64,
@@ -25,7 +25,7 @@ pub struct Counts {
     pub faults: u64,
 }
 
-/// Writes the values of the KPIs in a packet; without KPIs, the packet and the number of its fields.
+/// Writes the values of the KPIs in a packet. Without KPIs, writes the packet and the number of its fields.
 fn write(
     packet: &LogPacket<'_>,
     kpis: &Subscription,

@@ -10,7 +10,7 @@
 //! are used if present. The second method uses the modem's own sum: for the uplink in 0xB067, otherwise block by block in
 //! 0xB063 and 0xB064. Both methods count only new grants: a retransmitted block is no new bandwidth.
 //!
-//! Source: BISCAY §3.2.2; BISCAY §5.2 (the two compared)
+//! Source: BISCAY §3.2.2; BISCAY §5.2 (comparison of the two methods)
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,15 +27,15 @@ use crate::stamp::Stamp;
 /// Chosen: five seconds, the maximum delay at which a frame number is still unambiguous.
 const HOLD: Duration = Duration::from_secs(5);
 
-/// Minimum gap in the whole log for which windows are left out (ns).
+/// Minimum duration of a gap in the log for which windows are left out (ns).
 ///
-/// Chosen: ten seconds. Shorter gaps count as times without traffic, in which a modem logs little.
+/// Chosen: ten seconds. Shorter gaps count as time without traffic, because an idle modem logs little.
 const SILENCE_NANOS: u64 = 10_000_000_000;
 
-/// Stamps from this time on are treated as corrupt (ns since 1980): no modem writes such a time, and a single one would
-/// advance all windows.
+/// Time from which stamps are treated as corrupt (ns since 1980). No modem writes such a time, and a single such stamp
+/// would advance all windows.
 ///
-/// Chosen: 2^62 ns after 1980, the year 2126. Windows after it still have numbers.
+/// Chosen: 2^62 ns after 1980, the year 2126. Window numbers after this time do not overflow.
 const LATEST_NANOS: u64 = 1 << 62;
 
 /// Method by which bandwidth is computed.
@@ -103,16 +103,16 @@ pub struct Bandwidth {
     every_nanos: u64,
     hold_nanos: u64,
     grants: Grants,
-    /// Time of the first packet.
+    /// Time of the first packet, from which windows are counted (ns).
     origin: Option<u64>,
-    /// The latest stamp so far; meaningless without an origin.
+    /// The latest stamp so far (ns); meaningless if `origin` is `None`.
     newest: u64,
     /// Number of the next window to return.
     next: u64,
     /// Start and end of gaps in the log.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Grants from before the first packet, or of windows that were already returned.
+    /// Number of grants from before the first packet, or of windows that were already returned.
     outside: u64,
     misstamped: u64,
     unstamped: u64,
@@ -154,7 +154,7 @@ struct Tally {
 }
 
 impl Bandwidth {
-    /// Uses windows of `every_ms` milliseconds; with 1, each TTI has its own window.
+    /// Creates a series with windows of `every_ms` milliseconds. With 1, each TTI has its own window.
     ///
     /// # Panics
     /// If `every_ms` is 0.
@@ -175,8 +175,8 @@ impl Bandwidth {
         }
     }
 
-    /// Sets the time for which windows wait for late packets. A program that follows a running modem trades completeness
-    /// against delay with this value.
+    /// Sets the time for which windows wait for late packets. A longer time makes the windows more complete, and delays
+    /// them more if the modem is running.
     pub fn holding(self, hold: Duration) -> Bandwidth {
         Bandwidth { hold_nanos: hold.as_nanos() as u64, ..self }
     }
@@ -206,8 +206,7 @@ impl Bandwidth {
         self.unstamped
     }
 
-    /// Parts of the log that are in no window, as text: number, noun, and reason. Reasons that did not occur are left
-    /// out.
+    /// Parts of the log that are in no window, as number, noun, and reason. Only reasons that occurred are returned.
     pub fn uncounted(&self) -> Vec<(u64, &'static str, &'static str)> {
         let troubles = self.troubles();
         let all = [
@@ -227,12 +226,12 @@ impl Bandwidth {
     }
 
     /// Number of windows that [`Bandwidth::take`] would return now, including those in gaps. A reader of a long log can
-    /// take them before there are too many.
+    /// take these windows before there are too many.
     pub fn due(&self) -> u64 {
         self.until().saturating_sub(self.next)
     }
 
-    /// Takes a packet. Also calls `each` for its grants, in the order of the packet.
+    /// Processes a packet. Also calls `each` for its grants, in the order of the packet.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(&GrantReport)) {
         if packet.stamp == Stamp::default() {
             self.unstamped += 1;
@@ -245,7 +244,8 @@ impl Bandwidth {
         }
         let has_begun = self.origin.is_some();
         let origin = *self.origin.get_or_insert(now);
-        // Different parts of a modem write the packets of the radios and codes: their stamps are not in order.
+        // Different parts of a modem write the packets of the radios and codes: the stamps of successive packets are
+        // not in order.
         if now > self.newest {
             if has_begun && now - self.newest > SILENCE_NANOS {
                 self.silences.push_back((self.newest, now));
@@ -300,7 +300,7 @@ impl Bandwidth {
             let window = self.next;
             let begin = origin + window * self.every_nanos;
             let end = begin + self.every_nanos;
-            // Gaps are in chronological order, like windows.
+            // Gaps and windows are both in chronological order.
             while self.silences.front().is_some_and(|(_, to)| *to <= begin) {
                 self.silences.pop_front();
             }
@@ -380,7 +380,7 @@ impl Series {
                 return;
             }
             let ((_, _, carrier), tti) = entry.remove_entry();
-            // At the edge of a window, a TTI can be slightly older than the previous TTI.
+            // At the end of a window, a TTI can be slightly older than the previous TTI.
             let window = self.windows.entry(tti.window.max(before - 1)).or_default();
             let tally = window.carriers.entry(carrier).or_default();
             tally.bits += tti.bits;

@@ -16,7 +16,7 @@ use crate::frame::{FLAG, MAX_BODY};
 
 /// Data type of reads and writes by user-space programs.
 const USER_SPACE: u32 = 0x20;
-/// Token before data that is written to a modem on another chip.
+/// Token before data that is written to the first modem on another chip.
 const REMOTE_TOKEN: i32 = -1;
 
 /// Size of the read buffer (bytes).
@@ -42,9 +42,9 @@ pub const IOCTL_DRAIN: u32 = 36;
 
 /// The number of the modem among the driver's peripherals.
 pub const MODEM: u8 = 0;
-/// Logging mode in which a program reads the data: memory device mode.
+/// Number of the logging mode in which a program reads the data: memory device mode.
 pub const MEMORY_DEVICE_MODE: u32 = 2;
-/// Default logging mode of a phone: data goes to USB.
+/// Number of the default logging mode of a phone: data goes to USB.
 pub const USB_MODE: u32 = 1;
 
 /// Origin of bytes of the stream.
@@ -113,7 +113,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Appends to `stream` the frames that end in these bytes, including their flags.
+    /// Appends to `stream` the frames that are completed by these bytes, including their flags.
     pub fn push(&mut self, origin: Origin, bytes: &[u8], stream: &mut Vec<u8>) {
         let begun = self.begun.entry(origin).or_default();
         let ended = memrchr(FLAG, bytes).map_or(0, |flag| flag + 1);
@@ -141,8 +141,9 @@ pub fn write(frames: &[u8], is_remote: bool) -> Vec<u8> {
 
 /// The argument of [`IOCTL_SWITCH_LOGGING`] for `mode`, for all peripherals and devices that the driver serves.
 ///
-/// Every generation of the driver reads a prefix of the argument. Android 6 reads the mode; 7 and 8 read the mode, the
-/// peripherals and one byte; 9 reads all except the devices; 10 and later read all.
+/// Every generation of the driver reads a prefix of the argument. Android 6 reads the mode; Android 7 and 8 read the
+/// mode, the peripherals and one byte; Android 9 reads all fields except the devices; Android 10 and later read all
+/// fields.
 pub fn switch_logging(mode: u32) -> [u8; 24] {
     /// Mask of peripherals: application processor and modem.
     const PERIPHERALS: u32 = 0b11;
@@ -151,25 +152,27 @@ pub fn switch_logging(mode: u32) -> [u8; 24] {
     let mut argument = [0; 24];
     argument[..4].copy_from_slice(&mode.to_le_bytes());
     argument[4..8].copy_from_slice(&PERIPHERALS.to_le_bytes());
-    // 8: mask of protection domains; 12: mode's parameter, id, domain, reserved; 16: peripheral. All stay 0.
+    // The fields at other offsets stay 0: mask of protection domains (8); the mode's parameter, id, domain, reserved
+    // (12); peripheral (16).
     argument[20..].copy_from_slice(&DEVICES.to_le_bytes());
     argument
 }
 
-/// The arguments of [`IOCTL_VOTE_REAL_TIME`], one for each of the two generations of the driver. The vote requests
-/// delivery without delay for a reader of the memory device, or withdraws that request. A driver does not report its
-/// generation, and treats the other generation's argument as a vote of no process. Therefore pass both.
+/// The arguments of [`IOCTL_VOTE_REAL_TIME`], one for each of the two generations of the driver. With `wants`, the vote
+/// requests delivery without delay for a reader of the memory device; otherwise, it withdraws that request. A driver
+/// does not report its generation, and treats the other generation's argument as a vote of no process. Therefore pass
+/// both.
 pub fn real_time_votes(wants: bool) -> [[u8; 8]; 2] {
     /// Id of the process that reads the memory device.
     const MEMORY_DEVICE: u8 = 2;
     let wants = u8::from(wants);
-    // The newer argument starts with a client number, which only the other process has.
+    // The newer argument starts with a client number, which is 0 for the reader of the memory device.
     [[0, 0, 0, 0, MEMORY_DEVICE, 0, wants, 0], [MEMORY_DEVICE, 0, wants, 0, 0, 0, 0, 0]]
 }
 
 /// The argument of [`IOCTL_BUFFERING`] for the modem.
 pub fn buffering(buffering: Buffering) -> [u8; 4] {
-    /// Watermarks in percent; the modem ignores them in the other modes.
+    /// Watermarks in percent for the modes in which the modem ignores them.
     const UNUSED: (u8, u8) = (85, 15);
     let (high, low) = match buffering {
         Buffering::Threshold { high, low } => (high, low),

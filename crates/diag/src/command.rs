@@ -372,7 +372,7 @@ impl EventMask {
 impl Release {
     /// Widths of the text fields in the answer: date and time of compilation, date and time of release, directory.
     const TEXTS: [usize; 5] = [11, 8, 11, 8, 8];
-    /// Length of the numbers after the texts (bytes).
+    /// Length of the numbers after the text fields in the answer (bytes).
     const NUMBERS: usize = 8;
 
     fn write(&self) -> Vec<u8> {

@@ -8,8 +8,8 @@
 //!    └─▶ 0xB193  signal measurements, every 10 ms
 //! ```
 //!
-//! Versions and intervals are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi) read the same
-//! values back from the packets.
+//! Versions and intervals of the packets are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi)
+//! read the values of the reports back from the packets.
 
 mod dci;
 
@@ -68,7 +68,7 @@ impl Default for ComposeOptions {
 /// A composed log packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composed {
-    /// Time at which the modem sends it.
+    /// Time at which the modem sends the packet.
     pub at: Time,
     /// Log code of the packet.
     pub code: LogCode,
@@ -82,7 +82,7 @@ pub struct Composer {
     options: ComposeOptions,
     /// Carriers in the order of their first report; the first is the primary carrier.
     carriers: Vec<CarrierId>,
-    /// Block in each HARQ process, by direction, carrier, process and codeword.
+    /// Block in each HARQ process; the key is direction, carrier, process and codeword.
     processes: BTreeMap<(Direction, usize, Option<u8>, usize), Carried>,
     down: Batch,
     up: Batch,
@@ -95,7 +95,7 @@ pub struct Composer {
 struct Carried {
     bits: Bits,
     modulation: Modulation,
-    /// Number of retransmissions.
+    /// Number of retransmissions of the block.
     again: u8,
 }
 
@@ -112,7 +112,7 @@ struct Batch {
 const DECODES_IN: Duration = Duration::from_millis(1);
 /// Length of a block's checksum, which the sizes in 0xB173 include (bytes).
 const CHECKSUM_BYTES: u64 = 3;
-/// Maximum number of carriers: log packets cannot express more.
+/// Maximum number of carriers, because log packets cannot contain more.
 const MAX_CARRIERS: usize = 3;
 const SUBFRAME: Duration = Duration::from_millis(1);
 
@@ -139,9 +139,9 @@ impl Composer {
         [B130, B139, B173, B193]
     }
 
-    /// Takes a report of one carrier and subframe that contains only the device's own grants. Calls `say` for each packet
-    /// that the modem sends up to now, in order of time. Reports must arrive in order of time. Reports of a fourth
-    /// carrier are ignored, because these packets cannot express it.
+    /// Processes a report of one carrier and subframe that contains only the device's own grants. Calls `say` for each
+    /// packet that the modem sends up to now, in order of time. Reports must arrive in order of time. Reports of a
+    /// fourth carrier are ignored, because the packets cannot contain it.
     pub fn push(&mut self, report: &RadioReport, mut say: impl FnMut(Composed)) {
         let now = report.time + SUBFRAME + DECODES_IN;
         self.flush(now, &mut say);
@@ -344,7 +344,8 @@ impl Composer {
     fn signal(&self, report: &RadioReport, carrier: usize, sinr_db: f64) -> Vec<u8> {
         let sinr = libm::pow(10.0, sinr_db / 10.0);
         let rsrp = (self.options.noise_dbm + sinr_db).clamp(-140.0, -44.0);
-        // RSSI is the power in N PRBs of the cell and of the noise, for a cell that transmits in all of its subcarriers.
+        // RSSI is the power of the cell and of the noise in N PRBs, for a cell that transmits in all of its
+        // subcarriers.
         let per_prb = 10.0 * libm::log10(12.0 * (1.0 + 1.0 / sinr.max(1e-3)));
         let rssi = rsrp + per_prb + 10.0 * libm::log10(f64::from(report.carrier_prbs.unwrap_or(0).max(1)));
         // Source: TS 36.214 §5.1.3

@@ -23,7 +23,8 @@ const STREAM: u8 = 1;
 pub enum Buffering {
     /// Sends packets immediately.
     Streaming,
-    /// Keeps packets until the buffer is filled to `high` percent, then sends until it is down to `low` percent.
+    /// Keeps packets until the buffer is filled to `high` percent, then sends until the buffer is filled to only `low`
+    /// percent.
     Threshold {
         /// Upper watermark in percent of the buffer.
         high: u8,
@@ -60,7 +61,7 @@ impl Buffering {
 /// A control packet, from the application processor to the modem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// 3: whether packets are wanted in real time. If not, the modem keeps them longer, for example while the phone
+    /// 3: whether packets are wanted in real time. If not, the modem keeps packets longer, for example while the phone
     /// sleeps.
     RealTime(bool),
     /// 17: sets the buffering mode: 0 streaming, 1 threshold, 2 circular.
@@ -146,7 +147,8 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Sets `buffering` (`None`: leaves the mode unchanged) and drains with period `every` (`None`: never).
+    /// Creates a schedule that sets `buffering` (`None`: leaves the mode unchanged) and drains with period `every`
+    /// (`None`: never).
     pub fn new(buffering: Option<Buffering>, every: Option<Duration>) -> Drain {
         Drain { buffering, every, next: None }
     }
@@ -184,10 +186,10 @@ impl Drain {
 
 /// Detects drains that coincide with the writing of periodic packets.
 ///
-/// If the modem writes a packet every ten milliseconds just when a drain arrives, the packet is sent sometimes by this
-/// drain and sometimes by the next one. Its gaps are then ten milliseconds plus or minus one drain period. If the drains
-/// are shifted by half a period, all gaps are ten milliseconds. The host does not know the offset of the modem's clock,
-/// but both clocks measure the same intervals between packets.
+/// Assume that the modem writes a packet every ten milliseconds, just when a drain arrives. Each packet is then sent
+/// sometimes by this drain and sometimes by the next drain. The gaps between these packets are ten milliseconds plus or
+/// minus one drain period. If the drains are shifted by half a period, all gaps are ten milliseconds. The host does not
+/// know the offset of the modem's clock, but both clocks measure the same intervals between packets.
 #[derive(Clone, Debug)]
 pub struct Evenness {
     every: Duration,
@@ -198,17 +200,18 @@ pub struct Evenness {
     uneven: u32,
 }
 
-/// Window over which uneven gaps are counted (gaps), and maximum number of uneven gaps in it without a shift.
+/// Number of gaps over which uneven gaps are counted (`GAPS_WATCHED`), and maximum number of uneven gaps among them
+/// without a shift of the drains (`MAX_UNEVEN`).
 ///
 /// Chosen: one delayed host thread makes two gaps uneven, one too long and one too short.
 const GAPS_WATCHED: u32 = 20;
 const MAX_UNEVEN: u32 = 2;
 
-/// Maximum gap that is checked.
+/// Maximum gap between two packets that is checked.
 const MAX_GAP: Duration = Duration::from_secs(1);
 
 impl Evenness {
-    /// For drains with period `every`.
+    /// Creates a detector for drains with period `every`.
     pub fn new(every: Duration) -> Evenness {
         Evenness { every, last: vec![], gaps: 0, uneven: 0 }
     }
@@ -225,8 +228,8 @@ impl Evenness {
         let every = self.every.as_nanos() as i64;
         let apart = |now: Time, before: Time| now.as_nanos().wrapping_sub(before.as_nanos()) as i64;
         let (written, arrived) = (apart(written, written_before), apart(arrived, arrived_before));
-        // Ignore three cases: gaps shorter than 1.5 drain periods (a packet in every drain), gaps that are not a multiple
-        // of the drain period (they cannot be even), and gaps after a long silence.
+        // Ignore three cases: gaps shorter than 1.5 drain periods (a packet in every drain), gaps that are not a
+        // multiple of the drain period (such gaps cannot be even), and gaps after a long silence.
         if !(3 * every / 2..=MAX_GAP.as_nanos() as i64).contains(&written) {
             return false;
         }

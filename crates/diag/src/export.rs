@@ -40,7 +40,7 @@ pub(crate) fn mask(bits: u64, width: usize, out: &mut Vec<u8>) {
     out.extend((0..digits).rev().map(|digit| DIGITS[(bits >> (4 * digit) & 15) as usize]));
 }
 
-/// The bits that are set, each with its name if any.
+/// Returns the bits that are set, each with its name if it has a name.
 pub(crate) fn flags(bits: u64, names: Names) -> impl Iterator<Item = (u64, Option<&'static str>)> {
     (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| {
         let name = names.iter().find(|(number, _)| *number == bit);
@@ -93,7 +93,7 @@ mod tests {
             stamp in any::<u64>(),
         ) {
             let known = log::CODES.get(code);
-            // Half of the payloads start with a version that has a layout.
+            // Start half of the payloads with a version that has a layout.
             let versions = known.map_or(vec![], |code| {
                 code.layouts.iter().flat_map(|layout| layout.versions.iter().copied()).collect()
             });

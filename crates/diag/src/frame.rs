@@ -6,11 +6,11 @@
 use crc::{CRC_16_IBM_SDLC, Crc, Table};
 use memchr::{memchr, memchr2};
 
-/// Flag: ends a frame.
+/// Flag byte: ends a frame.
 pub(crate) const FLAG: u8 = 0x7E;
-/// Escape: the next byte is sent XOR [`FLIP`].
+/// Escape byte: the byte after it is sent XOR [`FLIP`].
 pub(crate) const ESCAPE: u8 = 0x7D;
-/// Escaped bytes are XORed with this value.
+/// Value with which escaped bytes are XORed.
 pub(crate) const FLIP: u8 = 0x20;
 /// Version of the plain framing.
 const PLAIN_VERSION: u8 = 1;
@@ -19,8 +19,8 @@ const PLAIN_HEADER: usize = 4;
 
 /// Maximum length of a body (bytes).
 ///
-/// Chosen: four times the maximum that the length field of a log packet can express. Only a stream that is not a
-/// diagnostic stream has longer bodies.
+/// Chosen: four times the maximum that the length field of a log packet can express. Longer bodies appear only in
+/// streams that are not diagnostic streams.
 pub const MAX_BODY: usize = 1 << 18;
 
 /// Length of the checksum behind a body (bytes).
@@ -53,9 +53,9 @@ pub enum Framed<'a> {
 pub enum Fault {
     /// The checksum differs: the stream starts inside a message, was cut, or lost bytes.
     Checksum,
-    /// Too short for a body and its checksum.
+    /// The frame is too short for a body and its checksum.
     Short,
-    /// Longer than [`MAX_BODY`]: not a diagnostic stream.
+    /// The frame is longer than [`MAX_BODY`]: the stream is not a diagnostic stream.
     Long,
     /// In plain framing, a flag or the version is missing at the position that the length implies.
     Marks,
@@ -63,8 +63,8 @@ pub enum Fault {
 
 /// Finds the messages in a stream of bytes that arrives in pieces.
 ///
-/// A message that lies within one piece and has no escapes is not copied. All others go through one buffer. Nothing is
-/// allocated per message.
+/// A message that lies within one piece and has no escapes is not copied. All other messages are collected in one
+/// buffer. Nothing is allocated per message.
 #[derive(Clone, Debug, Default)]
 pub struct Deframer {
     framing: Framing,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A modem reports the same grant several times, from different layers of its stack and with different delays: the DCI
-//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the layers by their level of
-//! detail. For each subframe, [`crate::bandwidth`] takes the most detailed report.
+//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the layers by their level
+//! of detail. For each subframe, [`crate::bandwidth`] uses the most detailed report.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -20,7 +20,7 @@
 //! | `grant/size.rs` | sizes of transport blocks, by TS 36.213 and as modems count them |
 //! | `grant/merge.rs` | selection of the most detailed report of each subframe |
 //! | [`report`] | grants as radio reports that contain only the phone's own grants |
-//! | [`prompt`] | the same for a running modem, each report as soon as it is complete |
+//! | [`prompt`] | radio reports of a running modem, each as soon as it is complete |
 
 pub mod clock;
 pub mod dci;
@@ -57,11 +57,11 @@ pub enum Rat {
 pub enum Source {
     /// The MAC layer: reports bytes.
     Mac,
-    /// The control channel: the DCI as it was detected. The earliest report.
+    /// The control channel: the DCI as it was detected. This layer reports first.
     ControlChannel,
     /// The demapper: PRBs, sizes, modulation.
     Demapper,
-    /// The shared channel: transmitted blocks; or received blocks with the result of their CRC.
+    /// The shared channel: transmitted blocks, or received blocks with the result of their CRC.
     SharedChannel,
 }
 
@@ -99,24 +99,25 @@ pub struct Grant {
     pub source: Source,
     /// The log packet that reported it.
     pub code: LogCode,
-    /// Time at which the modem sent that packet: before [`Grant::time`] for a DCI of the uplink, up to seconds after it
-    /// for others.
+    /// Time at which the modem sent that packet. This is before [`Grant::time`] for a DCI of the uplink, and up to
+    /// seconds after [`Grant::time`] for other grants.
     pub stamp: Stamp,
     /// Start of the subframe in which the data is transmitted, by the modem's clock.
     pub time: Stamp,
     /// That subframe, `10 · SFN + subframe`, without the wrap at 10,240.
     pub subframe: u64,
-    /// Numerology, which determines the slot duration; in LTE a slot is a subframe here.
+    /// Numerology, which determines the slot duration. For LTE, `slot` is always 0 and a slot means a subframe.
     pub numerology: Numerology,
     /// The slot within the subframe; 0 in LTE.
     pub slot: u8,
     /// PRB pairs of the carrier, if the packet has them.
     pub carrier_prbs: Option<u16>,
-    /// PRB pairs granted; 0 if only bytes are known.
+    /// Number of PRB pairs granted; 0 if the report contains only bytes.
     pub prbs: u16,
     /// The assigned PRB pairs, if the packet contains them.
     pub prb_set: Option<PrbSet>,
-    /// Spatial layers of all blocks together; antenna ports if one block is sent with transmit diversity.
+    /// Number of spatial layers of all blocks together; the number of antenna ports if one block is sent with transmit
+    /// diversity.
     pub layers: u8,
     /// HARQ process, if the packet has it.
     pub harq: Option<u8>,

@@ -9,8 +9,8 @@
 //!                           └─ transport_blocks × num_transport_blocks_present, in room for two
 //! ```
 //!
-//! Each table supports two ways to read a packet: [`read`](Code::read) returns all fields, [`Pick`] only the bits of a
-//! few fields. The tables are in [`log`](crate::log).
+//! Each table supports two ways to read a packet: [`read`](Code::read) returns all fields, and [`Pick`] reads only the
+//! bits of a few fields. The tables are in [`log`](crate::log).
 
 mod coded;
 mod field;
@@ -98,9 +98,9 @@ pub struct Code {
     pub code: LogCode,
     /// Name of the packet.
     pub name: &'static str,
-    /// Position of its version number.
+    /// Position of the version number in the payload.
     pub version: VersionAt,
-    /// Layouts of its versions.
+    /// Layouts of the packet's versions.
     pub layouts: &'static [Layout],
 }
 
@@ -109,18 +109,18 @@ pub struct Code {
 pub struct Layout {
     /// The versions with this layout.
     pub versions: &'static [Version],
-    /// How well it is verified.
+    /// How well the layout is verified.
     pub verified: Verified,
-    /// The whole payload, including its version number.
+    /// Root part: the whole payload, including its version number.
     pub root: Part,
 }
 
 /// A piece of a payload: fields, then inner parts.
 #[derive(Debug)]
 pub struct Part {
-    /// Name. Fields of a part without a name belong to the enclosing part.
+    /// Name of the part. Fields of a part without a name belong to the enclosing part.
     pub name: &'static str,
-    /// Size of its fields, which precede the inner parts (bytes).
+    /// Size of the part's fields, which precede the inner parts (bytes).
     pub size: usize,
     /// Fields.
     pub fields: &'static [Field],
@@ -128,7 +128,7 @@ pub struct Part {
     pub repeat: Repeat,
     /// End of a repetition.
     pub extent: Extent,
-    /// Content after its fields.
+    /// Content after the part's fields.
     pub inner: Inner,
     /// Format of a run of bytes that can be decoded further.
     pub coded: Option<Coded>,
@@ -141,8 +141,8 @@ pub enum Repeat {
     Once,
     /// The value of this field.
     Count(&'static str),
-    /// The value of this field, in space for this number of repetitions; the bytes of the unused space are present
-    /// without meaning.
+    /// The value of this field. The payload has space for a constant number of repetitions, the second value; the bytes
+    /// of unused repetitions are present without meaning.
     Room(&'static str, usize),
     /// Always this many times.
     Times(usize),
@@ -152,7 +152,8 @@ pub enum Repeat {
     If(&'static str, u64),
     /// One time, and again as long as this field of the part itself is 1.
     While(&'static str),
-    /// The value of the first field. If that is 0 or 255, the value of the second field, unless that is 255.
+    /// The value of the first field. If that value is 0 or 255: the value of the second field, unless this second value
+    /// is 255.
     Either(&'static str, &'static str),
     /// One time for each bit set in the field.
     Ones(&'static str),
@@ -161,11 +162,11 @@ pub enum Repeat {
 /// End of one repetition of a part.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
-    /// After the inner parts.
+    /// The end of the inner parts.
     Own,
-    /// This number of bytes after its start, independent of the size of the inner parts.
+    /// This number of bytes after the start of the repetition, independent of the size of the inner parts.
     Fixed(usize),
-    /// After the number of bytes in this field of the part.
+    /// The number of bytes in this field of the part, counted from its start.
     Says(&'static str),
 }
 
@@ -176,7 +177,7 @@ pub enum Inner {
     Parts(&'static [Part]),
     /// A subpacket. The values of two fields of the part, an id and a version, select the subpacket.
     Choice([&'static str; 2], &'static [Kind]),
-    /// None: the part is a run of bytes, one byte per repetition.
+    /// No inner parts: the part is a run of bytes, one byte per repetition.
     Bytes,
 }
 
@@ -187,9 +188,9 @@ pub struct Kind {
     pub id: u64,
     /// The versions with this content.
     pub versions: &'static [u64],
-    /// How well it is verified.
+    /// How well the content's layout is verified.
     pub verified: Verified,
-    /// Its content.
+    /// Parts of the subpacket.
     pub parts: &'static [Part],
 }
 
@@ -227,7 +228,7 @@ impl Part {
         Part { inner: Inner::Bytes, ..Part::counted(name, length, 1, &[]) }
     }
 
-    /// The remaining bytes, whose meaning is known; `name` names it.
+    /// The remaining bytes, whose meaning is known; `name` is the name of the part.
     pub const fn to_end(name: &'static str) -> Part {
         Part { repeat: Repeat::ToEnd, inner: Inner::Bytes, ..Part::once(name, 1, &[]) }
     }
@@ -237,22 +238,22 @@ impl Part {
         Part::to_end("")
     }
 
-    /// This part with this repetition.
+    /// Returns this part with the given repetition.
     pub const fn repeated(self, repeat: Repeat) -> Part {
         Part { repeat, ..self }
     }
 
-    /// This part with these inner parts.
+    /// Returns this part with the given inner parts.
     pub const fn of(self, inner: &'static [Part]) -> Part {
         Part { inner: Inner::Parts(inner), ..self }
     }
 
-    /// This run of bytes, with a format for further decoding.
+    /// Returns this run of bytes, with a format for further decoding.
     pub const fn coded(self, coded: Coded) -> Part {
         Part { coded: Some(coded), ..self }
     }
 
-    /// This part with this end.
+    /// Returns this part with the given end.
     pub const fn ends(self, extent: Extent) -> Part {
         Part { extent, ..self }
     }
@@ -287,7 +288,7 @@ pub struct Decoded<'a> {
     pub version: Version,
     /// How well the layout and those of the subpackets in it are verified.
     pub verified: Verified,
-    /// Its content.
+    /// Decoded fields of the packet.
     pub fields: Record<'a>,
     /// Number of bytes at the end of the packet that an unverified layout does not cover.
     pub left: usize,

@@ -28,9 +28,9 @@
 //! | `command` | requests to a modem and its answers |
 //! | `mask` | log masks: the log codes that are switched on |
 //! | `control` | buffering of packets in the modem, and draining of that buffer |
-//! | `modem` | emulated modem for tests: the modem's end of the port |
+//! | `modem` | emulated modem for tests, at the other end of the port |
 //! | `compose` | log packets that a modem would send, made from radio reports |
-//! | `session` | the host's end of the port: requests log codes, restores the modem's masks at the end |
+//! | `session` | the host that requests log codes over the port, and restores the modem's masks at the end |
 //! | `char_device` | blocks and ioctls of `/dev/diag`, which wraps the stream |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

@@ -150,8 +150,8 @@ pub fn code(code: LogCode) -> Option<&'static Code> {
 
 /// The version number in a packet; `None` if the packet is too short, or if packets of its code have no version number.
 ///
-/// Chosen: for a code without layouts, the version number is assumed at the position that related codes use: NR codes in
-/// four bytes, others in one. This is a convention, which some old codes of GSM and UMTS do not follow.
+/// Chosen: for a code without layouts, the version number is assumed at the position that related codes use: in four
+/// bytes for NR codes, in one byte for other codes. Some old codes of GSM and UMTS do not follow this convention.
 pub fn version(packet: &LogPacket<'_>) -> Option<Version> {
     /// The first code of NR.
     const NR: LogCode = LogCode(0xB800);

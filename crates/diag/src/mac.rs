@@ -29,10 +29,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of header of a block addressed to the RNTI with this number in the log. `None` if that is unknown: blocks
-    /// of a multicast channel have different subheaders, and the other RNTIs have no blocks.
+    /// The kind of header of a block addressed to the RNTI with this number in the log. `None` if the kind of header is
+    /// unknown: blocks of a multicast channel have different subheaders, and the other RNTIs have no blocks.
     ///
-    /// Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5; §7.1 Table 7.1-2 tells which identity carries what.
+    /// Source: TS 36.321 §6.1.2, §6.1.4, §6.1.5; §7.1 Table 7.1-2 lists the channels of each identity.
     pub fn of_rnti(number: u64) -> Option<Kind> {
         match number {
             0 | 1 | 4 => Some(Kind::Subheaders),
@@ -54,9 +54,9 @@ pub enum Answer {
         preamble: u8,
         /// Timing advance: the phone must transmit earlier by this number of steps of 16 Ts.
         timing_advance: u16,
-        /// Uplink grant of its first message, 20 bits. NB-IoT uses the upper 15 of them.
+        /// Uplink grant for the phone's first message, 20 bits. NB-IoT uses the upper 15 of these bits.
         grant: u32,
-        /// The temporary C-RNTI assigned to it.
+        /// The temporary C-RNTI assigned to the phone.
         temporary_crnti: u16,
     },
 }
@@ -66,7 +66,8 @@ pub enum Answer {
 pub struct Subheader<'a> {
     /// Logical channel id, or the kind of a control element. Extended ids, which have their own byte, start at 32.
     pub lcid: u8,
-    /// Length of the announced element in bytes, if it is in the header. The last element of a block extends to the end.
+    /// Length of the announced element in bytes, if the subheader contains the length. The last element of a block
+    /// extends to the end.
     pub length: Option<u16>,
     /// The announced element.
     pub element: Element<'a>,
@@ -100,7 +101,7 @@ pub enum Element<'a> {
     TimingAdvance {
         /// Timing advance group of carriers.
         tag: u8,
-        /// Index of the step; 31 means no step.
+        /// Timing advance step as an index; 31 means no change.
         command: u8,
     },
     /// Identity of the phone that won the contention of a random access.
@@ -113,9 +114,9 @@ pub enum Element<'a> {
     LongDrxCommand,
     /// A control element that is not decoded further.
     Other {
-        /// Its name.
+        /// Name of the control element.
         name: &'static str,
-        /// Its bytes.
+        /// Bytes of the control element.
         bytes: &'a [u8],
     },
 }
@@ -137,10 +138,11 @@ impl std::error::Error for Broken {}
 
 /// Maximum buffer size in bytes for each index of a buffer status report.
 ///
-/// Chosen: the last index means more than 150,000; it counts as 150,000.
+/// Chosen: the last index means more than 150,000 bytes; it counts as 150,000.
 ///
-/// Differs: if the network set `extendedBSR-Sizes`, phones use another table, up to 3,000,000 bytes. The log does not
-/// contain the choice of table. This table is always applied; its values are too low for phones with the other table.
+/// Differs: if the network set `extendedBSR-Sizes`, phones use another table, with sizes up to 3,000,000 bytes. The log
+/// does not contain which table a phone uses. The table here is always applied; its values are too low for phones that
+/// use the other table.
 ///
 /// Source: TS 36.321 §6.1.3.1 Tables 6.1.3.1-1 and 6.1.3.1-2
 #[rustfmt::skip]
@@ -151,7 +153,7 @@ pub static BUFFER_SIZES: [u32; 64] = [
     128125, 150000, 150000,
 ];
 
-/// Power headroom of a report's index 0, in dB.
+/// Power headroom for index 0 of a report, in dB.
 ///
 /// Source: TS 36.133 §9.1.8.4 Table 9.1.8.4-1
 pub const MIN_HEADROOM_DB: i32 = -23;
@@ -162,7 +164,7 @@ pub const MIN_HEADROOM_DB: i32 = -23;
 pub const TIMING_STAYS: u8 = 31;
 
 const PADDING: u8 = 31;
-/// This id announces an extended id: the next byte plus [`FIRST_EXTENDED`].
+/// Id that announces an extended id: the next byte plus [`FIRST_EXTENDED`].
 const EXTENDED: u8 = 16;
 const FIRST_EXTENDED: u8 = 32;
 /// Maximum id of a data channel. Higher ids are control elements, except for those in [`COMMON`] and the extended ids.
@@ -193,7 +195,8 @@ pub fn visit<'a>(
     Ok(())
 }
 
-/// Bytes that an announced element occupies in the header, out of `left` remaining bytes: the last element may take all.
+/// Bytes that an announced element occupies in the header, out of `left` remaining bytes: the last element may take all
+/// remaining bytes.
 fn takes_of(direction: Direction, lcid: u8, length: Option<u16>, left: usize) -> usize {
     match size(direction, lcid) {
         Size::Data => 0,
@@ -209,7 +212,7 @@ const RESPONSE: usize = 6;
 /// Visits the responses in a random access response PDU.
 ///
 /// Differs: the responses of a phone with enhanced coverage (figures 6.1.5-3a and 6.1.5-3c) have other fields. A block
-/// does not indicate its form; all blocks are read as figure 6.1.5-3.
+/// does not indicate which fields it has; all blocks are read according to figure 6.1.5-3.
 ///
 /// # Errors
 /// If the block ends before the last response does. In that case no response is visited.
@@ -282,21 +285,21 @@ fn walk(direction: Direction, header: &[u8], mut each: impl FnMut(u8, Option<u16
 /// Length of the element that an id announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
-    /// Data or padding, which are not logged.
+    /// Data or padding, whose bytes are not logged.
     Data,
     /// A control element with this name and this fixed length in bytes.
     Fixed(&'static str, usize),
     /// A control element with this name. Its length is in its subheader; the last element extends to the end.
     Told(&'static str),
-    /// Not known.
+    /// The length is not known.
     Unknown,
 }
 
 /// Length of the element that an id announces.
 ///
-/// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2, §6.1.3; Wireshark's packet-mac-lte.c has the same lengths. It has
-/// none for the confirmation of semi-persistent scheduling (21 in the uplink) and for the end of a point-to-multipoint
-/// service (23 in the downlink).
+/// Source: TS 36.321 §6.2.1 Tables 6.2.1-1 and 6.2.1-2, §6.1.3; Wireshark's packet-mac-lte.c has the same lengths.
+/// Wireshark has no lengths for the confirmation of semi-persistent scheduling (21 in the uplink) and for the end of a
+/// point-to-multipoint service (23 in the downlink).
 fn size(direction: Direction, lcid: u8) -> Size {
     match (direction, lcid) {
         (_, 0..=LAST_DATA | EXTENDED | PADDING | FIRST_EXTENDED..) => Size::Data,
@@ -369,7 +372,7 @@ mod tests {
 
     #[test]
     fn control_elements_come_behind_all_subheaders() {
-        // Power headroom, long BSR, two bytes of channel 3, padding; then the two elements.
+        // The header: power headroom, long BSR, two bytes of channel 3, padding. The two control elements follow.
         let header = [0x3A, 0x3E, 0x23, 2, 0x1F, 33, 0b0000_0101, 0b0010_0000, 0b1100_0100];
         let subheader = |lcid, length, element| Subheader { lcid, length, element };
         let expected = [
@@ -426,7 +429,7 @@ mod tests {
         assert_eq!(read[1].element, Element::ShortBsr { group: 2, index: 5, truncated: false });
         let last = all(Direction::Up, &[0x3A, 0x19, 33, 7, 8, 9]).unwrap();
         assert_eq!(last[1].element, Element::Other { name: "extended power headroom", bytes: &[7, 8, 9] });
-        // The common channel with id 11, then power headroom; an extended id with a length of 15 bits.
+        // Two headers: the common channel with id 11, then power headroom; and an extended id with a length of 15 bits.
         assert_eq!(after(&[0x3A, 0x2B, 6, 0x1F, 19]), [(26, None), (11, Some(6)), (31, None)]);
         assert_eq!(after(&[0x30, 0x01, 0x81, 0x02, 0x1F]), [(33, Some(0x102)), (31, None)]);
         assert_eq!(after(&[0x34, 0x3A, 0x1F, 1, 2, 19]), [(20, None), (26, None), (31, None)]);

@@ -34,8 +34,8 @@ impl Mask {
         mask
     }
 
-    /// Reads a mask from bytes; `None` if there are too few bytes for the items, or more items than a log code can
-    /// number. Bits beyond the items are cleared.
+    /// Reads a mask from bytes; `None` if there are too few bytes for the items, or more than [`MAX_ITEMS`] items. Bits
+    /// beyond the items are cleared.
     pub fn read(equipment: u8, items: u32, bytes: &[u8]) -> Option<Mask> {
         let mut bits = bytes.get(..bytes_of(items)).filter(|_| items <= MAX_ITEMS)?.to_vec();
         if let Some(last) = bits.last_mut()
@@ -72,7 +72,7 @@ impl Mask {
         self.has_room_for(code) && self.bits[item / 8] >> (item % 8) & 1 == 1
     }
 
-    /// The codes that are on.
+    /// The log codes that are on.
     pub fn codes(&self) -> impl Iterator<Item = LogCode> {
         let first = u16::from(self.equipment) << 12;
         (0..self.items as u16).map(move |item| LogCode(first | item)).filter(|&code| self.has(code))

@@ -1,4 +1,4 @@
-//! Emulated modem for tests: the modem's end of the diagnostic protocol, without a radio.
+//! Emulated modem for tests: implements the modem's side of the diagnostic protocol, without a radio.
 //!
 //! ```text
 //! host ──bytes──▶ push ──▶ requests ──answers──┐
@@ -25,13 +25,13 @@ use buffer::Buffer;
 /// Properties of a modem.
 #[derive(Clone, Debug)]
 pub struct ModemOptions {
-    /// Dates of its software.
+    /// Dates of the modem's software.
     pub release: Release,
-    /// Names of its software and model.
+    /// Names of the modem's software and of the phone's model.
     pub build: Build,
-    /// Items of each equipment; 0 means none.
+    /// Number of items of each equipment; 0 means that the modem has no such equipment.
     pub items: [u32; EQUIPMENTS],
-    /// Number of events that it can report.
+    /// Number of events that the modem can report.
     pub events: u16,
     /// Buffering mode at the start.
     pub buffering: Buffering,
@@ -41,19 +41,19 @@ pub struct ModemOptions {
     pub hold: Duration,
     /// Size of the packet buffer (bytes).
     pub memory: usize,
-    /// Whether it offers plain framing.
+    /// Whether the modem offers plain framing.
     pub offers_plain: bool,
-    /// Whether it supports in-band control packets; a real modem does not.
+    /// Whether the modem supports in-band control packets; a real modem does not.
     pub understands_control: bool,
-    /// Whether each packet names its radio. Packets of radios other than the first always do.
+    /// Whether each packet names its radio. Packets of radios other than the first always name their radio.
     pub names_radio: bool,
 }
 
 impl Default for ModemOptions {
-    /// A modem that streams.
+    /// Default properties: a modem that streams.
     fn default() -> ModemOptions {
         let mut items = [0; EQUIPMENTS];
-        // 1x and EV-DO, WCDMA, GSM, UMTS NAS, LTE and NR.
+        // The equipments are 1x and EV-DO, WCDMA, GSM, UMTS NAS, LTE and NR.
         for (equipment, count) in [(0x1, 0xA02), (0x4, 0x910), (0x5, 0x420), (0x7, 0x4FF), (0xB, 0xA20)] {
             items[equipment] = count;
         }
@@ -68,8 +68,8 @@ impl Default for ModemOptions {
             events: 0xC00,
             buffering: Buffering::Streaming,
             hold: Duration::from_secs(1),
-            // Chosen: holds a few seconds of all packets that an LTE modem logs, so that time is the limit and not
-            // memory.
+            // Chosen: the buffer holds a few seconds of all packets that an LTE modem logs. So the time limit `hold`
+            // applies before the buffer is full.
             memory: 4 << 20,
             offers_plain: true,
             understands_control: true,
@@ -91,7 +91,7 @@ pub struct ModemStats {
     pub faults: u64,
     /// Packets passed to [`Modem::feed`].
     pub fed: u64,
-    /// Packets dropped because the masks do not request them.
+    /// Packets dropped because the masks do not select them.
     pub unasked: u64,
     /// Packets lost because the buffer was full or the packet was too long.
     pub lost: u64,
@@ -136,7 +136,7 @@ const WRAPPER: [u8; 4] = [0x98, 1, 0, 0];
 const OVERHEAD: usize = 24;
 
 impl Modem {
-    /// A modem that has not received any request.
+    /// Creates a modem that has not received any request.
     pub fn new(options: ModemOptions) -> Modem {
         let masks = std::array::from_fn(|id| Mask::off(id as u8, options.items[id]));
         let bits = vec![0; usize::from(options.events).div_ceil(8)];
@@ -177,7 +177,7 @@ impl Modem {
         }
     }
 
-    /// Takes a packet to log.
+    /// Takes a packet that the modem logs if the masks select it.
     pub fn feed(&mut self, now: Time, packet: LogPacket<'_>) {
         self.handle_timeout(now);
         self.stats.fed += 1;
@@ -223,7 +223,7 @@ impl Modem {
         self.answers.clear();
     }
 
-    /// The requests since the last call, without drains; at most the last 256.
+    /// The requests since the last call, without drains; at most the last 256 requests.
     pub fn take_asked(&mut self) -> Vec<Request> {
         self.asked.drain(..).collect()
     }

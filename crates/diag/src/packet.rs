@@ -20,7 +20,7 @@ const PACKET_HEADER: usize = 12;
 pub struct LogCode(pub u16);
 
 impl LogCode {
-    /// The equipment id: 0xB is LTE and NR.
+    /// The equipment id; 0xB means LTE and NR.
     pub fn equipment(self) -> u8 {
         (self.0 >> 12) as u8
     }
@@ -76,14 +76,14 @@ pub enum Message<'a> {
     Cut {
         /// Log code of the packet.
         code: LogCode,
-        /// Length of the payload by the length field (bytes).
+        /// Length of the payload according to the length field (bytes).
         said: usize,
-        /// Bytes of the payload that are present.
+        /// Number of bytes of the payload that are present.
         has: usize,
     },
     /// A message of any other kind: an answer, an event, a debug text.
     Other {
-        /// Its command code.
+        /// Command code of the message.
         command: u8,
         /// The whole message, including the command code.
         body: &'a [u8],
@@ -91,7 +91,7 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the body of a frame; `None` if it is empty.
+    /// Reads the body of a frame; `None` if the body is empty.
     pub fn read(body: &'a [u8]) -> Option<Message<'a>> {
         let (radio, inner) = match body.split_at_checked(WRAPPER_HEADER) {
             Some((header, inner)) if header[0] == WRAPPER && !inner.is_empty() => {
@@ -132,10 +132,11 @@ fn read_packet(radio: Radio, packet: &[u8]) -> (Message<'_>, usize) {
 }
 
 impl LogPacket<'_> {
-    /// Appends the message that carries this packet, in the form in which a modem sends it: wrapped if `names_radio`.
+    /// Appends the message that carries this packet, in the form in which a modem sends it. If `names_radio` is set,
+    /// the message is in a wrapper that names the radio.
     ///
     /// # Panics
-    /// If the payload is longer than 65,523 bytes, which its length field cannot express.
+    /// If the payload is longer than 65,523 bytes, because the length field cannot express this length.
     pub fn write(&self, names_radio: bool, out: &mut Vec<u8>) {
         if names_radio {
             out.extend([WRAPPER, 1, 0, 0]);

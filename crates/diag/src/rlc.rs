@@ -39,7 +39,7 @@ pub struct Data {
 /// A segment of a data PDU. Only retransmissions are segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Whether it is the last segment.
+    /// Whether this segment is the last one of its PDU.
     pub is_last: bool,
     /// Offset of the segment in the data of the PDU (bytes).
     pub offset: u16,
@@ -55,7 +55,7 @@ pub enum Item {
         /// Sequence number.
         sn: u16,
         /// The first and the last missing byte, if only a part is missing. The maximum value of the last byte means the
-        /// end.
+        /// end of the PDU.
         part: Option<(u16, u16)>,
     },
 }
@@ -80,7 +80,7 @@ impl std::error::Error for Broken {}
 /// Chosen: length fields have 11 bits. No log was available with 15 bits, which the network may configure.
 ///
 /// # Errors
-/// If the header ends too early. Items before its end have been visited.
+/// If the header ends too early. Items before the error have been visited.
 pub fn visit(sn_bits: u64, header: &[u8], mut visit: impl FnMut(Item)) -> Result<Pdu, Broken> {
     let is_wide = match sn_bits {
         10 => false,
@@ -110,7 +110,8 @@ pub fn visit(sn_bits: u64, header: &[u8], mut visit: impl FnMut(Item)) -> Result
     let polls = bits.flag()?;
     let framing = bits.take(2)? as u8;
     let is_extended = bits.flag()?;
-    // With 16-bit sequence numbers, two bits follow here. In a segment, the first one marks the last segment.
+    // With 16-bit sequence numbers, two bits follow at this position. In a segment, the first of these bits marks the
+    // last segment.
     let early = if is_wide { bits.take(2)? } else { 0 };
     let sn = bits.take(sn_bits)?;
     let segment = match (is_segment, is_wide) {
@@ -133,7 +134,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// The next `count` bits, at most 16.
+    /// Reads the next `count` bits, at most 16.
     fn take(&mut self, count: usize) -> Result<u16, Broken> {
         if self.at + count > 8 * self.bytes.len() {
             return Err(Broken { at_bit: 8 * self.bytes.len() });

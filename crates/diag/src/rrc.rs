@@ -7,16 +7,17 @@
 pub struct MessageType {
     /// Number of the type within its channel.
     pub number: u8,
-    /// Its name.
+    /// Name of the type.
     pub name: &'static str,
 }
 
-/// The type of an NR message on the channel with this name, for example `DL-DCCH`. `None` if the channel has no list, if
-/// the message has a later extension, or if it is empty. Modems also log two messages without a channel, as LTE carries
-/// them. For these, `channel` is the message name, and the number is that of the type on the message's NR channel.
+/// The type of an NR message on the channel with this name, for example `DL-DCCH`. `None` if the list of message types
+/// of the channel is not known here, if the message has a later extension, or if the message is empty. Modems also log
+/// two messages without a channel, as LTE carries them. For these, `channel` is the message name, and the returned
+/// number is that of the type on the message's NR channel.
 ///
-/// The first bit of a message is 0 unless it belongs to an extension; the number of the type follows. On BCCH-BCH, the
-/// message has only that bit.
+/// The first bit of a message is 0 unless it belongs to an extension; the number of the type follows. On BCCH-BCH, a
+/// message has only the first bit and no type number.
 pub fn nr_message(channel: &str, message: &[u8]) -> Option<MessageType> {
     let first = *message.first()?;
     match channel {

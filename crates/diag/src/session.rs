@@ -6,9 +6,10 @@
 //!    → leave(): restore the original masks → Closed
 //! ```
 //!
-//! At most one request is outstanding. An unanswered request is retransmitted. If the modem refuses an optional request,
-//! the session continues without it. Otherwise the session fails with a [`Trouble`] whose text describes a remedy. The
-//! caller passes the time to every call. The session handles message bodies; a [`Line`] frames them.
+//! At most one request is outstanding. An unanswered request is retransmitted. If the modem refuses an optional
+//! request, the session continues without the result. Otherwise the session fails with a [`Trouble`] whose text
+//! describes a remedy. The caller passes the time to every call. The session handles message bodies; a [`Line`] frames
+//! them.
 
 mod line;
 mod status;
@@ -33,10 +34,11 @@ pub use status::{Identity, Missing, State, Step, Trouble};
 /// Options of a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Whether to ask for plain framing, which has fewer bytes, no escapes and no checksums. A modem returns to HDLC when
-    /// its port closes, or when it receives bytes that are not a plain frame.
+    /// Whether to request plain framing, which has fewer bytes, no escapes and no checksums. A modem returns to HDLC
+    /// when its port closes, or when it receives bytes that are not a plain frame.
     ///
-    /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels (which DM ports offer it is not known)
+    /// Source: Linux drivers/char/diag/diagfwd.c, of Android's kernels (it is not known which DM ports offer plain
+    /// framing)
     pub wants_plain: bool,
     /// Time to wait for an answer before the request is sent again.
     ///
@@ -47,8 +49,9 @@ pub struct SessionOptions {
     pub check_after: Option<Duration>,
     /// The masks before an earlier session of the same host changed them; `None`: read them from the modem.
     pub original: Option<Original>,
-    /// Sets the buffering mode and drains in-band. Only a [`Modem`](crate::modem::Modem) of this crate supports this. If
-    /// the modem refuses it, the session continues without it.
+    /// In-band control of the modem's buffer: sets the buffering mode and drains the buffer. Only a
+    /// [`Modem`](crate::modem::Modem) of this crate supports this. If the modem refuses the control, the session
+    /// continues without it.
     pub drain: Option<Drain>,
 }
 
@@ -73,7 +76,7 @@ pub struct Original {
     pub events: Option<EventMask>,
 }
 
-/// The host's end of a diagnostic port.
+/// The host side of a diagnostic port.
 #[derive(Clone, Debug)]
 pub struct Session {
     wanted: BTreeSet<LogCode>,
@@ -116,7 +119,7 @@ struct UnderWay {
     deadline: Time,
 }
 
-/// Maximum number of transmissions of a necessary request; all of them take `6 × answer_within`.
+/// Maximum number of transmissions of a necessary request; together, these transmissions take `6 × answer_within`.
 const TRIES: u32 = 6;
 /// Maximum number of transmissions of an optional request.
 const OPTIONAL_TRIES: u32 = 3;
@@ -154,12 +157,12 @@ impl Session {
         self.state
     }
 
-    /// Current framing of bodies in both directions. Any call that takes the time may change it.
+    /// Current framing of bodies in both directions. Any call with a `now` argument may change the framing.
     pub fn framing(&self) -> Framing {
         let is_other = self.under_way.as_ref().is_some_and(|under_way| match under_way.step {
-            // An earlier host may have left the modem in another framing.
+            // An earlier host may have left the modem in the other framing, so alternate between both framings.
             Step::Version => under_way.tries.is_multiple_of(3),
-            // The answer that changed the framing may have been lost.
+            // The answer that changed the framing may have been lost, so alternate between both framings.
             Step::Framing => under_way.tries.is_multiple_of(2),
             _ => false,
         });
@@ -171,8 +174,8 @@ impl Session {
         &self.identity
     }
 
-    /// Requested codes that the modem cannot send, with the reason. Empty until the modem has reported its number
-    /// of log items for each equipment.
+    /// Requested codes that the modem cannot send, each with the reason. The list is empty until the modem has reported
+    /// its number of log items for each equipment.
     pub fn missing(&self) -> Vec<(LogCode, Missing)> {
         if !self.done.contains(&Step::Items) {
             return vec![];
@@ -195,16 +198,16 @@ impl Session {
         self.state == State::Streaming && self.drain.is_some()
     }
 
-    /// Replaces the requested codes. Takes effect at the next [`handle_timeout`](Session::handle_timeout), which is due
-    /// at once.
+    /// Replaces the requested codes. The change takes effect at the next [`handle_timeout`](Session::handle_timeout),
+    /// which is due at once.
     pub fn want(&mut self, codes: BTreeSet<LogCode>) {
         self.wanted = codes;
         self.refused.clear();
         self.is_settled = false;
     }
 
-    /// Restores the modem. Takes effect at the next [`handle_timeout`](Session::handle_timeout), which is due at
-    /// once.
+    /// Restores the modem. The restoration starts at the next [`handle_timeout`](Session::handle_timeout), which is due
+    /// at once.
     pub fn leave(&mut self) {
         if matches!(self.state, State::Opening(_) | State::Streaming) {
             self.state = State::Leaving;
@@ -215,8 +218,9 @@ impl Session {
         }
     }
 
-    /// The bodies that restore the modem, as [`leave`](Session::leave) would send them, for a caller that must restore it
-    /// without a session. The caller must frame them in [`framing`](Session::framing). Empty if nothing was changed.
+    /// The bodies that restore the modem, as [`leave`](Session::leave) would send them, for a caller that must restore
+    /// the modem without a session. The caller must frame them in [`framing`](Session::framing). Empty if nothing was
+    /// changed.
     pub fn restore(&self) -> Vec<Vec<u8>> {
         self.undoing().iter().map(Request::body).collect()
     }
@@ -387,7 +391,7 @@ impl Session {
                 self.refused.insert(equipment, Missing::Refused(*refusal));
                 return;
             }
-            // The modem answers. The session needs nothing else from this step.
+            // A refusal is an answer too, and the session needs nothing else from this step.
             (Answer::Refused(..), Step::Version) => {}
             (Answer::Refused(..), _) => return self.skip(step),
             _ => {}
@@ -437,7 +441,7 @@ impl Session {
         self.is_original_known |= (0..EQUIPMENTS as u8).all(is_read);
     }
 
-    /// Continues although this request was refused or not answered.
+    /// Continues without the result of this step, whose request was refused or not answered.
     fn skip(&mut self, step: Step) {
         self.done.insert(step);
         match step {

@@ -10,7 +10,7 @@ use crate::stamp::Stamp;
 
 /// Number of bytes from a file's start within which its format is detected.
 ///
-/// Chosen: room for three packets of maximum length after a part of a fourth.
+/// Chosen: this length contains three packets of maximum length after a part of a fourth packet.
 const FIRST_STRETCH: usize = 1 << 18;
 
 /// Format of a log file.
@@ -32,9 +32,10 @@ pub enum Item<'a> {
     Message(Message<'a>),
     /// Bytes that are not a message.
     Fault(Fault),
-    /// This number of bytes between the packets of a `.dlf` file: a packet with a wrong length, or the rest of a packet.
+    /// Number of bytes between the packets of a `.dlf` file that are not a packet: a packet with a wrong length, or the
+    /// rest of a packet.
     Skipped(usize),
-    /// The file ends inside a message. This number of its bytes is present.
+    /// The file ends inside a message. The number is that of the message's bytes in the file.
     Unfinished(usize),
 }
 
@@ -48,14 +49,15 @@ pub struct Place {
 }
 
 impl Format {
-    /// Detects the format from a file's content. Frames with valid checksums indicate an HDLC stream, lengths that lead
-    /// to flags a plain stream, and packets whose lengths lead from one to the next a `.dlf` file. The default is an HDLC
-    /// stream.
+    /// Detects the format from a file's content. Frames with valid checksums indicate an HDLC stream. Lengths that lead
+    /// to flags indicate a plain stream. Packets whose lengths each lead to the next packet indicate a `.dlf` file. The
+    /// default is an HDLC stream.
     pub fn of(bytes: &[u8]) -> Format {
         Format::detect(bytes, true, None).unwrap_or(Format::Hdlc)
     }
 
-    /// The format of a file that starts with `bytes`, after a file of format `before`; `None` if more bytes are needed.
+    /// Detects the format of a file that starts with `bytes` and follows a file of format `before`; `None` if more
+    /// bytes are needed.
     fn detect(bytes: &[u8], is_all: bool, before: Option<Format>) -> Option<Format> {
         if let [FLAG, rest @ ..] = bytes {
             let is_plain = is_plain(rest, is_all)?;
@@ -63,8 +65,8 @@ impl Format {
                 return Some(Format::Plain);
             }
         }
-        // Of a longer file, only the first stretch is checked, even if more bytes have arrived. The format thus does not
-        // depend on the size of the pieces.
+        // Check only the first [`FIRST_STRETCH`] bytes of a longer file, even if more bytes have arrived. The format
+        // thus does not depend on the size of the pieces.
         let (stretch, is_whole, is_enough) = match bytes.get(..FIRST_STRETCH) {
             Some(stretch) => (stretch, false, true),
             None => (bytes, true, is_all),
@@ -93,8 +95,8 @@ impl Format {
     }
 }
 
-/// Whether there is a log packet's frame with a valid checksum, or two such frames of other messages. This is no
-/// coincidence.
+/// Whether the bytes contain the frame of a log packet with a valid checksum, or two frames of other messages with
+/// valid checksums. Random bytes rarely do.
 fn has_frames(bytes: &[u8]) -> bool {
     let (mut packets, mut others) = (0, 0);
     let mut deframer = Deframer::default();
@@ -112,12 +114,14 @@ fn has_frames(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether two frames start like those of log packets, with the same length twice, independent of their checksums.
+/// Whether two frames start like those of log packets, with the same length in both length fields, independent of their
+/// checksums.
 ///
 /// Chosen: in other data, one flag in sixteen million is followed by such a start.
 fn has_remains_of_frames(bytes: &[u8]) -> bool {
     const ENOUGH: usize = 2;
-    /// Length of the wrapper, if any, followed by the command, a byte, the length, and the length again.
+    /// Number of bytes from the start of a frame up to its second length field: wrapper, if any, command, a byte, and
+    /// twice the length.
     const BEGIN: usize = WRAPPER_HEADER + 6;
     let is_packet = |frame: &[u8]| {
         let (mut begin, mut is_escaped) = (vec![], false);
@@ -136,8 +140,8 @@ fn has_remains_of_frames(bytes: &[u8]) -> bool {
     bytes.split(|byte| *byte == FLAG).filter(|frame| is_packet(frame)).nth(ENOUGH - 1).is_some()
 }
 
-/// Reads a version and a length after the first flag. Returns whether they lead to another flag; `None` if more bytes are
-/// needed.
+/// Reads a version and a length after the first flag. Returns whether the length leads to another flag; `None` if more
+/// bytes are needed.
 fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
     let Some((&[version, low, high], body)) = rest.split_first_chunk() else {
         return is_all.then_some(false);
@@ -154,36 +158,40 @@ fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
 /// Reads a sequence of log files that arrive in pieces. Memory is bounded: the reader holds at most a few messages, and
 /// the start of a file whose format is not detected yet.
 ///
-/// If a capture was split into files at arbitrary bytes, messages start in one file and end in the next. The bytes at the
-/// end of one file and at the start of the next count as one message if their checksum fits; otherwise each file is read
-/// separately. A file whose format cannot be detected has the format of the previous file.
+/// If a capture was split into files at arbitrary bytes, messages start in one file and end in the next. The bytes at
+/// the end of one file and at the start of the next file count as one message if the checksum over both matches;
+/// otherwise each file is read separately. For a file whose format cannot be detected, the reader assumes the format of
+/// the previous file.
 ///
-/// In a `.dlf` file, a wrong length loses the packets up to the next three packets that lead from one to the next.
+/// In a `.dlf` file, after a wrong length, packets are lost up to the next three packets whose lengths each lead to the
+/// next packet.
 ///
-/// Chosen: if the stream were simply continued, the first message of every file after a damaged file would be lost.
+/// Chosen: each file starts a new stream. If the stream of a damaged file were continued, the first message of the next
+/// file would be lost.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// Number of the file.
+    /// Number of the current file, from 0.
     file: usize,
-    /// Format of the file, once it is detected.
+    /// Format of the current file, once it is detected.
     form: Option<Format>,
     /// Format of the previous file.
     before: Option<Format>,
-    /// Bytes of the file that have arrived but are not read yet.
+    /// Bytes of the current file that have arrived but are not read yet.
     held: Vec<u8>,
-    /// Offset in the file of `held`, or of the deframer's stream.
+    /// Offset in the current file of `held`, or of the start of the deframer's stream.
     base: u64,
     deframer: Deframer,
     /// A message that started in an earlier file.
     carried: Option<(Place, Deframer)>,
     /// Stamp of the last packet of a `.dlf` file.
     last: Option<Stamp>,
-    /// Number of bytes of a `.dlf` file since then that are not a packet.
+    /// Number of bytes after the last packet of a `.dlf` file that are not a packet.
     skipped: usize,
 }
 
 impl Reader {
-    /// Takes the next piece of a file. Calls `visit` for every item that ends in it, with the item's start.
+    /// Takes the next piece of a file. Calls `visit` for every item that ends in this piece, with the position of the
+    /// item's start.
     pub fn push(&mut self, bytes: &[u8], mut visit: impl FnMut(Place, Item<'_>)) {
         self.take(bytes, false, &mut visit);
     }
@@ -192,7 +200,7 @@ impl Reader {
     pub fn next_file(&mut self, mut visit: impl FnMut(Place, Item<'_>)) -> Format {
         self.take(&[], true, &mut visit);
         if self.form == Some(Format::Dlf) {
-            // All remaining bytes have been reported.
+            // All remaining bytes have been reported, so nothing is left to do.
         } else if let Some((_, deframer)) = &mut self.carried {
             // No message ended in this file.
             deframer.push(&self.held, |_, _| ());
@@ -206,7 +214,7 @@ impl Reader {
         form
     }
 
-    /// Ends the last file.
+    /// Ends the last file and the reader.
     pub fn finish(mut self, mut visit: impl FnMut(Place, Item<'_>)) {
         self.next_file(&mut visit);
         self.give_up(&mut visit);
@@ -249,8 +257,8 @@ impl Reader {
         });
     }
 
-    /// Joins the message that started in an earlier file with the bytes up to this file's first flag, if its checksum
-    /// then fits. Returns `false` if that flag has not arrived.
+    /// Joins the message that started in an earlier file with the bytes up to this file's first flag, if the checksum
+    /// of the joined message is valid. Returns `false` if the first flag has not arrived yet.
     fn join(&mut self, visit: &mut impl FnMut(Place, Item<'_>)) -> bool {
         let end = match memchr::memchr(FLAG, &self.held) {
             Some(at) => at + 1,
@@ -290,8 +298,8 @@ impl Reader {
         loop {
             let rest = &self.held[at..];
             let place = Place { file: self.file, offset: self.base + at as u64 };
-            // After skipped bytes, only the packets that follow can confirm the start of a packet. If the last packet's
-            // time were also checked, the result would depend on the size of the pieces.
+            // After skipped bytes, only the packets that follow can confirm the start of a packet. A check of the last
+            // packet's time, too, would make the result depend on the size of the pieces.
             let last = if self.skipped > 0 { None } else { self.last };
             match dlf::step(rest, last, self.skipped == 0, is_all) {
                 dlf::Step::Skip(bytes) => {

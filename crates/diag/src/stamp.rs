@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// Units per tick of 1.25 ms: a unit is 1/32 of a chip at 1.2288 MHz.
+/// Units per tick of 1.25 ms: a unit is 1/32 of a chip, and there are 1.2288 million chips per second.
 ///
-/// Differs: decoders in common use count 65,536 units per tick. Their times are early by up to 0.31 ms.
+/// Differs: decoders in common use count 65,536 units per tick. The times of these decoders are early by up to 0.31 ms.
 const UNITS_PER_TICK: u64 = 49_152;
 /// Duration of a tick in nanoseconds.
 const TICK_NANOS: u64 = 1_250_000;
 /// Seconds from 1970-01-01 to 1980-01-06.
 const EPOCH_UNIX_SECONDS: u64 = 315_964_800;
-/// Minimum time since 1980 of a clock that is set (seconds): ten years.
+/// Minimum time since 1980 for which a clock counts as set (seconds): ten years.
 ///
 /// Chosen: there was no LTE before 2009, and a modem without network time counts from 1980.
 const UNSET_BEFORE_SECONDS: u64 = 10 * 365 * 86_400;
@@ -24,7 +24,7 @@ impl Stamp {
     pub fn nanos(self) -> u64 {
         let ticks = self.0 >> 16;
         let units = self.0 & 0xFFFF;
-        // 48 bits of ticks are eleven thousand years, more than 64 bits of nanoseconds can hold.
+        // 48 bits of ticks cover eleven thousand years, which exceeds 64 bits of nanoseconds. So the product saturates.
         ticks.saturating_mul(TICK_NANOS).saturating_add(units * TICK_NANOS / UNITS_PER_TICK)
     }
 
@@ -33,7 +33,7 @@ impl Stamp {
         self.nanos().saturating_add(EPOCH_UNIX_SECONDS * 1_000_000_000)
     }
 
-    /// Microseconds since 1980-01-06 00:00:00, rounded to the nearest.
+    /// Microseconds since 1980-01-06 00:00:00, rounded to the nearest microsecond.
     pub fn micros(self) -> u64 {
         const TICK_MICROS: u64 = TICK_NANOS / 1_000;
         let units = self.0 & 0xFFFF;
@@ -82,10 +82,11 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Converts days since 1970-01-01 to a Gregorian date. Counts eras of 400 years, and years that start in March.
+/// Converts days since 1970-01-01 to a Gregorian date. The computation uses periods of 400 years, and years that start
+/// in March.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_PER_ERA: u64 = 146_097;
-    /// Days from 0000-03-01 to 1970-01-01.
+    /// Number of days from 0000-03-01 to 1970-01-01.
     const SHIFT: u64 = 719_468;
     let days = days + SHIFT;
     let of_era = days % DAYS_PER_ERA;

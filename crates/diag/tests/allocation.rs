@@ -1,4 +1,4 @@
-//! No packet causes an allocation between the port's bytes and the samples.
+//! Tests that no packet causes a memory allocation between the port's bytes and the samples.
 
 mod recordings_folder;
 

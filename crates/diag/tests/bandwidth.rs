@@ -23,7 +23,8 @@ fn stamp(millis: u64) -> Stamp {
     Stamp::from_nanos(BEGIN_NANOS + millis * 1_000_000)
 }
 
-/// 0xB173, version 24: one block per record, as (subframe, PRBs, MCS, bytes, process, new-data indicator).
+/// Payload of 0xB173, version 24, with one block per record. `records` contains (subframe, PRBs, MCS, bytes, process,
+/// new-data indicator).
 fn blocks(records: &[(u16, u8, u8, u16, u8, u8)]) -> Vec<u8> {
     let mut payload = vec![24, records.len() as u8, 0, 0];
     for &(subframe, prbs, mcs, bytes, harq, ndi) in records {
@@ -37,7 +38,7 @@ fn blocks(records: &[(u16, u8, u8, u16, u8, u8)]) -> Vec<u8> {
     payload
 }
 
-/// 0xB067: bytes granted in the last hundred milliseconds.
+/// Payload of 0xB067: number of bytes granted in the last hundred milliseconds.
 fn summary(bytes: u32) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0, 11, 1, 20, 0, 100, 0, 0, 0, 0];
     payload.extend(bytes.to_le_bytes());
@@ -78,8 +79,8 @@ fn sums_cover_the_time_before_their_report() {
     }
     let points = bandwidth.finish();
     let rates: Vec<Rate> = points.iter().map(|point| point.granted.unwrap()).collect();
-    // Bytes from before the first packet are in no window. The windows then contain half of 0.2 Mbit/s, half of 0.2 and
-    // 0.4, half of 0.4.
+    // Bytes from before the first packet are in no window. The rates of the windows are then half of 0.2 Mbit/s, half
+    // of the sum of 0.2 and 0.4 Mbit/s, and half of 0.4 Mbit/s.
     assert_eq!(rates, [100_000, 300_000, 200_000].map(Rate::from_bps));
     assert!(points.iter().all(|point| point.direction == Direction::Uplink && point.blocks.is_none()));
 }
@@ -147,7 +148,7 @@ fn a_packet_without_a_time_makes_no_windows() {
 }
 
 proptest! {
-    /// Stamps of any log: in order or not, years apart, or zero.
+    /// Stamps of an arbitrary log: in any order, years apart, or zero.
     #[test]
     fn windows_are_as_many_as_packets_bear_out(stamps in prop::collection::vec(
         prop_oneof![Just(0), any::<u64>(), (0u64..1 << 32).prop_map(|at| at << 16), (0u64..60_000).prop_map(|at| stamp(at).0)],
@@ -165,7 +166,7 @@ proptest! {
     }
 }
 
-/// 0xB0C2, version 2: a cell of `prbs` PRBs.
+/// Payload of 0xB0C2, version 2: a cell with `prbs` PRBs.
 fn cell(prbs: u8) -> Vec<u8> {
     let mut payload = vec![2, 0, 0, 0, 0, 0, 0, prbs, prbs];
     payload.extend([0; 16]);
@@ -215,7 +216,7 @@ fn windows_come_while_a_log_is_listened_to_and_are_the_same() {
     assert_eq!(listened, whole);
 }
 
-/// A report of a subframe on a carrier with 100 PRBs, with one new block on `prbs` of them.
+/// A report of a subframe on a carrier with 100 PRBs, with one new block on `prbs` of these PRBs.
 fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi: bool) -> RadioReport {
     let bits = match direction {
         Direction::Downlink => lte::McsTable::Qam64.tbs(mcs, prbs, 1),
@@ -225,7 +226,7 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
         rnti: Rnti(61),
         direction,
         format: if direction == Direction::Uplink { DciFormat::F0 } else { DciFormat::F1 },
-        // Resource block groups of four, as in format 1.
+        // The PRBs are resource block groups of four, as in format 1.
         prbs: PrbSet::run(0, prbs),
         mcs: [Some(mcs), None],
         tbs: [bits.unwrap(), Bits::ZERO],
@@ -262,7 +263,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
     let mut rng = Streams::new(7).stream("grants");
     for index in 0..4_000_u64 {
         for (carrier, way) in [(0, Direction::Downlink), (1, Direction::Downlink), (0, Direction::Uplink)] {
-            // Some subframes are for other users.
+            // The cell grants some subframes to other users.
             if rng.below(3) == 0 {
                 continue;
             }
@@ -285,7 +286,7 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
 
     let mut bandwidth = Bandwidth::new(100);
     let mut points = vec![];
-    // The log starts together with the run.
+    // Push a first packet at time 0, so that the log starts together with the run.
     bandwidth.push(&packet(0xB000, 0, &[]), |_| {});
     for composed in &packets {
         let at = composed.at.as_millis().min(4_050);
@@ -300,8 +301,9 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
             .filter(|point| point.direction == way)
             .map(|point| point.blocks.unwrap().as_bps() / 10)
             .collect();
-        // Packets are reported two milliseconds after the start of their subframe, the minimum delay known to the clock.
-        // The windows are therefore later than the cell's by two milliseconds, but the sums of their contents are equal.
+        // Packets are reported two milliseconds after the start of their subframe, the minimum delay known to the
+        // clock. The windows are therefore later than the windows of the cell by two milliseconds, but the sums over
+        // all windows are equal.
         let all = |bits: &[u64]| bits.iter().sum::<u64>();
         assert_eq!(all(&rates[..rates.len().min(41)]), all(&truth), "{way:?}: every bit comes back, once");
         for (window, (rate, truth)) in rates.iter().zip(&truth).take(40).enumerate() {
@@ -341,8 +343,8 @@ fn the_two_ways_agree_on_recorded_logs() {
             let [blocks, granted] =
                 [Method::Blocks, Method::Granted].map(|method| added_up(&points, direction, method, 100).0);
             println!("{name} {direction:?}: {blocks} bits by blocks, {granted} by granted bytes");
-            // In these logs both sources were logged continuously. The difference is due to failed blocks and those of
-            // the last packets.
+            // In these logs both sources were logged continuously. The difference is due to failed blocks and to the
+            // blocks of the last packets.
             let both = [
                 ("lte_att_iphone_2016_a.mi2log", Direction::Downlink),
                 ("lte_att_iphone_2016_a.mi2log", Direction::Uplink),

@@ -59,15 +59,15 @@ fn a_log_cut_anywhere_holds_its_whole_packets_and_no_others() {
             let count = (20 + noise.below(100)).min(all.len());
             let first = noise.below(all.len() - count + 1);
             let last = first + count - 1;
-            // Half of the cuts start inside a packet; nearly all end inside one.
+            // Half of the cuts start inside a packet; nearly all cuts end inside a packet.
             let lost = number % 2 * noise.below(ends[first + 1] - ends[first]);
             let from = ends[first] + lost;
             let to = ends[last] + noise.below(ends[last + 1] - ends[last]);
             let cut = &bytes[from..to];
             let whole = &all[first + usize::from(lost > 0)..last];
             let found = packets(Format::Dlf, cut);
-            // Payloads of one log contain old packets. An old packet that extends to the end of its payload looks like
-            // the log's own if the start of that payload is cut.
+            // Payloads of one log contain old packets. If the start of a payload is cut, an old packet that extends to
+            // the end of this payload looks like a packet of the log.
             let is_old = |packet: &Packet| packet.1.is_set() && whole[0].1.since(packet.1) > Some(60.0);
             let found = match found.split_first() {
                 Some((begin, rest)) if lost > 0 && is_old(begin) => rest,

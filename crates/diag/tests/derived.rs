@@ -32,7 +32,7 @@ impl Log {
         });
     }
 
-    /// Values of some fields of each record of `part`, by the subframe in one or two fields.
+    /// Values of some fields of each record of `part`, by subframe. The subframe is read from one or two fields.
     fn rows<const N: usize>(
         &self,
         code: u16,
@@ -50,7 +50,7 @@ impl Log {
     }
 }
 
-/// The number in a field; that of the first block or stream if the record itself has no such field.
+/// The number in a field; the number in the first block or stream if the record itself has no such field.
 fn number(record: &Record<'_>, name: &str) -> u64 {
     let within = ["transport_blocks", "streams", "pusch", "pdcch_info"].iter().find_map(|part| match record
         .get(part)?
@@ -113,7 +113,7 @@ fn the_uplink_blocks_of_the_pixel_5_are_those_of_its_mac_layer_and_of_its_grants
         assert_eq!(first, second, "frequency hopping is off");
         let dci = grants[&(time - 4)];
         let field = |from: u32, width: u32| dci << from >> (64 - width);
-        // Format 0: two flags, 13 bits of allocation on 100 PRBs, the MCS.
+        // Format 0 has two flags, 13 bits of allocation on 100 PRBs, and the MCS.
         let riv = field(2, 13);
         assert_eq!(
             (riv / 100 + 1, riv % 100),
@@ -209,7 +209,7 @@ fn the_pixel_5_reports_its_control_channels_consistently() {
         let measured = subframe(report, &["start_system_frame_number", "start_system_sub_frame_number"]);
         let reported = subframe(report, &["ul_frame_number", "ul_subframe_number"]);
         assert_eq!(reported - measured, 4);
-        // The log ended before the transmission of the last report was logged.
+        // The log ended before the modem logged the transmission of the last report.
         let is_last = sent.iter().all(|at| *at < reported);
         assert!(is_last || sent.contains(&reported), "a report at {reported} was sent: {sent:?}");
         assert_eq!(number(report, "number_of_subbands"), 13, "20 MHz");
@@ -222,7 +222,7 @@ fn the_pixel_5_reports_its_control_channels_consistently() {
     log.visit(0xB16B, |decoded| {
         for record in decoded.fields.records("records") {
             for dci in record.records("pdcch_info") {
-                // Formats 0 and 2 on 20 MHz with four antennas, with their checksums.
+                // Lengths of formats 0 and 2 on 20 MHz with four antennas, including the checksums.
                 let is_downlink = dci.get("new_dl_tx") == Some(&Value::Name("True"));
                 let bits = number(dci, "payload_size");
                 assert_eq!(bits, if is_downlink { 54 + 16 } else { 28 + 16 });
@@ -285,7 +285,7 @@ fn what_the_iphone_sent_and_was_granted_fits_together() {
             assert_eq!(dci.is_some(), number(record, "ul_grant_present") == 1);
             let Some(dci) = dci else { continue };
             let field = |from: u32, width: u32| dci << from >> (64 - width);
-            // Format 0 on 50 PRBs.
+            // Fields of format 0 on 50 PRBs.
             let expected = [field(2, 11), field(13, 5), field(18, 1)];
             assert_eq!([number(record, "riv"), number(record, "mcs"), number(record, "ndi")], expected);
             agree += 1;
@@ -332,7 +332,7 @@ fn cells(log: &Log, version: u64, mut each: impl FnMut(&Record<'_>, &Record<'_>)
 #[test]
 fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
     let Some(log) = Log::open("lte_pixel5_2023_a.qmdl") else { return };
-    // Frame numbers of each packet by another decoder.
+    // Frame number of each packet according to another decoder.
     let frames = [808, 812, 816, 820, 828, 832, 836];
     let mut seen = vec![];
     cells(&log, 48, |subpacket, cell| {
@@ -342,7 +342,7 @@ fn the_cell_of_b193_subpacket_48_is_the_reference_s_and_its_powers_agree() {
         assert_eq!(number(cell, "current_subframe_number"), 4);
         seen.push(number(cell, "current_sfn"));
 
-        // A carrier of 20 MHz has 100 resource blocks: exactly 20 dB.
+        // A carrier of 20 MHz has 100 resource blocks: the factor is exactly 20 dB.
         for rx in [0, 1] {
             let [rsrp, rsrq, rssi] =
                 ["rsrp", "rsrq", "rssi"].map(|name| real(cell, &format!("{name}_rx_{rx}")));
@@ -467,7 +467,7 @@ fn records_of_0xb12a_count_subframes() {
             assert_eq!(records.len(), 20);
             for pair in records.windows(2) {
                 let [before, after] = [0, 1].map(|at| number(&pair[at], "count"));
-                // Unused records are zero.
+                // In unused records, all fields are zero.
                 if after > before {
                     let [from, to] = [0, 1].map(|at| number(&pair[at], "sub_frame_number"));
                     assert_eq!((from + after - before) % 10, to, "{name}: from {before} to {after}");
@@ -521,7 +521,7 @@ fn bearers_of_0xb0e4_and_procedures_of_0xb0e6_are_those_of_the_packets_beside_th
                     }
                 }
                 0xB0E6 => procedure = Some((at_ms, read("procedure_transaction_id"))),
-                // A message: bearer and protocol, procedure, type.
+                // The first bytes of a message are bearer and protocol, procedure, and type.
                 _ => {
                     let Some(Value::Bytes(message)) = decoded.fields.get("msg") else {
                         panic!("{decoded:?}")

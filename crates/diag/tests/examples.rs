@@ -1,4 +1,4 @@
-//! The example reads logs, and refuses what is not a log.
+//! The example reads logs, and reports an error for files that are not logs.
 
 #[allow(dead_code, reason = "its main is that of a program")]
 #[path = "../examples/read_qmdl.rs"]

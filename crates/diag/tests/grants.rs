@@ -59,7 +59,7 @@ fn differences(one: &Grant, other: &Grant) -> Vec<String> {
     differ("prbs", is_coded.then_some(one.prbs.into()), is_coded.then_some(other.prbs.into()));
     let first = |grant: &Grant| grant.prb_set?.runs().next().map(|(start, _)| u64::from(start));
     differ("first prb", first(one), first(other));
-    // Only the MAC layer numbers the HARQ processes of the uplink.
+    // In the uplink, only the MAC layer reports HARQ processes, so there is nothing to compare.
     differ("harq", one.harq.map(u64::from), other.harq.map(u64::from));
     for (one, other) in one.blocks.iter().flatten().zip(other.blocks.iter().flatten()) {
         let both = |what: fn(&Block) -> Option<u64>| (what(one), what(other));
@@ -125,13 +125,13 @@ fn subframes_and_their_times_are_in_order() {
     each_logs_grants(|name, all, _| {
         let mut newest: BTreeMap<(Radio, Direction, LogCode), &Grant> = BTreeMap::new();
         for grant in all {
-            // The MAC layer reports the last records of a connection only with the next connection.
+            // Skip the MAC layer: it reports the last records of a connection only with the next connection.
             if grant.source == Source::Mac {
                 continue;
             }
             if let Some(before) = newest.insert((grant.radio, grant.direction, grant.code), grant) {
                 assert!(grant.subframe >= before.subframe, "{name}: {before:?}\n{grant:?}");
-                // The clock is still converging: the first packets may have been late.
+                // Allow for a clock that is still converging, because the first packets may have been late.
                 let since = grant.time.since(before.time).unwrap();
                 assert!(since > -0.6, "{name}: {since}: {before:?}\n{grant:?}");
             }
@@ -162,7 +162,7 @@ fn number(record: &Record<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// Whether a block is for all phones: its RNTI is that of paging, of random access or of system information.
+/// Whether a block is for all phones: its RNTI is the RNTI of paging, of random access or of system information.
 fn is_common(record: &Record<'_>) -> bool {
     matches!(record.get("rnti_type"), Some(Value::Name("P-RNTI" | "RA-RNTI" | "SI-RNTI")))
 }
@@ -225,7 +225,7 @@ fn block_sizes_are_those_of_the_tables() {
     let count = |verdict| {
         verdicts.iter().filter(|((.., own), _)| *own == verdict).map(|(_, count)| count).sum::<usize>()
     };
-    // Blocks retransmitted with a reserved MCS, and subframes with control information only.
+    // These blocks are blocks retransmitted with a reserved MCS, and subframes with control information only.
     assert!(
         count(Verdict::Agrees) >= 88 && count(Verdict::Reserved) >= 1 && count(Verdict::Empty) >= 3,
         "{verdicts:?}"

@@ -1,5 +1,5 @@
-//! Properties that must hold for arbitrary bytes, tested on random ones. The same functions are the fuzz targets of
-//! `fuzz/`.
+//! Properties that must hold for arbitrary bytes, tested with random bytes. The fuzz targets in `fuzz/` use the same
+//! functions.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;
@@ -46,7 +46,8 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// A configuration with this number of cases. A failure is only printed; it should then become a test next to the code.
+/// A configuration with this number of cases. A failing case is only printed; it should then be added as a test next to
+/// the code.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -124,7 +125,7 @@ proptest! {
     }
 }
 
-/// The number by which the functions above identify a layout's version.
+/// Number that selects the layout's version in the functions above.
 fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
     let version = log::code(packet.code)?.version(packet.payload).ok()?;
     let all = log::CODES.iter().flat_map(|code| {
@@ -136,7 +137,7 @@ fn number_of(packet: &airpace_diag::LogPacket<'_>) -> Option<u16> {
 #[test]
 fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
     let Some(folder) = recordings() else { return };
-    // For each version, packets with a few different lengths.
+    // Number of packets of different lengths that are tested for each version.
     const OF_EACH: usize = 3;
     let mut seen: BTreeMap<u16, BTreeSet<usize>> = BTreeMap::new();
     for path in logs(&folder) {
@@ -178,7 +179,7 @@ fn real_packets_cut_and_flipped_are_read_or_refused_alike() {
 #[test]
 fn no_cut_or_flipped_packet_makes_a_layout_panic() {
     let Some(folder) = recordings() else { return };
-    // One packet of each code, version and length: cut at every byte, and with each of its first bytes flipped.
+    // Test one packet of each code, version and length: cut at every byte, and with each of its first bytes flipped.
     let mut seen = BTreeSet::new();
     for path in logs(&folder) {
         let bytes = std::fs::read(&path).unwrap();

@@ -28,7 +28,7 @@ fn visit(bytes: &[u8], mut visit: impl FnMut(&LogPacket<'_>)) {
     });
 }
 
-/// A row of values, one for each path.
+/// A row of values, one value for each path.
 type Row<'r, 'a> = Vec<Option<&'r Value<'a>>>;
 
 /// The rows of a record: one for each repetition of the innermost part that the paths reach.
@@ -69,7 +69,7 @@ fn rows<'r, 'a>(
     }
 }
 
-/// The number of a value; for a name, its number in the layout.
+/// The number of a value; for a named value, its number in the layout.
 fn number(layout: &'static Layout, path: &str, value: &Value<'_>) -> Option<f64> {
     Some(match *value {
         Value::Unsigned(number) | Value::Mask(number, _) | Value::Flags(number, _) => number as f64,
@@ -219,7 +219,7 @@ fn expected(layout: &'static Layout, origin: &Origin, fields: &Record<'_>) -> Ve
     found
 }
 
-/// Samples of a fresh extractor for these values, if all are from one packet and one carrier.
+/// Samples that a new extractor returns for these values, if all values are from one packet and one carrier.
 fn as_kind(kind: Kind, values: &[f64]) -> Vec<f64> {
     let before = |at: usize| &values[..=at];
     let all = 0..values.len();
@@ -269,8 +269,8 @@ fn every_kpi_of_a_log_equals_the_value_in_its_whole_packet() {
                     assert!(sample.subframe.is_none_or(|subframe| subframe < 10_240), "{name}");
                     found.push(sample.value);
                 });
-                // A share refers to one carrier. For a log with several carriers, other KPIs compare the same values as
-                // events.
+                // `as_kind` computes a share as if there were only one carrier. In logs with several carriers, other
+                // KPIs compare the same values as events.
                 let kind = kinds[name].kind;
                 assert_eq!(found, as_kind(kind, &expected_values), "{name} of {} in {path:?}", packet.code);
                 *compared.entry(name).or_default() += found.len();
@@ -342,8 +342,8 @@ fn the_logs_have_so_many_samples_of_each_kpi() {
     insta::assert_snapshot!(format!("{heads}\n{:28}{numbers}\n{table}\n{troubles}", ""));
 }
 
-/// The valid range of a KPI, if its unit or its name limits it. Values that a modem writes without a measurement (−180
-/// dBm, −30 dB, an SNR of −20 dB, 0 MHz) are outside.
+/// The valid range of a KPI, if its unit or its name limits it. The values that a modem writes if it has no measurement
+/// (−180 dBm, −30 dB, an SNR of −20 dB, 0 MHz) lie outside this range.
 ///
 /// Source: TS 36.133 §9.1.4
 ///
@@ -368,7 +368,7 @@ fn bounds(kpi: &Kpi) -> Option<(f64, f64)> {
         "CCE" => (1.0, 24.0),
         "16Ts" => (-31.0, 32.0),
         "ms" => (0.0, 10_000.0),
-        // The maximum block of eight layers, or an NR block of all carriers.
+        // The limit is the maximum block of eight layers, or an NR block of all carriers.
         "byte" if kpi.kind == Kind::Event => (0.0, 300_000.0),
         "byte" => (0.0, 1e12),
         _ if kpi.kind == Kind::Share || ends(".crc") || ends(".ack") || ends(".code_rate") => (0.0, 1.0),

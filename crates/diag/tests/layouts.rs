@@ -16,7 +16,7 @@ use recordings_folder::{logs, recordings};
 use rlc_headers::{rlc_of_ours, rlc_of_the_reference};
 use serde_json::{Map, Value as Json};
 
-/// The reference's names for the packets of each code.
+/// The names that the reference (another decoder) uses for the packets of each code.
 const REFERENCE_TYPES: &[(u16, &str)] = &[
     (0x7130, "UMTS_NAS_GMM_State"),
     (0x7131, "UMTS_NAS_MM_State"),
@@ -90,14 +90,14 @@ const DERIVED: &[(u16, &str)] = &[
     (0xB173, "48"),
     (0xB18F, "2"),
     (0xB18F, "48"),
-    // Subpacket version 48.
+    // Version 1 contains subpacket version 48.
     (0xB193, "1"),
-    // Requests, and subpacket version 40.
+    // Version 1 contains requests, and subpacket version 40.
     (0xB195, "1"),
     (0xB1DC, "48"),
 ];
 
-/// Fields whose names here are not the reference's names in lower case.
+/// Fields whose names in the layouts differ from the reference's names in lower case.
 const RENAMED: &[(u16, &str, &str)] = &[
     (0xB082, "rlcdl_pdus", "pdus"),
     (0xB092, "rlcul_pdus", "pdus"),
@@ -111,8 +111,8 @@ const RENAMED: &[(u16, &str, &str)] = &[
     (0xB18A, "out_of_sync_bler", "out_of_sync_bler_pct"),
 ];
 
-/// Fields that the reference computes from other fields, takes from outside the packet, or reads from bits that none of
-/// the layout tables covers.
+/// Fields that the reference computes from other fields, takes from outside the packet, or reads from bits that no
+/// layout table covers.
 const NOT_OURS: &[(u16, &str)] = &[
     (0x713A, "msg_type"),
     (0xB063, "area_id"),
@@ -144,8 +144,8 @@ const NOT_OURS: &[(u16, &str)] = &[
     (0xB821, "msg_type"),
 ];
 
-/// Fields that the reference reads from the header of an RLC PDU, in addition to the PDU's own fields; and copies of the
-/// bearer's fields.
+/// Fields that the reference reads from the header of an RLC PDU, in addition to the PDU's own fields. The list also
+/// contains copies of the bearer's fields.
 const RLC_HEADER: &[&str] = &[
     "cpt",
     "d_c_lookahead",
@@ -191,7 +191,7 @@ fn is_unset(code: u16, name: &str, number: Option<u64>) -> bool {
     }
 }
 
-/// The name here for the reference's `key`: lower case, with one underscore between words.
+/// Converts a key of the reference to a field name of the layouts: lower case, with one underscore between words.
 fn our_name(code: u16, key: &str) -> String {
     let mut name = String::new();
     for c in key.chars() {
@@ -206,11 +206,11 @@ fn our_name(code: u16, key: &str) -> String {
     renamed.map_or(name, |(_, _, ours)| ours).to_owned()
 }
 
-/// Differences by code, version and name: their number, and the first one.
+/// Differences by code, version and name: the number of differences, and the first difference.
 #[derive(Default)]
 struct Differences {
     compared: BTreeMap<u16, usize>,
-    /// Number of RLC headers among them.
+    /// Number of compared RLC headers by code.
     rlc: BTreeMap<u16, usize>,
     found: BTreeMap<(u16, String, String), (usize, String)>,
 }
@@ -253,7 +253,7 @@ impl Differences {
             }
             let differs = match (find(ours, &name), expected) {
                 (None, _) if name == "sysframenum_subframenum" => frame(ours) != expected.as_u64(),
-                // The reference prints the numbers that mark unknown values.
+                // The reference prints the raw numbers that mark unknown values.
                 (Some(Value::Absent), Json::Number(number)) => !is_unset(code, &name, number.as_u64()),
                 (None, Json::Object(one)) if name == "ignored" => {
                     // The reference keeps only the last record.
@@ -265,7 +265,7 @@ impl Differences {
                     for (record, expected) in records.iter().zip(list) {
                         self.compare(code, version, record, expected.as_object().unwrap());
                     }
-                    // The reference also prints unused space, and leaves out subpackets that it does not support.
+                    // The reference also prints unused space, and omits subpackets that it does not support.
                     let has_room = name == "phich" || name == "pdcch_info";
                     let is_unknown = records.len() == 1 && list.is_empty() && name == "subpackets";
                     !(records.len() == list.len() || has_room && records.len() < list.len() || is_unknown)
@@ -297,10 +297,11 @@ impl Differences {
     }
 }
 
-/// The field with this name in our decoding. The reference has the first of several cells instead of the list.
+/// The field with this name in our decoding. The reference contains the first of several cells instead of the list of
+/// cells.
 fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
     let of_cell = || ours.records("cells").first()?.get(name);
-    // The reference has the only PDU instead of the enclosing lists.
+    // The reference contains the only PDU instead of the enclosing lists.
     let of_pdu = || ours.records("subpackets").first()?.records("pdus").first()?.get(name);
     ours.get(name).or_else(of_cell).or_else(of_pdu)
 }
@@ -309,7 +310,7 @@ fn find<'r, 'a>(ours: &'r Record<'a>, name: &str) -> Option<&'r Value<'a>> {
 fn frame(ours: &Record<'_>) -> Option<u64> {
     let number = |name| match ours.get(name)? {
         Value::Unsigned(number) => Some(*number),
-        // The modem does not know the frame.
+        // An absent value means that the modem does not know the frame; the reference has 0.
         Value::Absent => Some(0),
         _ => None,
     };
@@ -325,15 +326,15 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
             hexadecimal == Some(*number)
                 || binary == Some(*number)
                 || *text == number.to_string()
-                // A value that is not in the reference's list.
+                // The reference does not have the value in its list.
                 || text == "(MI)Unknown"
                 || text.ends_with(&format!(" = {number}"))
-                // A count of 0 for which the reference prints a name.
+                // The reference prints a name for a count of 0.
                 || (text == "OFF" && *number == 0)
         }
         (Value::Unsigned(number) | Value::Mask(number, _), expected) => expected.as_u64() == Some(*number),
         (Value::Signed(number), expected) => expected.as_i64() == Some(*number),
-        // A value that is not in the reference's list, or for which the reference prints the number of the list.
+        // The reference does not have the value in its list, or prints the number of the value.
         (Value::Absent, Json::String(text)) => {
             ["", "Not present", "N/A", "(MI)Unknown"].contains(&text.as_str()) || text == "GMM Substate = 12"
         }
@@ -349,7 +350,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
             let text = units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
             text.parse().ok() == Some(*number)
         }
-        // The reference computes with 32 bits.
+        // The reference computes with 32-bit floating-point numbers.
         (Value::Real(number), expected) => {
             expected.as_f64().is_some_and(|expected| (expected - number).abs() <= number.abs() * 1e-6 + 1e-6)
         }
@@ -359,7 +360,7 @@ fn says_the_same(value: &Value<'_>, expected: &Json) -> bool {
             let channel = expected.strip_prefix("LTE-RRC_").map(|channel| channel.replace('_', "-"));
             name == expected || channel.as_deref() == Some(name)
         }
-        // "2 antennas", "10" (MHz).
+        // Names with a unit, such as "2 antennas", and plain numbers, such as "10" (MHz).
         (Value::Name(name), expected) => {
             name.split(' ').next().and_then(|number| number.parse().ok()) == expected.as_u64()
         }
@@ -443,7 +444,8 @@ fn every_packet_fits_its_layout_and_agrees_with_the_reference() {
             match log::read(&packet) {
                 Ok(decoded) => {
                     let version = decoded.version.to_string();
-                    // The answers in the same packets as the requests of 0xB195 have a public layout.
+                    // Compare also the answers that are in the same packets as the requests of 0xB195: the answers have
+                    // a public layout.
                     if decoded.verified == Verified::Guess {
                         derived.insert((code, version.clone()));
                     }
@@ -481,7 +483,8 @@ fn every_packet_fits_its_layout_and_agrees_with_the_reference() {
     println!("of RLC headers: {:?}", differences.rlc);
 }
 
-/// A frame has ten milliseconds, and frames are counted from 0 to 1,023.
+/// Frame numbers agree with the time between packets: a frame lasts ten milliseconds, and frames are counted from 0 to
+/// 1,023.
 #[test]
 fn frames_of_rrc_messages_of_one_cell_go_on_as_the_time_does() {
     /// Time after which the frame number wraps (ms).

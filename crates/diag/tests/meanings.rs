@@ -1,5 +1,5 @@
-//! Tests of the interpretation of values in the recorded logs: MAC blocks by RNTI, one type for each field, and no value
-//! if the modem does not know it. Skipped if the recordings are not available.
+//! Tests of the interpretation of values in the recorded logs: MAC blocks by RNTI, one type for each field, and no
+//! value for fields whose value the modem does not know. Skipped if the recordings are not available.
 
 mod recordings_folder;
 
@@ -135,7 +135,7 @@ fn every_field_of_a_version_has_one_type() {
     for (path, kinds) in &found {
         assert_eq!(kinds.len(), 1, "{path}");
     }
-    // A number with a unit counts as a number.
+    // Treat a number with a unit as a number.
     let numbers = [
         "0xB0A3 1: .subpackets[]<195 Some(Number(1))>.pdus[].sn_length",
         "0xB0C0 26: .rrc_version_number",
@@ -201,7 +201,7 @@ fn samples_of_nr_messages_tell_their_subframe() {
     let names = ["nr.rrc.messages", "nr.rrc.sfn", "nr.rrc.slot"];
     let subscription = Subscription::listed(names, Radio::FIRST).unwrap();
     let mut extractor = Extractor::new(&subscription);
-    // Number of messages, and of those with a subframe.
+    // Number of messages, and number of messages with a subframe.
     let (mut messages, mut told) = (0, 0);
     visit(|_, packet, decoded| {
         if packet.code.0 != 0xB821 {

@@ -21,14 +21,14 @@ fn millis(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A line with its two endpoints, and the packets received over it.
+/// A line with a session and a modem at its endpoints, and the packets received over it.
 struct Bench {
     line: Line,
     modem: Modem,
     now: Time,
     /// Packets received by the host, with their arrival times.
     came: Vec<(Time, LogCode, Radio)>,
-    /// Number of pieces sent by the modem, and which of them are lost.
+    /// Number of pieces sent by the modem, and the numbers of the lost pieces.
     pieces: usize,
     lost: BTreeSet<usize>,
 }
@@ -391,7 +391,8 @@ fn a_watermark_lets_go_before_the_time_does() {
     let modem = ModemOptions { memory: 10_000, ..buffering() };
     let mut bench = Bench::new(&[DCI], SessionOptions::default(), modem).opened();
     bench.run(Time::from_secs(2), &[DCI], &[Radio::FIRST]);
-    // 56 bytes per millisecond: 8,500 bytes are reached after 152 ms, then 7,000 bytes take 125 ms.
+    // The modem logs 56 bytes per millisecond: the watermark of 8,500 bytes is reached after 152 ms, and the following
+    // 7,000 bytes take 125 ms.
     let (longest, mean) = bench.gaps();
     assert!(longest <= 153.0 && (124.0..=130.0).contains(&mean), "{mean} ms apart, at most {longest}");
     assert_eq!(bench.modem.stats().lost, 0);

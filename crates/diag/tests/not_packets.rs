@@ -25,7 +25,7 @@ impl Noise {
     }
 }
 
-/// The detected format and the number of log packets of bytes that arrive in pieces of this size.
+/// Detects the format of bytes that arrive in pieces of this size. Returns the format and the number of log packets.
 fn in_pieces(bytes: &[u8], size: usize) -> (Format, usize) {
     let (mut reader, mut packets) = (Reader::default(), 0);
     let mut count = |item: Item<'_>| packets += usize::from(matches!(item, Item::Message(Message::Log(_))));
@@ -37,10 +37,10 @@ fn in_pieces(bytes: &[u8], size: usize) -> (Format, usize) {
     (form, packets)
 }
 
-/// Sizes of pieces: the whole, a file's, a pipe's, and a slow pipe's.
+/// Sizes of pieces (bytes): all bytes at once, and the sizes of reads from a file, from a pipe, and from a slow pipe.
 const SIZES: [usize; 4] = [usize::MAX, 1 << 18, 1 << 16, 997];
 
-/// The detected format of bytes, which must be the same for any size of pieces.
+/// Detects the format of bytes. The format must be the same for any size of pieces.
 fn form(bytes: &[u8], name: &str) -> Format {
     let whole = in_pieces(bytes, bytes.len().max(1));
     assert_eq!(whole.0, Format::of(bytes), "{name}: alone and in a reader");
@@ -69,13 +69,14 @@ fn a_stream_that_lost_all_bytes_of_a_value_is_no_log_of_bare_packets() {
     let Some(folder) = recordings() else { return };
     for log in logs(&folder) {
         let bytes = std::fs::read(&log).unwrap();
-        // Bytes lost: flag, escape, the commands of a log packet and of a wrapper, the escaped flag, zeros, and others.
+        // Values of the lost bytes: flag, escape, the commands of a log packet and of a wrapper, the escaped flag,
+        // zero, and others.
         for lost in [0x7E, 0x7D, 0x10, 0x98, 0x5E, 0x00, 0x01, 0x0A, 0x0D, 0xB0, 0xFF] {
             let left: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != lost).collect();
             let name = format!("{} without {lost:#04X}", log.display());
             assert_eq!(form(&left, &name), Format::Hdlc, "{name}");
         }
-        // Without any frame, and without escapes.
+        // Bodies of messages without frames and without escapes.
         let mut bodies = vec![];
         Format::Hdlc.visit(&bytes, |_, item| {
             if let Item::Message(Message::Log(packet)) = item {
@@ -100,32 +101,32 @@ fn damage(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
     }
     let one_of = [2, 4, 10, 40, 200, 2_000][noise.below(6)];
     match noise.below(6) {
-        // Bytes changed.
+        // Change bytes.
         0 => left.iter_mut().for_each(|byte| {
             if noise.below(one_of) == 0 {
                 *byte = noise.byte();
             }
         }),
-        // Bytes zeroed.
+        // Set bytes to zero.
         1 => left.iter_mut().for_each(|byte| {
             if noise.below(one_of) == 0 {
                 *byte = 0;
             }
         }),
-        // Bits flipped.
+        // Flip bits.
         2 => left.iter_mut().for_each(|byte| {
             if noise.below(one_of) == 0 {
                 *byte ^= 1 << noise.below(8);
             }
         }),
-        // Bytes lost.
+        // Remove bytes.
         3 => left.retain(|_| noise.below(one_of) > 0),
-        // All bytes with a certain value lost, and those with another.
+        // Remove all bytes with either of two values.
         4 => {
             let (one, other) = (noise.byte(), noise.byte());
             left.retain(|byte| *byte != one && *byte != other);
         }
-        // Ranges exchanged.
+        // Exchange ranges of bytes.
         _ => {
             for _ in 0..20 {
                 let size = 1 + noise.below(left.len() / 2);
@@ -160,7 +161,7 @@ fn junk_and_patterns_are_no_logs_of_bare_packets() {
     for seed in 0..6_000 {
         let mut noise = Noise(seed);
         let length = 1 + noise.below(30_000);
-        // Bytes of all values, or of a few; small values and zeros are frequent in files.
+        // Random bytes of 256, 16 or 3 different values, because small values and zeros are frequent in files.
         let values = [256, 256, 16, 3][noise.below(4)];
         let zeros = noise.below(3) * 2;
         let byte = |noise: &mut Noise| if noise.below(5) < zeros { 0 } else { noise.below(values) as u8 };
@@ -191,18 +192,19 @@ fn a_log_of_bare_packets_is_read_short_damaged_or_without_its_begin() {
         assert_eq!(form(&packets, &name), Format::Dlf, "{name}");
         assert_eq!(in_pieces(&packets, 1 << 16).1, begins.len(), "{name}");
         let all = begins.len();
-        // The first three packets of a log differ in one byte, and their code has no layout.
+        // Take a small number of packets: in some logs, the first three packets differ in one byte, and their code has
+        // no layout.
         for count in [4, 5, 20] {
-            // Complete, and with a part of one more.
+            // Test complete packets, and then complete packets with a part of one more packet.
             assert_eq!(Format::of(&packets[..begins[count]]), Format::Dlf, "{count} packets of {name}");
             assert_eq!(Format::of(&packets[..begins[count] + 9]), Format::Dlf, "{count} packets of {name}");
         }
-        // Without the start of the file, at many offsets.
+        // Remove the start of the file, at many offsets.
         for number in 0..40 {
             let from = begins[all / 50 * number] + 1 + number;
             assert_eq!(Format::of(&packets[from..]), Format::Dlf, "{name} from byte {from}");
         }
-        // A tenth of the file lost, zeroed, or replaced by noise, in its middle.
+        // Remove a tenth of the file in its middle, set it to zero, or replace it by noise.
         let (from, to) = (packets.len() * 9 / 20, packets.len() * 11 / 20);
         let mut noise = Noise(all as u64);
         let lost = [&packets[..from], &packets[to..]].concat();
@@ -217,7 +219,7 @@ fn a_log_of_bare_packets_is_read_short_damaged_or_without_its_begin() {
             let outside = begins.iter().filter(|begin| **begin < from || **begin > to).count();
             assert!(read + 8 >= outside, "{name}: {read} packets of {outside}");
         }
-        // Single bytes changed.
+        // Change single bytes.
         for one_of in [2_000, 300] {
             let mut damaged = packets.clone();
             damaged.iter_mut().for_each(|byte| {

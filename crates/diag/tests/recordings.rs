@@ -9,7 +9,8 @@ use airpace_diag::{Fault, Format, Message};
 use flate2::read::GzDecoder;
 use recordings_folder::{logs, recordings};
 
-/// The times in the index were computed in floating point: their last digit is sometimes wrong.
+/// Whether two times differ by at most a microsecond. The times in the index were computed in floating point, so their
+/// last digit is sometimes wrong.
 fn is_within_a_microsecond(time: &str, reference: &str) -> bool {
     let split = |text: &str| {
         let (seconds, micros) = text.split_once('.')?;
@@ -71,7 +72,7 @@ fn a_log_that_begins_anywhere_is_still_a_stream() {
     let Some(folder) = recordings() else { return };
     for log in logs(&folder) {
         let bytes = std::fs::read(&log).unwrap();
-        // Cuts that are far apart, each at a different position in its frame.
+        // Offsets of the cuts: far apart, each at a different position in its frame.
         for cut in (0..CUTS).map(|number| bytes.len() * number / CUTS + number % 7) {
             let form = Format::of(&bytes[cut.min(bytes.len())..]);
             assert_eq!(form, Format::Hdlc, "{} from byte {cut}", log.display());
@@ -95,7 +96,7 @@ fn a_damaged_log_is_a_stream_whatever_is_left_of_it() {
     let (mut tried, mut left) = (0, 0);
     for log in logs(&folder) {
         let bytes = std::fs::read(&log).unwrap();
-        // One of this many bytes is changed, lost or doubled.
+        // One of `one_of` bytes is changed, lost or doubled.
         for (seed, one_of) in [1_000, 200, 60, 25, 12, 6, 3].into_iter().enumerate() {
             let mut noise = Noise(seed as u64);
             let mut damaged = Vec::with_capacity(bytes.len());

@@ -9,10 +9,10 @@
 //!                                                     board
 //! ```
 //!
-//! The data thread only reads the port. The control thread only writes to it, every few milliseconds if the modem's
-//! buffer is to be drained. Both threads wake up once with each drain, and rarely at other times. They communicate by
-//! channels that never block, and by shared counters. Programs communicate only with the control thread, and read the
-//! board without involving either thread. No action of a program can delay the data thread.
+//! The data thread only reads the port. The control thread only writes to the port, every few milliseconds if the
+//! daemon drains the modem's buffer. Both threads wake up once with each drain, and rarely at other times. They
+//! communicate by channels that never block, and by shared counters. Programs communicate only with the control thread,
+//! and read the board without involving either thread. No action of a program can delay the data thread.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -40,9 +40,9 @@ use crate::source::{Port, Source};
 
 pub use notice::Notice;
 
-/// Maximum number of KPIs on a board.
+/// Maximum number of KPIs on a board (shared-memory region).
 ///
-/// Chosen: each KPI of the list for both SIMs, and as many fields of packets.
+/// Chosen: enough for each KPI of the list for both SIMs, and for as many fields of packets.
 pub const CAPACITY: u32 = 1_024;
 
 /// Default interval of the drains of the modem's buffer.
@@ -59,7 +59,8 @@ pub struct Options {
     /// Folder of the control socket. Without it, no program can subscribe, and a killed daemon leaves nothing in the file
     /// system.
     pub dir: Option<PathBuf>,
-    /// Interval of the drains of the modem's buffer, if the device supports them; `None` never drains it.
+    /// Interval of the drains of the modem's buffer, if the device supports them; with `None`, the buffer is never
+    /// drained.
     pub drain: Option<Duration>,
     /// Whether to request real-time priority and locked memory.
     pub wants_realtime: bool,
@@ -67,8 +68,8 @@ pub struct Options {
     pub guard: Option<Box<dyn FnMut() -> Command + Send>>,
     /// Receives a copy of every sample. A sample is dropped if the channel is full.
     pub tap: Option<SyncSender<Tapped>>,
-    /// Receives a copy of every packet that the modem sends, for readers that need more than KPIs. A packet is dropped if
-    /// the channel is full. The modem is asked only for the packets of [`Options::kpis`].
+    /// Receives a copy of every packet that the modem sends, for readers that need more than KPIs. A packet is dropped
+    /// if the channel is full. The daemon requests only the packets that [`Options::kpis`] need.
     pub packets: Option<SyncSender<Packet>>,
 }
 
@@ -86,7 +87,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Returns the packet as the type that packet readers use.
+    /// Converts the packet to the type that packet readers use.
     pub fn as_log_packet(&self) -> LogPacket<'_> {
         let Packet { radio, code, stamp, ref payload } = *self;
         LogPacket { radio, code, stamp, payload }
@@ -103,7 +104,8 @@ impl From<&LogPacket<'_>> for Packet {
 /// A sample, as sent to the tap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tapped {
-    /// Slot of the KPI. The KPIs of [`Options::kpis`] have the first slots, in their order, each name once.
+    /// Slot of the KPI on the board. The KPIs of [`Options::kpis`] have the first slots, in their order, and each name
+    /// has one slot.
     pub slot: SlotId,
     /// Number of the sample among those of its KPI.
     pub sequence: u64,
@@ -122,7 +124,7 @@ pub enum StartError {
     /// An error of the board or its folder.
     #[error(transparent)]
     Board(#[from] od::Error),
-    /// A port that can never be one, or that another program uses.
+    /// A path or address that cannot be a port, or a port that another program uses.
     #[error("{port}")]
     Port {
         /// Name of the port, as given.
@@ -136,7 +138,7 @@ pub enum StartError {
     System(#[from] io::Error),
 }
 
-/// A running daemon. Dropping it stops the daemon and restores the modem.
+/// A running daemon. Dropping this value stops the daemon and restores the modem.
 #[derive(Debug)]
 pub struct Daemon {
     is_over: Arc<AtomicBool>,
@@ -146,11 +148,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon. It opens the port as soon as the port exists.
+    /// Starts a daemon. The daemon opens the port as soon as the port exists.
     ///
     /// # Errors
-    /// An unknown KPI; a folder that another daemon uses, or that does not belong to this user; a port that can never be
-    /// one, or that another program uses.
+    /// An unknown KPI; a folder that another daemon uses, or that does not belong to this user; a path or address that
+    /// cannot be a port; a port that another program uses.
     pub fn start(options: Options) -> Result<Daemon, StartError> {
         let subscription = Subscription::new(options.kpis.iter().map(String::as_str))?;
         let server = options.dir.as_deref().map(Server::bind).transpose()?;
@@ -230,7 +232,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.leave();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has already printed the panic.
+            // The join fails only for a thread that panicked, and the panic has already been printed.
             let _ = thread.join();
         }
     }
@@ -242,15 +244,16 @@ enum DataMessage {
     Opened(Arc<Port>),
     /// The port is lost.
     Lost,
-    /// The frames that restore the modem.
+    /// Frames that restore the modem.
     Restore(Vec<u8>),
-    /// Frames to send.
+    /// Frames to send to the modem.
     Send(Vec<u8>),
-    /// The frame that requests a drain in-band, if the modem supports it.
+    /// The frame that requests a drain in-band; `None` if the modem does not support such a request.
     Drain(Option<Vec<u8>>),
-    /// Drains coincide with packets of the same period: delay the drains by half a period.
+    /// Drains coincide with packets that have the same period: the control thread must delay the drains by half a
+    /// period.
     Dodge,
-    /// The data thread ends; the flag is whether the modem is restored.
+    /// The data thread ends. The flag is true if the modem is restored.
     Left(bool),
 }
 
@@ -258,6 +261,6 @@ enum DataMessage {
 enum Order {
     /// KPIs to publish, with the slot and generation of each.
     Follow(Subscription, Vec<(SlotId, u16)>),
-    /// Restore the modem and end.
+    /// Restore the modem and end the thread.
     Leave,
 }

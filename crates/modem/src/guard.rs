@@ -19,39 +19,39 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::source::{Port, Source};
 
-/// Kind of a message with the frames that restore the modem.
+/// Kind byte of a message with the frames that restore the modem.
 const RESTORE: u8 = b'R';
-/// Kind of the message that the daemon has ended regularly.
+/// Kind byte of the message that the daemon has ended regularly.
 const LEFT: u8 = b'L';
-/// Kind of a message with the driver to open, if the port itself cannot be inherited.
+/// Kind byte of a message with the driver to open, if the guard cannot inherit the port itself.
 const OPEN: u8 = b'O';
 
-/// Time for which the guard waits for responses.
+/// Time for which the guard waits for the modem's responses.
 ///
 /// Chosen: modems respond within some milliseconds. If a process closes a TCP connection with unread responses, the bytes
 /// that it wrote may be discarded, so the guard has to read the responses.
 const ANSWERS: Duration = Duration::from_millis(500);
 /// Maximum time for which the guard tries to send.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum time for which the daemon waits for the guard's end. The rest of the daemon is blocked meanwhile.
+/// Maximum time for which the daemon waits until the guard has ended. The daemon is blocked during this time.
 ///
-/// Chosen: less than the silence after which readers consider a daemon dead.
+/// Chosen: less than the time without heartbeats after which readers consider a daemon dead.
 const ENDS_WITHIN: Duration = Duration::from_millis(50);
 /// Maximum length of a message on the pipe, in bytes.
 const MAX_WORD: usize = 1 << 20;
 
-/// The daemon's end of the pipe. When it is dropped without dismissal, the guard restores the modem.
+/// The daemon's end of the pipe. When this value is dropped without dismissal, the guard restores the modem.
 #[derive(Debug)]
 pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
-    /// The guard did not accept a complete message, and could not parse another one.
+    /// Whether the guard has failed to accept a complete message. It could not parse another message after that.
     has_write_failed: bool,
     is_dismissed: bool,
 }
 
 impl Guard {
-    /// Starts a guard for `port`, which `source` names. `command` is a program that calls [`stand`].
+    /// Starts a guard for `port`, which was opened from `source`. `command` is a program that calls [`stand`].
     ///
     /// # Errors
     /// The program cannot be started.
@@ -116,7 +116,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.pipe.take());
         // A guard that is not dismissed has to restore the modem, which may take time. A dismissed guard has no work
-        // left, and must not block the port for the program that opens it next.
+        // left, and must not block the port for the next program that opens it.
         if !self.has_ended() && self.is_dismissed && self.process.kill().is_ok() {
             self.has_ended();
         }
@@ -146,7 +146,8 @@ pub fn stand(pipe: impl Read, port: OwnedFd) -> io::Result<()> {
     speak(&port, &frames)
 }
 
-/// Returns the daemon's last messages when the pipe ends: the frames, and the port if it differs from the inherited one.
+/// Returns the daemon's last messages when the pipe ends: the restoring frames, and the port to open if the inherited
+/// port cannot be used.
 fn listen(mut pipe: impl Read) -> io::Result<(Option<Vec<u8>>, Option<Source>)> {
     let (mut restore, mut source) = (None, None);
     loop {

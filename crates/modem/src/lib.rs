@@ -5,7 +5,7 @@
 //! | [`daemon`] | from the port to shared memory, on two threads |
 //! | [`metrics`] | the daemon's counters, and their page for Prometheus |
 //! | [`guard`] | the process that restores the modem if the daemon dies |
-//! | [`modem`] | an emulated modem for tests, behind a pseudo-terminal or a TCP port |
+//! | [`modem`] | an emulated modem for tests, at a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
 //! | [`log`] | log files of modems, compressed or not |
 

@@ -4,13 +4,14 @@ use std::io::{Cursor, Error, ErrorKind, Read};
 
 use airpace_core::{Refused, Remedy};
 
-/// Number of a file's first bytes from which its compression is detected.
+/// Number of bytes at the start of a file from which its compression is detected.
 const MAGIC: u64 = 6;
 
 /// Returns a log's decompressed bytes, and the name of the compression. `name` is the log's name in messages.
 ///
 /// # Errors
-/// An error of the operating system, or an unsupported compression; the error names a program that decompresses it.
+/// An error of the operating system, or an unsupported compression; the error text names a program that decompresses
+/// the log.
 pub fn expanded(
     name: &str,
     mut log: Box<dyn Read>,

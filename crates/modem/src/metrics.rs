@@ -1,6 +1,6 @@
 //! The daemon's counters, and the page from which Prometheus reads them.
 //!
-//! Each counter is written by the data thread only and read by others: counting never blocks.
+//! Only the data thread writes the counters, and other threads read them: counting never blocks.
 //!
 //! Source: Prometheus 2014, text-based exposition format, version 0.0.4
 
@@ -43,14 +43,14 @@ pub const LATENCY_BOUNDS_NS: [u64; 14] = [
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to the counter. Only one thread may do so.
+    /// Adds to the counter. Only one thread may call this method.
     #[inline]
     pub fn add(&self, more: u64) {
         // No read-modify-write is needed, because no other thread writes.
         self.0.store(self.0.load(Ordering::Relaxed) + more, Ordering::Relaxed);
     }
 
-    /// Sets the counter to a larger value. Only one thread may do so.
+    /// Sets the counter to a larger value. Only one thread may call this method.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -73,7 +73,7 @@ pub struct Metrics {
     pub packets: Count,
     /// Published samples of KPIs.
     pub samples: Count,
-    /// Byte sequences that were not a valid message, mostly with a wrong checksum.
+    /// Byte sequences that were not a valid message; most of them have a wrong checksum.
     pub bad_frames: Count,
     /// Gaps: number of times that the port was lost or a session failed.
     pub gaps: Count,
@@ -104,7 +104,8 @@ pub struct KpiLabel {
     pub unit: String,
     /// Number of the phone's radio, from 1.
     pub radio: u8,
-    /// Whether a value is the total of all carriers: only the last value of all carriers is shown, without a carrier.
+    /// Whether a value is the total of all carriers. For such a KPI, the page shows only the latest value, without a
+    /// carrier.
     pub is_of_all: bool,
     /// Number of subscriptions.
     pub leases: u32,
@@ -116,7 +117,7 @@ struct Histogram {
     sum_ns: Count,
 }
 
-/// The last value of a KPI on a carrier. The two words are not read atomically: while they are written, the age may
+/// The last value of a KPI on a carrier. The value and its age are not read atomically: during a write, the age may
 /// belong to the previous value.
 #[derive(Debug, Default)]
 struct Latest {
@@ -125,7 +126,7 @@ struct Latest {
 }
 
 impl Metrics {
-    /// Creates counters of zero, for at most `capacity` KPIs.
+    /// Creates counters with value zero, for at most `capacity` KPIs.
     pub fn new(capacity: u32) -> Metrics {
         Metrics {
             bytes: Count::default(),
@@ -175,7 +176,7 @@ impl Metrics {
         self.latency.sum_ns.add(nanos);
     }
 
-    /// Returns the last values of the KPI in a slot: carrier, value, age in nanoseconds.
+    /// Returns the latest values of the KPI in a slot, as (carrier, value, age in nanoseconds).
     fn latest(&self, slot: usize) -> impl Iterator<Item = (usize, f64, u64)> {
         let now = now_ns();
         let range = slot * CARRIERS..(slot + 1) * CARRIERS;

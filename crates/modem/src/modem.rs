@@ -1,4 +1,5 @@
-//! A modem emulator for tests in real time: the [pure one](airpace_diag::modem) behind a pseudo-terminal or a TCP port.
+//! A modem emulator for tests in real time: the [emulated modem](airpace_diag::modem) at a pseudo-terminal or a TCP
+//! port.
 //!
 //! ```text
 //! packet source (replayed log, simulated cell) ──▶ Modem ◀──▶ Door ◀──▶ hosts, one after the other
@@ -42,16 +43,16 @@ pub struct TimedPacket {
 /// Time stamp of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamped {
-    /// This stamp.
+    /// The stamp is kept unchanged.
     Kept(Stamp),
-    /// Wall-clock time at this time after the start of the packet source.
+    /// The stamp is the wall-clock time at this time after the start of the packet source.
     At(Time),
 }
 
 /// The next item of a packet source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This packet.
+    /// The next packet.
     Packet(TimedPacket),
     /// The next packet does not exist yet.
     Later,
@@ -62,7 +63,7 @@ pub enum Next {
 /// An event at the front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A host connected; with its address, if known.
+    /// A host connected; the text is its address, if known.
     HostCame(Option<String>),
     /// The host disconnected. The modem keeps its masks.
     HostWent,
@@ -83,17 +84,17 @@ pub struct ServeStats {
     pub latest: Duration,
 }
 
-/// Maximum interval between checks of the stop flag.
+/// Maximum interval between checks whether the service must end.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
-/// Polling interval for a packet that does not exist yet.
+/// Interval between requests to the packet source while its next packet does not exist yet.
 const ASKS_AGAIN_AFTER: Duration = Duration::from_millis(1);
 /// Maximum time for a host to read the last packets.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// From 1970-01-01 to 1980-01-06.
+/// Time from 1970-01-01 to 1980-01-06.
 const EPOCH: Duration = Duration::from_secs(315_964_800);
 
-/// Serves hosts, one after the other, until `is_over`. With `ends`, it also returns when all packets were sent to a host,
-/// or when the host that received the last ones is gone.
+/// Serves hosts, one after the other, until `is_over`. With `ends`, the function also returns when all packets were
+/// sent to a host, or when the host that received the last packets is gone.
 ///
 /// # Errors
 /// The front end fails. A host that disconnects is not an error.
@@ -105,7 +106,7 @@ pub fn serve(
     is_over: &AtomicBool,
     mut notice: impl FnMut(Notice),
 ) -> io::Result<ServeStats> {
-    // A hardware modem does not wait for the host's processor.
+    // Short time slices make the emulated modem respond in time: a real modem does not wait for the host's processor.
     let _ = priority::request_short_slices();
     let mut modem = Modem::new(options);
     let opened = Instant::now();
@@ -113,7 +114,7 @@ pub fn serve(
     let mut next = Next::Later;
     let mut stats = ServeStats::default();
     let mut is_speech_over = false;
-    // Frames to be sent to the host. Until the host accepts them, the modem keeps later frames.
+    // Frames to be sent to the host. Until the host accepts these frames, the modem keeps later frames.
     let mut outgoing = Outgoing::default();
     let mut incoming = [0; 4_096];
     while !is_over.load(Ordering::Relaxed) {
@@ -184,7 +185,7 @@ pub fn serve(
     Ok(stats)
 }
 
-/// Start of the packet source, on two clocks.
+/// Start time of the packet source, on two clocks.
 #[derive(Clone, Copy)]
 struct Begin {
     at: Time,

@@ -25,11 +25,11 @@ use dev_diag::DevDiag;
 
 /// Timeout for opening a TCP connection.
 ///
-/// Chosen: a wait that users accept. A modem's port is on this host or one hop away.
+/// Chosen: a time that users accept to wait. A modem's port is on this host or one hop away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Initial wait for a port that another program uses: the guard of a killed daemon keeps the port until it has restored
-/// the modem.
+/// Maximum wait at the start for a port that another program uses: the guard of a killed daemon keeps the port until it
+/// has restored the modem.
 ///
 /// Chosen: several times a modem's response time to the guard.
 const BUSY_PORT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub enum Source {
     Serial(PathBuf),
     /// The character device of a phone's own kernel.
     DevDiag(PathBuf),
-    /// A TCP server that forwards the stream, `HOST:PORT`.
+    /// A TCP server, `HOST:PORT`, that forwards the modem's stream.
     Tcp(String),
 }
 
@@ -91,8 +91,8 @@ impl Source {
         Ok(Port { device })
     }
 
-    /// Distinguishes a port that can never work from one that may still appear: opens a serial device if it exists. Other
-    /// ports are opened later.
+    /// Distinguishes a port that can never work from a port that may still appear: opens a serial device if it exists.
+    /// Other ports are opened later.
     ///
     /// # Errors
     /// `InvalidInput` for a name that cannot be a port, `ResourceBusy` for a port that another program uses and does not
@@ -187,8 +187,8 @@ impl Port {
         }
     }
 
-    /// Returns a second descriptor of the port, for a process that outlives this one; `None` if the driver does not serve
-    /// another process through it.
+    /// Returns a second descriptor of the port, for a process that outlives this process; `None` if the driver does not
+    /// serve another process through the descriptor.
     ///
     /// # Errors
     /// The operating system refuses.

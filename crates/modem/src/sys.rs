@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Calls the driver, which reads `argument` and may overwrite it.
+/// Calls a driver (ioctl). The driver reads `argument` and may overwrite it.
 ///
 /// # Errors
 /// The driver refuses.
@@ -23,7 +23,7 @@ pub(crate) fn ioctl(fd: BorrowedFd<'_>, number: u32, argument: &mut [u8]) -> io:
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Calls the driver with a number as argument.
+/// Calls a driver (ioctl) with a number as argument.
 ///
 /// # Errors
 /// The driver refuses.

@@ -12,8 +12,8 @@ use std::time::Duration;
 use od::{Error, Od, Reading};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Maximum age of a reading that describes the present. Older readings mean that the modem sends no reports or the
-/// phone is suspended.
+/// Maximum age of a reading for which the example prints a rate. An older reading means that the modem sends no reports
+/// or the phone is suspended.
 const TOO_OLD: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! to the data thread, which reads the modem's log packets. Neither thread ever waits for the other one or for a
 //! reader.
 //!
-//! Source: BISCAY §4 (a thread for data, a thread for control)
+//! Source: BISCAY §4 (one thread for data and one thread for control)
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -40,8 +40,8 @@ pub struct Entry {
     pub radio: u8,
 }
 
-/// The control thread's handle of the shared-memory region. Dropping it marks the daemon as stopped and wakes all
-/// waiting readers.
+/// The control thread's handle of the shared-memory region. Dropping the handle marks the daemon as stopped and wakes
+/// all waiting readers.
 #[derive(Debug)]
 pub struct Board {
     mapping: Arc<Mapping>,
@@ -143,7 +143,7 @@ impl Board {
         self.mapping.row(slot.0)?.name.get().filter(|name| !name.is_empty())
     }
 
-    /// Sets the number of leases on a KPI.
+    /// Sets the number of leases (subscriptions) on a KPI.
     pub fn set_leases(&self, slot: SlotId, leases: u32) {
         if let Some(row) = self.mapping.row(slot.0) {
             row.leases.store(leases, Ordering::Relaxed);
@@ -203,12 +203,12 @@ impl Publisher {
     /// Sets the generation of a row for all later publications. Returns whether the generation differs from the
     /// previous one.
     ///
-    /// The control thread passes the generation together with the order to publish. The publisher does not read it from
-    /// the shared-memory region: this thread may still publish readings of the earlier KPI, and these must not carry
-    /// the next KPI's generation.
+    /// The control thread passes the generation together with the order to publish. The publisher does not read the
+    /// generation from the shared-memory region: it may still publish readings of the earlier KPI, and these must not
+    /// carry the next KPI's generation.
     ///
     /// # Panics
-    /// If the row belongs to another region and its index exceeds the capacity of this one.
+    /// If the row belongs to another region and its index exceeds the capacity of this region.
     pub fn assign(&mut self, slot: SlotId, generation: u16) -> bool {
         let published = &mut self.slots[slot.0 as usize];
         let is_other = published.generation != generation;
@@ -218,10 +218,11 @@ impl Publisher {
         is_other
     }
 
-    /// Publishes a reading and returns its sequence number, counted from 1. Wait-free, without a system call.
+    /// Publishes a reading and returns its sequence number, counted from 1. The call is wait-free and makes no system
+    /// call.
     ///
     /// # Panics
-    /// If the row belongs to another region and its index exceeds the capacity of this one.
+    /// If the row belongs to another region and its index exceeds the capacity of this region.
     #[inline]
     pub fn publish(&mut self, slot: SlotId, entry: &Entry) -> u64 {
         let gaps = self.mapping.header().life.gaps.load(Ordering::Relaxed);
@@ -246,7 +247,7 @@ impl Publisher {
     }
 
     /// Wakes the readers that wait for readings published since the last call. Call it once after a batch of readings.
-    /// Makes one system call, or none if no program has a lease on any of the published KPIs.
+    /// The call makes one system call, or none if no program has a lease on any of the published KPIs.
     pub fn wake(&mut self) {
         wake(&self.mapping, std::mem::take(&mut self.fresh));
     }
@@ -257,8 +258,8 @@ fn wake(mapping: &Mapping, groups: u32) {
     let word = &mapping.header().news.batches;
     word.fetch_add(1, Ordering::Release);
     if let Some(groups) = NonZeroU32::new(groups) {
-        // The call cannot fail on this process's own memory. If it failed, readers would still wake up: they sleep at
-        // most `GIVE_UP_AFTER`.
+        // The system call cannot fail on this process's own memory. Even after a failure, readers would wake up: they
+        // sleep at most `GIVE_UP_AFTER`.
         let _ = futex::wake_bitset(word, futex::Flags::empty(), i32::MAX as u32, groups);
     }
 }

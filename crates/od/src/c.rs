@@ -21,13 +21,13 @@ use crate::reader::{Od, Place, Reading};
 /// `OD_AFTER_GAP`: readings may be missing between this reading and the previous one.
 pub const AFTER_GAP: u32 = 1;
 
-/// `OD_ABI`: version of this interface. Every addition increments it; nothing is ever changed or removed.
+/// `OD_ABI`: version number of this interface. Every addition increments it; nothing is ever changed or removed.
 pub const ABI: c_int = 2;
 
 /// `OD_ALL_CARRIERS`: all carriers of a KPI.
 pub const ALL_CARRIERS: c_int = -1;
 
-/// `od`: a connection to a daemon, with the number of the program's leases on each row.
+/// `od`: a connection to a daemon, with the program's number of leases on each row.
 #[derive(Debug)]
 pub struct Handle {
     od: Od,
@@ -42,7 +42,7 @@ pub struct Handle {
 pub struct CKpi {
     /// Size of this struct, set by the library (bytes).
     pub size: u32,
-    /// Zero.
+    /// Reserved; always 0.
     pub reserved: u32,
     /// Name for `od_subscribe`.
     pub name: *const c_char,
@@ -76,7 +76,7 @@ pub struct CReading {
     pub carrier: u8,
     /// See [`Reading::radio`].
     pub radio: u8,
-    /// Zero.
+    /// Reserved; always 0.
     pub reserved: u16,
     /// See [`Reading::gaps`].
     pub gaps: u64,
@@ -102,7 +102,7 @@ impl CReading {
     }
 }
 
-/// An error that a function reports by −1 or `NULL` and `errno`.
+/// An error that a function reports to C: the function returns −1 or `NULL` and sets `errno`.
 enum Failure {
     /// An error with a text for [`od_strerror`].
     Described(Error),
@@ -128,15 +128,15 @@ thread_local! {
     static LAST_WORDS: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Connects to the daemon whose folder is `dir`, or to that of the default folder for `NULL`. Returns `NULL` and sets
-/// `errno` on failure.
+/// Connects to the daemon whose folder is `dir`; if `dir` is `NULL`, to the daemon of the default folder. Returns
+/// `NULL` and sets `errno` on failure.
 ///
 /// # Safety
 /// `dir` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
     guard(null_mut(), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let dir = unsafe { text(dir) };
         let od = Od::open(dir.map(|dir| Path::new(OsStr::from_bytes(dir.to_bytes()))))?;
         let zeros = || (0..od.capacity()).map(|_| AtomicU32::new(0)).collect();
@@ -148,14 +148,14 @@ pub unsafe extern "C" fn od_open(dir: *const c_char) -> *mut Handle {
 /// Closes a handle from [`od_open`]; its subscriptions end.
 ///
 /// # Safety
-/// `od` is null or from [`od_open`], and no thread uses it at the same time or later.
+/// `od` is null or a handle from [`od_open`], and no thread uses the handle at the same time or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_close(od: *mut Handle) -> c_int {
     guard(-1, || {
         if od.is_null() {
             return Err(Errno::INVAL.into());
         }
-        // SAFETY: the caller's promise: `od_open` returned this box, and this is its last use.
+        // SAFETY: the caller guarantees that `od_open` returned this box, and that this is its last use.
         drop(unsafe { Box::from_raw(od) });
         Ok(0)
     })
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn od_close(od: *mut Handle) -> c_int {
 /// calls.
 ///
 /// # Safety
-/// `od` is null or open; `each` is null or a function that returns normally.
+/// `od` is null or an open handle; `each` is null or a function that returns normally.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_list(
     od: *const Handle,
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn od_list(
     context: *mut c_void,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let handle = unsafe { open(od) }?;
         let each = each.ok_or(Errno::INVAL)?;
         let mut calls = 0;
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn od_list(
             let [name, unit, about] = texts.each_ref().map(|text| text.as_ptr());
             let info = CKpi { size: size_of::<CKpi>() as u32, reserved: 0, name, unit, about };
             calls += 1;
-            // SAFETY: the caller's promise about `each`; the strings outlive the call.
+            // SAFETY: the caller guarantees the condition on `each`; the strings outlive the call.
             if unsafe { each(&info, context) } != 0 {
                 break;
             }
@@ -194,11 +194,11 @@ pub unsafe extern "C" fn od_list(
 /// Subscribes to a KPI; returns the identifier for reading it.
 ///
 /// # Safety
-/// `od` is null or open, `name` null or a C string.
+/// `od` is null or an open handle, `name` null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
         handle.subscribe(name.to_str().map_err(|_| Errno::INVAL)?)
     })
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn od_subscribe(od: *const Handle, name: *const c_char) ->
 /// Subscribes to a KPI of a carrier, or of [`ALL_CARRIERS`]; returns the identifier for reading it.
 ///
 /// # Safety
-/// `od` is null or open, `name` null or a C string.
+/// `od` is null or an open handle, `name` null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_subscribe_carrier(
     od: *const Handle,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn od_subscribe_carrier(
     carrier: c_int,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let (handle, name) = unsafe { (open(od)?, text(name).ok_or(Errno::INVAL)?) };
         let name = name.to_str().map_err(|_| Errno::INVAL)?;
         match carrier {
@@ -229,11 +229,11 @@ pub unsafe extern "C" fn od_subscribe_carrier(
 /// Ends a subscription. A KPI with two subscriptions can be read until both have ended.
 ///
 /// # Safety
-/// `od` is null or open.
+/// `od` is null or an open handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_unsubscribe(od: *const Handle, kpi: c_int) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let handle = unsafe { open(od) }?;
         let slot = u32::try_from(kpi).map_err(|_| Errno::BADF)?;
         let leases = handle.leases.get(slot as usize).ok_or(Errno::BADF)?;
@@ -244,14 +244,14 @@ pub unsafe extern "C" fn od_unsubscribe(od: *const Handle, kpi: c_int) -> c_int 
     })
 }
 
-/// Reads the latest reading. No system call, no lock.
+/// Returns the latest reading in `reading`. Makes no system call and takes no lock.
 ///
 /// # Safety
-/// `od` is null or open; `reading` is null or points to at least as many bytes as its `size` specifies.
+/// `od` is null or an open handle; `reading` is null or points to at least as many bytes as its `size` specifies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_latest(od: *const Handle, kpi: c_int, reading: *mut CReading) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let latest = handle.od.latest(handle.place(kpi)?).ok_or(Errno::AGAIN)?;
         // SAFETY: `reading` has at least `room` bytes.
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn od_wait(
     reading: *mut CReading,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let (handle, room) = unsafe { (open(od)?, room(reading)?) };
         let next = handle.od.wait(handle.place(kpi)?, after, duration(timeout_ns))?;
         // SAFETY: `reading` has at least `room` bytes.
@@ -285,44 +285,44 @@ pub unsafe extern "C" fn od_wait(
 /// Waits until readings of any KPI were published after batch `*seen`, and sets `*seen` to the latest batch.
 ///
 /// # Safety
-/// `od` is null or open; `seen` is null or points to a number.
+/// `od` is null or an open handle; `seen` is null or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_wait_any(od: *const Handle, seen: *mut u32, timeout_ns: i64) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let (handle, seen) = unsafe { (open(od)?, seen.as_mut().ok_or(Errno::INVAL)?) };
         *seen = handle.od.wait_any(*seen, duration(timeout_ns))?;
         Ok(0)
     })
 }
 
-/// Time since the packet with this reading was received, in ns. No system call.
+/// Time since the packet with this reading was received, in ns. Makes no system call.
 ///
 /// # Safety
 /// `reading` is null or points to a reading that `od_latest` or `od_wait` filled.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_age_ns(reading: *const CReading) -> i64 {
     guard(-1, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller meets the conditions in `# Safety`.
         let reading = unsafe { reading.as_ref() }.ok_or(Errno::INVAL)?;
         Ok(crate::clock::now_ns().saturating_sub(reading.arrival_ns).try_into().unwrap_or(i64::MAX))
     })
 }
 
-/// Returns 1 if the daemon runs and its last heartbeat is younger than 100 ms, otherwise 0. No system call.
+/// Returns 1 if the daemon runs and its last heartbeat is younger than 100 ms, otherwise 0. Makes no system call.
 ///
 /// # Safety
-/// `od` is null or open.
+/// `od` is null or an open handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn od_alive(od: *const Handle) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller meets the conditions in `# Safety`.
     guard(-1, || Ok(c_int::from(unsafe { open(od) }?.od.is_alive())))
 }
 
 /// Returns a text for an error number that a function of this library has stored in `errno`; never `NULL`.
 ///
-/// If the number is that of the thread's last failure, the text describes this failure and is valid until the thread's
-/// next failure.
+/// If the number is the error number of the thread's last failure, the text describes this failure and is valid until
+/// the thread's next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn od_strerror(errnum: c_int) -> *const c_char {
     let is_last = LAST.try_with(|last| last.get() == errnum).unwrap_or(false);
@@ -407,7 +407,7 @@ fn fail(failure: &Failure) {
         }
         Failure::Described(error) => {
             let number = error.errno().raw_os_error();
-            // A terminating thread has already destroyed its texts.
+            // A terminating thread has already destroyed its thread-local error text.
             let is_kept = LAST_WORDS.try_with(|last| last.replace(Some(words(explained(error))))).is_ok();
             let _ = LAST.try_with(|last| last.set(if is_kept { number } else { 0 }));
             number
@@ -417,17 +417,17 @@ fn fail(failure: &Failure) {
 }
 
 /// # Safety
-/// `od` is null or open.
+/// `od` is null or an open handle.
 #[inline]
 unsafe fn open<'a>(od: *const Handle) -> Result<&'a Handle, Errno> {
-    // SAFETY: the caller's promise, as above.
+    // SAFETY: the caller meets the conditions in `# Safety`.
     unsafe { od.as_ref() }.ok_or(Errno::INVAL)
 }
 
 /// # Safety
 /// `text` is null or a C string.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the caller's promise, as above.
+    // SAFETY: the caller meets the conditions in `# Safety`.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
@@ -439,7 +439,7 @@ const _: () = assert!(size_of::<CReading>() >= MIN_READING_BYTES as usize);
 /// Number of bytes of a reading that the program's buffer holds, according to its header version.
 ///
 /// # Safety
-/// `reading` is null or points to at least as many bytes as its `size` specifies.
+/// `reading` is null or points to at least as many bytes as `(*reading).size` specifies.
 #[inline]
 unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
     if reading.is_null() {
@@ -450,14 +450,14 @@ unsafe fn room(reading: *const CReading) -> Result<u32, Errno> {
     if size < MIN_READING_BYTES { Err(Errno::INVAL) } else { Ok(size.min(size_of::<CReading>() as u32)) }
 }
 
-/// Copies the first `room` bytes of a reading to the caller, and sets its `size` to `room`.
+/// Copies the first `room` bytes of a reading to the caller, and sets the `size` of the copy to `room`.
 ///
 /// # Safety
 /// `into` points to `room` bytes, and `room` is a result of [`room`].
 #[inline]
 unsafe fn put(reading: &Reading, into: *mut CReading, room: u32) {
     let reading = CReading { size: room, ..CReading::of(reading) };
-    // SAFETY: both are at least `room` bytes long, and the source is a local variable.
+    // SAFETY: source and destination are at least `room` bytes long, and the source is a local variable.
     unsafe { (&raw const reading).cast::<u8>().copy_to_nonoverlapping(into.cast(), room as usize) };
 }
 
@@ -473,7 +473,7 @@ fn words(text: String) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
-/// General text for an error number that this library has stored in `errno`.
+/// General text for an error number that this library may store in `errno`.
 fn in_general(errno: Errno) -> &'static CStr {
     match errno {
         Errno::AGAIN => c"nothing has been published yet",

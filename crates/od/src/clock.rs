@@ -9,8 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 ///
 /// The function makes no system call if the kernel's vDSO supports this clock (Linux 5.3 and later).
 ///
-/// Chosen: not `CLOCK_MONOTONIC`, which stops while a phone is suspended: a reading from before the suspend would look
-/// recent after it.
+/// Chosen: `CLOCK_BOOTTIME` and not `CLOCK_MONOTONIC`, which stops while a phone is suspended: a reading from before
+/// the suspend would look recent after it.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     // The time is never negative, and 64 bits of nanoseconds last 584 years.

@@ -1,7 +1,7 @@
 //! Control protocol of the daemon: programs request the shared-memory region, the list of KPIs, and subscriptions.
 //!
 //! `control` in the daemon's folder is a Unix stream socket. Each request is one line. Each answer is one line, except
-//! that of `list`:
+//! the answer to `list`:
 //!
 //! | request | answer |
 //! | --- | --- |
@@ -15,17 +15,18 @@
 //! counted: two subscriptions to a KPI need two `unsubscribe` requests.
 //!
 //! Limits ensure that no process and no user can block others. The server accepts [`MAX_PROGRAMS`] connections. A
-//! process may have at most [`MAX_PER_PROCESS`] of them, with [`MAX_LEASES`] subscriptions in total. A user may have
-//! at most [`MAX_PER_USER`] connections, and subscriptions up to three eighths of the number of rows. The two limits
-//! per user do not apply to root and the daemon's own user. [`RESERVED_PROGRAMS`] connections and a quarter of the rows
-//! are reserved for these two. Several other users together can use up their shared part, but not the reserved part.
-//! The server answers root and the daemon's own user first, then the other users in turn. The server closes a
-//! connection that has requested neither the region nor a KPI within [`MAX_IDLE`], or that has left a request or an
-//! answer unfinished for this time. All requests together use at most a tenth of a core.
+//! process may have at most [`MAX_PER_PROCESS`] connections, with [`MAX_LEASES`] subscriptions in total. A user may
+//! have at most [`MAX_PER_USER`] connections, and subscriptions up to three eighths of the number of rows. The two
+//! limits per user do not apply to root and the daemon's own user. [`RESERVED_PROGRAMS`] connections and a quarter of
+//! the rows are reserved for root and the daemon's own user. Several other users together can use up the part that they
+//! share, but not the reserved part. The server answers root and the daemon's own user first, then the other users in
+//! turn. The server closes a connection that has requested neither the region nor a KPI within [`MAX_IDLE`], or that
+//! has left a request or an answer unfinished for this time. All requests together use at most a tenth of a core.
 //!
 //! `printf 'list\n' | socat - UNIX:/run/airpace/control` prints the list of KPIs.
 //!
-//! Chosen: lines of text, because requests are rare and text can be tried by hand. Readings go through shared memory.
+//! Chosen: lines of text, because requests are rare, and a person can type text by hand. Readings go through shared
+//! memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -67,9 +68,9 @@ pub fn default_dir() -> Result<PathBuf, Error> {
 pub struct KpiInfo {
     /// The name to subscribe to.
     pub name: String,
-    /// Unit of its values.
+    /// Unit of the KPI's values.
     pub unit: String,
-    /// Its meaning, in a few words.
+    /// Meaning of the KPI, in a few words.
     pub about: String,
 }
 
@@ -131,7 +132,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The line, without its line end.
+/// Writes the request as a line, without its line end.
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -167,7 +168,7 @@ impl FromStr for Answer {
     }
 }
 
-/// The line, without its line end.
+/// Writes the answer as a line, without its line end.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -191,7 +192,7 @@ impl FromStr for KpiInfo {
     }
 }
 
-/// The line, without its line end.
+/// Writes the list entry as a line, without its line end.
 impl fmt::Display for KpiInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t{}\t{}", self.name, self.unit, self.about)

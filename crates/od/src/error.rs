@@ -66,7 +66,7 @@ pub enum Error {
     /// No reading or answer arrived before the timeout.
     #[error("nothing came in time")]
     TimedOut,
-    /// The daemon has stopped, has died or hangs. Open it again once it runs.
+    /// The daemon has stopped, has died or hangs. Open the connection again once the daemon runs.
     #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
     Stale,
     /// A signal interrupted the wait.

@@ -27,7 +27,7 @@ pub const READING_WORDS: usize = 7;
 
 /// State: the daemon runs.
 pub const RUNNING: u32 = 1;
-/// State: the daemon has stopped in an orderly way.
+/// State: the daemon has stopped in a regular way.
 pub const STOPPED: u32 = 2;
 
 /// Header of the region. Fields that are accessed by different threads or at different rates are on separate cache
@@ -52,11 +52,11 @@ pub struct Header {
     reserved: AtomicU32,
     /// Time at which the daemon created the region, in ns of [`crate::clock`].
     pub started_ns: AtomicU64,
-    /// Words that change every few milliseconds.
+    /// Heartbeat and state: words that change every few milliseconds.
     pub life: Life,
-    /// Words that change with every batch.
+    /// Futex word: changes with every batch of publications.
     pub news: News,
-    /// Words that change with subscriptions.
+    /// Number of rows: changes with subscriptions.
     pub names: Names,
 }
 
@@ -106,15 +106,15 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Header>() == 256 && size_of::<Row>() == 384);
 
-/// All groups. Used to wake every reader when the daemon stops.
+/// Bit mask of all groups. It wakes every reader when the daemon stops.
 pub const ALL_GROUPS: u32 = u32::MAX;
 
 /// Group of the KPI in row `place`, as a bit. A reader that waits for this KPI sleeps on [`News::batches`] with this
 /// bit. Only publications for KPIs of the same group wake the reader.
 ///
 /// Chosen: a modem reports about a thousand values per second. A program that waits for a KPI with ten readings per
-/// second must not be woken a thousand times: each wake-up costs the daemon more than the program. Futexes support 32
-/// bits for this purpose.
+/// second must not be woken a thousand times: each wake-up costs the daemon more time than the program. Futexes support
+/// 32 bits for this purpose.
 pub const fn group(place: u32) -> u32 {
     1 << (place % u32::BITS)
 }
@@ -148,7 +148,7 @@ impl<const WORDS: usize> Text<WORDS> {
         fits
     }
 
-    /// Returns the text; `None` if it is too long or is not visible ASCII.
+    /// Returns the text; `None` if the text is too long or is not visible ASCII.
     pub fn get(&self) -> Option<String> {
         let bytes = self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
         let text: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();

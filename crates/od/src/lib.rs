@@ -22,7 +22,7 @@
 //! | [`control`] | control protocol: server and client for the region, the list of KPIs and leases |
 //! | [`clock`] | the clock of all timestamps in the region |
 //!
-//! Supports only 64-bit Linux and Android: libOD needs sealed memory, futexes and the kernel's vDSO clock.
+//! libOD supports only 64-bit Linux and Android, because it needs sealed memory, futexes and the kernel's vDSO clock.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 

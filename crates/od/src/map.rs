@@ -36,7 +36,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Allocates the memory of a region, all zeros. Also returns a read-only descriptor for readers.
     ///
-    /// The size is fixed, and all pages are allocated at once: a later shortage of memory cannot affect the region.
+    /// The size is fixed, and all pages are allocated immediately: a later shortage of memory cannot affect the region.
     pub fn create(capacity: u32) -> Result<(Mapping, OwnedFd), Errno> {
         let bytes = layout::board_bytes(capacity);
         let file =
@@ -46,8 +46,8 @@ impl Mapping {
         let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         let sizes = SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&file, sizes)?;
-        // From here on, only the mapping above can write. Kernels before 5.1 do not support this seal. On these, the
-        // read-only descriptor and the file's mode keep programs of other users from writing.
+        // From here on, only the mapping above can write. Kernels before 5.1 do not support the seal for this. On these
+        // kernels, the read-only descriptor and the file's mode keep programs of other users from writing.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
             Ok(()) | Err(Errno::INVAL) => {}
@@ -83,7 +83,7 @@ impl Mapping {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Row `index`, whether or not it has a name; `None` beyond the capacity.
+    /// Row number `index`, whether or not the row has a name; `None` if `index` is not below the capacity.
     #[inline]
     pub fn row(&self, index: u32) -> Option<&Row> {
         // SAFETY: rows below `capacity` lie within the mapping, because `check` compared the capacity with the size.

@@ -48,8 +48,8 @@ pub const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 pub struct Reading {
     /// The KPI's value, in its unit.
     pub value: f64,
-    /// Sequence number of the reading within its KPI, from 1. A reader missed the readings whose numbers lie between
-    /// two readings that it received.
+    /// Sequence number of the reading within its KPI, from 1. Numbers that are missing between two received readings
+    /// are those of readings that the reader missed.
     pub sequence: u64,
     /// Time of the measurement in ns since 1980-01-06, by the modem's clock; 0 if the packet has no timestamp.
     pub modem_ns: u64,
@@ -66,8 +66,8 @@ pub struct Reading {
     /// Whether readings may be missing between this reading and the previous one, because the connection to the port or
     /// packets were lost.
     pub is_after_gap: bool,
-    /// Number of gaps before this reading since the daemon started. No gap lies between two readings with the same
-    /// number.
+    /// Number of gaps before this reading since the daemon started. If two readings have the same number, there is no
+    /// gap between them.
     pub gaps: u64,
 }
 
@@ -97,7 +97,7 @@ impl Reading {
 
 /// Connection to a daemon. Any thread may call any method at any time.
 ///
-/// Its subscriptions end when the last clone and all [`Kpi`]s are dropped, or when the process ends.
+/// The subscriptions of a connection end when the last clone and all [`Kpi`]s are dropped, or when the process ends.
 #[derive(Clone, Debug)]
 pub struct Od {
     shared: Arc<Shared>,
@@ -144,18 +144,18 @@ impl Od {
         Ok(Kpi { od: self.clone(), place })
     }
 
-    /// Whether the daemon runs and its last heartbeat is younger than [`HEARTBEAT_LIMIT`]. No system call.
+    /// Whether the daemon runs and its last heartbeat is younger than [`HEARTBEAT_LIMIT`]. Makes no system call.
     pub fn is_alive(&self) -> bool {
         self.silence().is_some_and(|silence| silence < HEARTBEAT_LIMIT)
     }
 
-    /// Number of gaps (losses of the port or of packets) since the daemon started. No system call.
+    /// Number of gaps (losses of the port or of packets) since the daemon started. Makes no system call.
     pub fn gaps(&self) -> u64 {
         self.shared.mapping.header().life.gaps.load(Ordering::Relaxed)
     }
 
     /// Waits until readings of any KPI were published after batch `seen` (0: any batch). Returns the number of the
-    /// latest batch. For programs that follow several KPIs: read each KPI after every batch.
+    /// latest batch. This method is for programs that follow several KPIs: they read each KPI after every batch.
     ///
     /// # Errors
     /// As [`Kpi::wait`].
@@ -273,7 +273,7 @@ impl Shared {
     }
 }
 
-/// A subscription to a KPI. Dropping it sends an `unsubscribe` request and waits for the answer.
+/// A subscription to a KPI. Dropping the subscription sends an `unsubscribe` request and waits for the answer.
 #[derive(Debug)]
 pub struct Kpi {
     od: Od,
@@ -289,18 +289,19 @@ pub(crate) struct Place {
 }
 
 impl Kpi {
-    /// Returns the latest reading; `None` before the first. No system call, no lock, never waits.
+    /// Returns the latest reading; `None` before the first reading. Makes no system call, takes no lock, and never
+    /// waits.
     ///
     /// The reading may be old: [`Reading::age`] returns its age, and [`Od::is_alive`] returns whether newer readings
-    /// can be expected. The reading may predate the subscription if another program was subscribed before. A daemon
-    /// that has closed the connection may assign the row to another KPI. This method then returns `None` instead of the
-    /// other KPI's readings.
+    /// can be expected. The reading may be older than the subscription if another program was subscribed to the KPI
+    /// before. A daemon that has closed the connection may assign the row to another KPI. This method then returns
+    /// `None` instead of the other KPI's readings.
     #[inline]
     pub fn latest(&self) -> Option<Reading> {
         self.od.latest(self.place)
     }
 
-    /// Waits for a reading with a sequence number above `after` (0: any), and returns the latest reading.
+    /// Waits for a reading with a sequence number above `after` (0: any reading), and returns the latest reading.
     ///
     /// # Errors
     /// [`Error::TimedOut`]: no such reading arrived in time. [`Error::Stale`]: the daemon has stopped, has sent no
@@ -334,8 +335,8 @@ impl Kpi {
 
 impl Drop for Kpi {
     fn drop(&mut self) {
-        // The result is irrelevant: a daemon that has stopped has no leases, and a daemon that does not answer ends
-        // them when the connection closes.
+        // The result is irrelevant: a daemon that has stopped has no leases, and a daemon that does not answer ends the
+        // leases when the connection closes.
         let _ = self.od.release(self.place.slot);
     }
 }

@@ -24,8 +24,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Number of buffers per slot. With only two, the writer's next publication would overwrite the buffer that a reader
-/// copies.
+/// Number of buffers per slot. With only two buffers, the writer's next publication would overwrite the buffer that a
+/// reader copies.
 pub const BUFFERS: usize = 3;
 
 /// Maximum number of attempts of a read.
@@ -35,16 +35,16 @@ pub const BUFFERS: usize = 3;
 /// must not spin forever.
 const MAX_TRIES: usize = 1_000;
 
-/// A 64-bit word in shared memory, and the fences between accesses. A trait, so that tests can run the algorithm in a
-/// model checker.
+/// A 64-bit word in shared memory, and the fences between accesses. This is a trait so that tests can run the algorithm
+/// in a model checker.
 pub trait Word {
     /// Loads the word without ordering (relaxed).
     fn load(&self) -> u64;
     /// Stores the word without ordering (relaxed).
     fn store(&self, value: u64);
-    /// Loads before this fence happen before everything after it.
+    /// Acquire fence: loads before this fence happen before all accesses after it.
     fn acquire_fence();
-    /// Stores before this fence happen before stores after it.
+    /// Release fence: stores before this fence happen before stores after it.
     fn release_fence();
 }
 
@@ -74,7 +74,7 @@ impl Word for AtomicU64 {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot<W, const WORDS: usize> {
-    /// Number of the last complete publication; 0 before the first.
+    /// Number of the last complete publication; 0 before the first publication.
     latest: W,
     buffers: [Buffer<W, WORDS>; BUFFERS],
 }
@@ -96,10 +96,10 @@ impl<W: Default, const WORDS: usize> Default for Buffer<W, WORDS> {
 }
 
 impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
-    /// Publishes `words` as publication `number`. Wait-free.
+    /// Publishes `words` as publication `number`. The call is wait-free.
     ///
-    /// Numbers must count up by one from 1, and only one thread at a time may publish to a slot. Otherwise readings can
-    /// be torn.
+    /// Numbers must start at 1 and increase by one, and only one thread at a time may publish to a slot. Otherwise
+    /// readings can be torn.
     #[inline]
     pub fn publish(&self, number: u64, words: &[u64; WORDS]) {
         let buffer = self.buffer(number);
@@ -112,7 +112,7 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         self.latest.store(number);
     }
 
-    /// Returns number and words of the last publication; `None` before the first.
+    /// Returns number and words of the last publication; `None` before the first publication.
     ///
     /// Also returns `None` if a thousand attempts in a row were invalid. This does not happen with a writer that
     /// follows the protocol.
@@ -121,13 +121,13 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         (0..MAX_TRIES).find_map(|_| self.try_read()).flatten()
     }
 
-    /// Number of the last publication; 0 before the first.
+    /// Number of the last publication; 0 before the first publication.
     #[inline]
     pub fn latest(&self) -> u64 {
         self.latest.load()
     }
 
-    /// One attempt; `None` if the writer invalidated it.
+    /// Makes one attempt to read; returns `None` if the writer invalidated the attempt.
     #[inline]
     pub(crate) fn try_read(&self) -> Option<Option<(u64, [u64; WORDS])>> {
         let number = self.latest.load();

@@ -39,7 +39,7 @@ fn observations(scene: &Scene, samples: &[Complex32]) -> Vec<Observation> {
     heard.filter_map(|heard| if let ListenerEvent::Subframe(at) = heard { Some(at) } else { None }).collect()
 }
 
-/// A trellis for one word, and for many in parallel.
+/// Cost of the Viterbi decoder for one word, and for 32 words decoded in parallel.
 fn trellis(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("trellis of 44 bits");
     let mut state = 1u32;

@@ -101,7 +101,7 @@ fn other_work(criterion: &mut Criterion) {
     });
 }
 
-/// From samples to observations of a tracked cell: all stages except the search for messages.
+/// Cost of all stages from samples to observations of a tracked cell; the search for messages is not included.
 fn front_half(criterion: &mut Criterion, cell: Cell) {
     let mut transmitter = Transmitter::new(cell, 2048, 0.01).expect("an FFT size");
     let mut ports = vec![Vec::new(); 2];

@@ -1,10 +1,10 @@
 //! Cost of a subframe, by bandwidth, noise, sample rate and stage: `cargo bench -p airpace-phy --bench table`.
 //!
 //! A row is a busy cell with two ports, decoded without prior knowledge by one thread. Each entry of the table has the
-//! median and the 99th percentile of the CPU time per subframe, in microseconds. So other programs on the machine have
-//! little influence. The first three stages are measured separately, with known timing. `listening` is the complete front
-//! end: these stages, tracking, the PBCH of every tenth subframe, and the copying of samples. `all` is listening, search
-//! and evidence. A subframe lasts 1000 µs.
+//! median and the 99th percentile of the CPU time per subframe, in microseconds. CPU time is hardly influenced by other
+//! programs on the machine. The first three stages are measured separately, with known timing. `listening` is the
+//! complete front end: these stages, tracking, the PBCH of every tenth subframe, and the copying of samples. `all` is
+//! listening, search and evidence. A subframe lasts 1000 µs.
 
 #[path = "../tests/crowd/mod.rs"]
 mod crowd;
@@ -44,7 +44,8 @@ const FADING_DB: [f64; 4] = [20.0, 10.0, 6.0, 4.0];
 
 const SUBFRAMES: u64 = 400;
 
-/// Until the cell is found, samples are buffered, and then decoded all at once. Exclude these subframes.
+/// Number of subframes at the start that are excluded from the costs. Until the cell is found, samples are buffered,
+/// and then decoded all at once.
 const FIRST: u64 = 100;
 
 const STAGES: [&str; 7] = ["transforms", "channel", "soft bits", "listening", "search", "evidence", "all"];

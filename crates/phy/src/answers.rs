@@ -1,8 +1,8 @@
 //! HARQ feedback on the PHICH for granted uplink blocks.
 //!
-//! A user transmits with a grant of subframe n in subframe n + 4. The cell sends an ACK or NACK on the PHICH in n + 8, on
-//! a resource that follows from the grant. After a NACK without a new grant, the user retransmits the block with the same
-//! parameters, and the cell sends feedback again eight subframes later.
+//! A user that receives a grant in subframe n transmits in subframe n + 4. The cell sends an ACK or NACK on the PHICH
+//! in n + 8, on a resource that follows from the grant. After a NACK without a new grant, the user retransmits the
+//! block with the same parameters, and the cell sends feedback again eight subframes later.
 
 use airpace_radio::Rnti;
 
@@ -49,13 +49,13 @@ struct Due {
     /// Subframe of the feedback.
     at: u64,
     attempt: u8,
-    /// Index in [`crate::Observation::answers`].
+    /// Index of the feedback in [`crate::Observation::answers`].
     place: usize,
 }
 
-/// Threshold of amplitude: above it, feedback counts as transmitted.
+/// Minimum amplitude, relative to reference signals, for which feedback counts as transmitted.
 ///
-/// Chosen: the middle between silence and the power of other control channels.
+/// Chosen: the middle between 0 (nothing transmitted) and 1 (feedback with the power of the reference signals).
 const SENT: f32 = 0.5;
 
 /// Maximum number of tracked transmissions of a block.
@@ -69,7 +69,8 @@ impl Answers {
         Answers { cell, due: Vec::new() }
     }
 
-    /// Discards pending feedback after a jump of the cell's subframe numbers, because its time is then unknown.
+    /// Discards pending feedback after a jump of the cell's subframe numbers, because the subframe of the feedback is
+    /// then unknown.
     pub fn leap(&mut self) {
         self.due.clear();
     }
@@ -101,7 +102,7 @@ impl Answers {
         answered
     }
 
-    /// Adds pending feedback for a grant. It replaces that of the same HARQ process.
+    /// Adds pending feedback for a grant. It replaces the pending feedback of the same HARQ process.
     fn expect(&mut self, found: &Found) {
         let Message::Uplink(uplink) = &found.message else { return };
         let at = found.index + ANSWER_AFTER;

@@ -18,7 +18,8 @@ use crate::grid::{Grid, Reg};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     ports: Vec<Vec<Complex32>>,
-    /// Gains in each later control symbol, starting with the second symbol. Empty if the channel counts as constant.
+    /// Gains in each later control symbol, starting with the second symbol. Empty if the channel counts as constant
+    /// over the control symbols.
     later: Vec<Vec<Vec<Complex32>>>,
     /// Mean power of a port over the band.
     power: f32,
@@ -93,7 +94,7 @@ impl Channel {
         })
     }
 
-    /// Mean power per port on a REG, taken from the channel at its third resource element.
+    /// Mean power per port on a REG, computed from the channel at the REG's third resource element.
     #[inline]
     pub fn power(&self, reg: &Reg) -> f32 {
         let ports = self.ports.len().max(1) as f32;

@@ -175,8 +175,8 @@ impl Reader {
         }
     }
 
-    /// Whether a subframe is new. After the cell was found again, the first subframes may have been decoded before; the
-    /// last of them may be some samples earlier or later.
+    /// Whether a subframe is new. After the cell was found again, its first subframes may have been decoded before. The
+    /// start of the last repeated subframe may differ by some samples.
     fn is_news(&mut self, observation: &Observation) -> bool {
         let Observation { sample, sfn, number, .. } = *observation;
         let is_news = self.last.is_none_or(|(last, of_frames)| {
@@ -331,7 +331,7 @@ impl Decoder {
         };
         Some(match heard {
             ListenerEvent::Locked(lock) => {
-                // Users of a cell that was lost and found again are kept.
+                // Keep the users of a cell that was lost and found again.
                 let same = self.reader.as_ref().is_some_and(|reader| reader.cell == lock.cell);
                 if !same {
                     let late = self.settle();

@@ -12,7 +12,7 @@
 //! | PRBs or a direction that another message of the subframe already has | − 4 … − 10 |
 //!
 //! The sum is the logarithm of the odds, which gives the confidence. A message for an RNTI that was never seen must
-//! also be likelier than the similar words for which noise mistakes it ([`Candidate::apart`]); each of these words has
+//! also be likelier than the similar words that noise may turn into it ([`Candidate::apart`]); each of these words has
 //! another RNTI. Among messages that share CCEs, only the likeliest is kept.
 //!
 //! If the confidence in a message of an unknown user is too low, the message waits for another message to the same
@@ -49,8 +49,8 @@ use table::Misses;
 /// messages.
 const CLEAR: f32 = 4.0;
 
-/// Minimum log2 likelihood ratio of a format to all other formats (bits) for reporting the format as known. It is then
-/// wrong in less than one of 500 messages.
+/// Minimum log2 likelihood ratio of a format to all other formats (bits) for reporting the format as known. At this
+/// ratio, the format is wrong in less than one of 500 messages.
 const SURE: f32 = 9.0;
 
 /// Number of messages with sufficient confidence after which their user counts as present, even if their meaning is
@@ -287,8 +287,8 @@ impl Evidence {
         }
         match self.history.user(rnti) {
             Some(user) if user.believed > 0 => confidence >= self.caution.known,
-            // A new user's message waits until its format is clear. If the user counts as present, it need only be
-            // clear whether the RNTI is a user or a group.
+            // A new user's message waits until its format is clear. If the user counts as present, only the choice
+            // between user and group must be clear.
             user => {
                 let is_there = user.is_some_and(|user| user.sure >= SURELY_THERE);
                 let is_enough = is_there && self.is_surely_one(judged);
@@ -297,7 +297,7 @@ impl Evidence {
         }
     }
 
-    /// Whether a message is clearly for a user, or clearly for a group.
+    /// Whether a message is clearly addressed to a user, or clearly addressed to a group.
     fn is_surely_one(&self, judged: &Judged) -> bool {
         let is_group = |format| matches!(format, Format::F3 | Format::F3A);
         self.is_clear(judged, CLEAR, |format, rival| is_group(format) == is_group(rival))
@@ -331,7 +331,8 @@ impl Evidence {
 
     fn wait(&mut self, mut judged: Judged) {
         let rnti = judged.candidate.message.rnti;
-        // A retransmission of the block may become clear before this message, and needs its grant.
+        // A retransmission of the block may be accepted before this message. Its size is that of the first
+        // transmission, so store this grant now.
         if confidence(self.score(&judged)) >= self.caution.last
             && let Some(reading) = self.best_reading(&judged)
         {

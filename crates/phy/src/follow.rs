@@ -1,5 +1,4 @@
-//! Grants of one user: transmitted and retransmitted blocks, throughput, and the radio state that can be inferred
-//! without access to the device.
+//! Grants of one user: transmitted and retransmitted blocks, throughput, and inferred radio state of the device.
 
 mod side;
 
@@ -23,8 +22,8 @@ pub struct OwnGrant {
     pub new_bits: Bits,
     /// Number of retransmitted blocks.
     pub again: u8,
-    /// Number of blocks of unknown size. They are retransmitted, and the grant of their first transmission was not
-    /// decoded.
+    /// Number of blocks of unknown size. These blocks are retransmissions, and the grant of their first transmission
+    /// was not decoded.
     pub unknown: u8,
     /// Posterior probability that the grant is correct, 0…1.
     pub confidence: f32,
@@ -35,7 +34,7 @@ pub struct OwnGrant {
 pub struct Sums {
     /// Number of grants.
     pub grants: u64,
-    /// Number of PRB pairs.
+    /// Number of granted PRB pairs.
     pub prbs: u64,
     /// Bits of newly transmitted blocks. The user receives all of them, except blocks whose retransmissions all fail.
     pub new_bits: Bits,
@@ -63,7 +62,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Follower of the user with the given RNTI. Sums are over the last `window` subframes (at least one).
+    /// Creates a follower of the user with the given RNTI. Sums are computed over the last `window` subframes (at least
+    /// one).
     pub fn new(rnti: Rnti, window: u64) -> Follower {
         Follower { rnti, window: window.max(1), recent: VecDeque::new(), now: 0, since: None }
     }
@@ -81,7 +81,7 @@ impl Follower {
         self.recent.retain(|own| own.index >= first);
     }
 
-    /// Takes a message. Returns the grant, if the message is a grant of the followed user.
+    /// Takes a message. Returns its grant if the message grants resources to the followed user.
     pub fn take(&mut self, found: &Found) -> Option<OwnGrant> {
         let dci = found.dci.filter(|dci| dci.rnti == self.rnti)?;
         let blocks =
@@ -112,7 +112,8 @@ impl Follower {
         })
     }
 
-    /// Bits of new blocks per second over the window, or since the first subframe if that is shorter.
+    /// Bits of new blocks per second over the window. Before a full window has passed, the time since the first
+    /// subframe is used.
     pub fn throughput(&self, direction: Direction) -> Rate {
         let passed = self.since.map_or(0, |since| self.now - since);
         let ms = passed.saturating_add(1).min(self.window);

@@ -78,8 +78,8 @@ pub struct Found {
     pub place: CceRange,
     /// Decoded fields of the message.
     pub message: Message,
-    /// Whether its format is much likelier than all other formats in which its bits are valid. The formats 1B and 1D
-    /// cannot be distinguished by a message, and 2A and 2B mostly not.
+    /// Whether the format of the message is much likelier than all other formats in which its bits are valid. The
+    /// formats 1B and 1D cannot be distinguished by a message, and 2A and 2B mostly not.
     pub is_format_known: bool,
     /// Fields of Release 10 with which the message was decoded.
     pub extras: Extras,
@@ -134,15 +134,15 @@ impl Found {
         }
     }
 
-    /// Modulation of each block. `None` for a block that is not transmitted, or for an uplink block whose MCS does not
-    /// contain it.
+    /// Modulation of each block. `None` for a block that is not transmitted, or for an uplink block whose MCS index
+    /// does not determine the modulation.
     pub fn modulations(&self) -> [Option<Modulation>; 2] {
         match &self.message {
             Message::Uplink(uplink) => [
                 lte::uplink_mcs(uplink.mcs).and_then(|row| row.initial).map(|(modulation, _)| modulation),
                 None,
             ],
-            // Source: TS 36.213 §7.1.7.1: what everyone hears is QPSK.
+            // Source: TS 36.213 §7.1.7.1: broadcast messages use QPSK.
             Message::Downlink(_) if Audience::of(self.rnti) == Some(Audience::Everyone) => {
                 [Some(Modulation::Qpsk), None]
             }

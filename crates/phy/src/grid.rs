@@ -117,7 +117,7 @@ pub fn regs_of_symbol(cell: &Cell, symbol: usize) -> Vec<Reg> {
 pub struct ControlRegion {
     /// Control format indicator, 1…3.
     pub cfi: u8,
-    /// The four REGs of the PCFICH, in its order.
+    /// The four REGs of the PCFICH, in the order of its bits.
     pub pcfich: [Reg; 4],
     /// The three REGs of each PHICH mapping unit.
     pub phich: Vec<[Reg; 3]>,
@@ -276,7 +276,7 @@ mod tests {
             phich_resource: PhichResource::One,
         };
         let cces = [1, 2, 3].map(|cfi| ControlRegion::new(&cell, cfi).map_or(0, |region| region.cces()));
-        // (200 − 4 − 39) / 9, then 300 more REGs per symbol.
+        // (200 − 4 − 39) / 9 at CFI 1. Each further symbol adds 300 REGs.
         assert_eq!(cces, [17, 50, 84]);
         assert_eq!(ControlRegion::new(&cell, 0), None);
         assert_eq!(ControlRegion::new(&cell, 4), None);

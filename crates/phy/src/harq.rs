@@ -17,9 +17,9 @@ pub const PROCESSES: u64 = 8;
 /// Chosen: a process has at most one grant per 8 subframes, and messages wait for about 100 subframes.
 const REMEMBERED: usize = 16;
 
-/// Threshold for a backward jump of frame numbers (subframes). After a smaller jump, the receiver repeated some samples,
-/// and the cell and its processes are unchanged. After a larger or a forward jump, the processes belong to another time
-/// or to other users.
+/// Threshold for a backward jump of frame numbers (subframes). A smaller jump means that the receiver repeated some
+/// samples; the cell and its processes are unchanged. After a larger or a forward jump, the stored processes are
+/// invalid: they belong to another time or to other users.
 ///
 /// Chosen: buffers contain a few milliseconds. At a restart of a recording or a change of the cell, numbers jump by whole
 /// frames.
@@ -57,7 +57,8 @@ pub struct Remembered {
 pub struct HarqMemory {
     /// Recent grants of each block of each process, in order of time.
     past_grants: BTreeMap<(Rnti, Direction, u8, u8), VecDeque<PastGrant>>,
-    /// First subframe after the last jump of frame numbers: retransmissions do not cross it.
+    /// First subframe after the last jump of frame numbers. A grant after the jump does not count as a retransmission
+    /// of a block before it.
     since: u64,
 }
 
@@ -143,7 +144,7 @@ impl HarqMemory {
         Remembered { size: first[by].map(|first| first.size), is_retransmission }
     }
 
-    /// Removes users for which `is_here` returns false.
+    /// Removes the users for which `is_here` returns false.
     pub fn retain(&mut self, is_here: impl Fn(Rnti) -> bool) {
         self.past_grants.retain(|(rnti, ..), _| is_here(*rnti));
     }

@@ -73,7 +73,7 @@ impl Impair {
     }
 
     /// Creates impairments for antenna number `antenna` of a receiver. Antenna 0 equals [`Impair::new`]. Every other
-    /// antenna A has streams of its own: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
+    /// antenna A uses its own random streams: `phy.antenna.A.fading.N` and `phy.antenna.A.noise`.
     pub fn of_antenna(antenna: usize, conditions: Conditions, ports: usize, streams: &Streams) -> Impair {
         let name = |what: String| match antenna {
             0 => format!("phy.{what}"),
@@ -90,8 +90,8 @@ impl Impair {
         }
     }
 
-    /// Processes samples of all ports, the same number for each, and appends the received samples. The last few are
-    /// delayed until more follow.
+    /// Processes samples of all ports, the same number for each, and appends the received samples. The last few
+    /// received samples are delayed until more samples follow.
     pub fn push(&mut self, ports: &[Vec<Complex32>], out: &mut Vec<Complex32>) {
         self.sum.clear();
         for (fading, samples) in self.ports.iter_mut().zip(ports) {
@@ -125,10 +125,11 @@ impl Impair {
 /// Number of samples on each side of an interpolated point.
 const HALF: usize = 16;
 
-/// Number of samples with a constant channel. At 300 Hz and 1.92 Msps, the phase of a path rotates by 1.8° in this time.
+/// Number of samples with a constant channel. At 300 Hz and 1.92 Msps, the phase of a path rotates by 1.8° over this
+/// many samples.
 const STILL: usize = 32;
 
-/// Number of rays whose sum is the fading of a path.
+/// Number of rays per path. The sum of the rays is the fading of the path.
 const RAYS: usize = 16;
 
 /// Threshold of magnitude below which a response counts as zero (rounding errors).
@@ -137,7 +138,7 @@ const SILENCE: f32 = 1e-9;
 /// Channel of one port.
 #[derive(Clone, Debug)]
 struct Fading {
-    /// For each path: its response to a single sample, and its rays.
+    /// For each path: its response to a single sample of value 1, and its rays.
     paths: Vec<(Vec<f32>, Vec<Ray>)>,
     response: Vec<Complex32>,
     /// Non-zero part of the response: a single sample for a channel without delays.

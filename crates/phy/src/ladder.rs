@@ -13,7 +13,7 @@ pub struct Ladder {
     pub samples: u64,
     /// Number of samples reported as lost.
     pub lost_samples: u64,
-    /// Number of inspected samples that are exactly zero.
+    /// Number of inspected samples whose value is exactly zero.
     pub silent: u64,
     /// Number of inspected samples at full scale.
     pub clipped: u64,
@@ -33,7 +33,7 @@ pub struct Ladder {
     pub tdd: u64,
     /// Carrier frequency offset of the last identified cell (Hz).
     pub cfo_hz: f64,
-    /// PCI of the only cell that the user requested.
+    /// PCI of the requested cell, if the user requested only one cell.
     pub wanted: Option<u16>,
     /// Other cells with a decoded master information block.
     pub others: [Option<u16>; 4],
@@ -110,7 +110,8 @@ impl Rung {
     }
 }
 
-/// Minimum duration (ms) that contains a complete part of the PBCH: one part is sent per frame.
+/// Minimum duration of samples that contains one complete transmission of the PBCH (ms). The PBCH is sent once per
+/// frame.
 ///
 /// Source: TS 36.211 §6.6.4
 const MIN_MS: f64 = 10.0;
@@ -140,7 +141,8 @@ impl Ladder {
         self.faint += 1;
     }
 
-    /// Removes a subframe that was decoded before: a cell that was found again starts somewhat earlier.
+    /// Removes a subframe that was decoded before: after a cell is found again, its first subframes may be decoded
+    /// twice.
     pub fn repeat(&mut self) {
         self.subframes = self.subframes.saturating_sub(1);
     }
@@ -284,7 +286,8 @@ impl Ladder {
         self.clipped as f64 / self.inspected.max(1) as f64
     }
 
-    /// Whether the cell is a TDD cell. In one or two searches, such a master information block may be decoded by chance.
+    /// Whether the cell is a TDD cell. In one or two searches, the master information block of a TDD cell may be
+    /// decoded by chance.
     fn is_tdd(&self) -> bool {
         self.tdd > 0 && 2 * self.tdd >= self.searches
     }

@@ -43,7 +43,7 @@
 //! This crate implements LTE only, from the synchronisation signals to the last DCI field. No module supports NR. If
 //! the samples contain NR, the decoder stops at the first stages of the [`ladder`], and the hints there report that NR
 //! is not supported. NR support would be a second decoder next to [`decoder::Decoder`], not a mode of it. NR has SSBs
-//! instead of PSS, SSS and PBCH at fixed places, CORESETs instead of a control region, and polar codes instead of
+//! instead of PSS, SSS and PBCH at fixed positions, CORESETs instead of a control region, and polar codes instead of
 //! convolutional codes. The decoder would have the same interface: `push(samples)` and `pop()`, with an output like
 //! [`decoder::Output`] (locked, a subframe, late messages, lost). Other crates receive an `airpace_radio::RadioReport`
 //! from either decoder. Its terms (carrier, PRBs, grants, own state) fit both. Crate `radio` also merges the reports of

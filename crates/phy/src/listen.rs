@@ -12,7 +12,7 @@
 //!
 //! If a PCI is requested and another cell is as strong or stronger, the listener tracks that other cell as well. It
 //! subtracts the reconstructed signal of that cell from the samples before it decodes the requested cell. If no PCI is
-//! requested and another cell is stronger for longer than a fade lasts, the listener switches to the other cell.
+//! requested and another cell is stronger for longer than a typical fade, the listener switches to the other cell.
 
 mod acquisition;
 mod beside;
@@ -167,7 +167,7 @@ enum State {
     Following(Box<Following>),
 }
 
-/// Time after which the samples before a gap are dropped (seconds).
+/// Time after which the samples before a gap in the samples are dropped (seconds).
 ///
 /// Chosen: a clock may be off by 2 ppm before its drift has been estimated. After this time the timing error reaches the
 /// maximum that reference signals can resolve.
@@ -300,12 +300,13 @@ impl Listener {
         }
     }
 
-    /// Returns whether no samples will follow those in `raw`.
+    /// Returns whether no more samples will follow those in `raw`.
     fn is_at_end(&self) -> bool {
         self.is_finished && self.beside.is_none()
     }
 
-    /// Takes more samples from the stronger cell that is subtracted. Returns whether there was progress.
+    /// Processes more samples with the tracker of the stronger cell, which subtracts that cell's signal. Returns
+    /// whether there was progress.
     fn take_more(&mut self) -> bool {
         let Some(beside) = &mut self.beside else { return false };
         match beside.step(self.is_finished, &mut self.raw) {

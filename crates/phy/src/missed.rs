@@ -1,4 +1,5 @@
-//! Estimate of undecoded messages: share of a subframe's messages that was decodable, and PRBs that undecoded ones grant.
+//! Estimate of undecoded messages: decodable share of a subframe's messages, and number of PRBs granted in undecoded
+//! messages.
 //!
 //! | question | answer |
 //! | --- | --- |
@@ -7,8 +8,8 @@
 //! | grants in undecoded messages | those of similar decoded messages; each represents (1 − chance) / chance undecoded ones |
 //! | number of messages of kinds that are never decoded | CCEs with a transmission that no decoded message represents |
 //!
-//! Source: Horvitz and Thompson, A Generalization of Sampling Without Replacement From a Finite Universe, JASA 1952 (a unit
-//! that is sampled with chance p stands for 1/p units)
+//! Source: Horvitz and Thompson, A Generalization of Sampling Without Replacement From a Finite Universe, JASA 1952 (a
+//! unit that is sampled with probability p represents 1/p units)
 
 use airpace_core::Direction;
 use airpace_radio::Missed;
@@ -18,16 +19,17 @@ use crate::grid::BITS_PER_CCE;
 use crate::observation::{CceSet, Observation};
 use crate::pdcch::{CceRange, LEVELS};
 
-/// Information of the first column of [`CHANCES`] (bits per bit of a message with its CRC).
+/// Information at the first column of [`CHANCES`], in bits per bit of a message with its CRC.
 const MIN_INFORMATION: f32 = 0.75;
 
 /// Difference of information between two columns of [`CHANCES`].
 const STEP: f32 = 0.1;
 
-/// Probability that a message to a known user is decoded. Row: number of CCEs. Column: amount of information. It is 1
-/// beyond the last column, and 0 before the first.
+/// Probability that a message to a known user is decoded. Row: number of CCEs. Column: amount of information. The
+/// probability is 1 beyond the last column, and 0 before the first column.
 ///
-/// Source: our measurement. `cargo test -p airpace-phy --test missed -- --nocapture` prints it; the test holds it
+/// Source: our measurement. `cargo test -p airpace-phy --test missed -- --nocapture` prints the table; the test
+/// compares it
 const CHANCES: [[f32; 12]; 4] = [
     [0.13, 0.31, 0.50, 0.71, 0.88, 0.96, 0.99, 1.0, 1.0, 1.0, 1.0, 1.0],
     [0.14, 0.26, 0.49, 0.68, 0.84, 0.91, 0.94, 0.97, 0.99, 1.0, 1.0, 1.0],
@@ -49,8 +51,8 @@ const SUBFRAMES: f32 = 200.0;
 /// Minimum decoding probability in the weight of a message, so that a message decoded by luck does not dominate.
 const MIN_CHANCE: f32 = 0.05;
 
-/// Minimum number of undecoded messages that a message represents. Without it, messages that are always decoded would not
-/// count, and undecoded messages would have no example.
+/// Minimum number of undecoded messages that a message represents. Without this minimum, messages that are always
+/// decoded would have no weight, and the grants of undecoded messages could not be estimated from them.
 const MIN_WEIGHT: f32 = 0.02;
 
 /// Maximum recall in the prior for undecoded CCEs.
@@ -60,11 +62,11 @@ const MIN_WEIGHT: f32 = 0.02;
 /// limit, none.
 const MAX_RECALL: f32 = 0.99;
 
-/// Power of messages relative to the reference signals, all equally likely: a cell may transmit messages some dB weaker
-/// or stronger.
+/// Assumed powers of messages relative to the reference signals, all equally likely: a cell may transmit messages some
+/// dB weaker or stronger.
 const POWERS: [f32; 3] = [0.5, 1.0, 2.0];
 
-/// Minimum power of a CCE relative to the noise; lower values count as this one.
+/// Minimum power of a CCE relative to the noise; lower values are replaced by this minimum.
 const MIN_POWER: f32 = 0.01;
 
 /// Minimum exponent: the exponential of anything less is zero as `f32`, because its smallest positive number is 2 to the
@@ -94,8 +96,8 @@ pub fn information(mean: f32) -> f32 {
     1.0 - libm::expf(-mean.max(0.0) / 3.0)
 }
 
-/// Posterior probability that something was transmitted in a CCE. `power` is its power over the noise power. `ratio` is
-/// the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
+/// Posterior probability that something was transmitted in a CCE. `power` is the power of the CCE over the noise power.
+/// `ratio` is the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
 ///
 /// The power is a mean over 72 squares of real amplitudes. At an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
 /// Its distribution is approximated by a gamma distribution with these moments, which is exact without a signal.
@@ -122,7 +124,7 @@ pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if odds.is_nan() { 1.0 } else { 1.0 - 1.0 / (1.0 + odds) }
 }
 
-/// Statistics of a cell's transmissions, as far as they were decoded.
+/// Statistics of a cell's transmissions, estimated from the decoded messages.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Share of CCEs with a transmission.
@@ -139,7 +141,7 @@ pub struct Account {
     unread_cces: f32,
     /// Downlink PRB pairs that the estimated undecoded messages grant.
     unread_prbs: f32,
-    /// Information by CCE (bits).
+    /// Information in the soft bits of each CCE (bits).
     information: Vec<f32>,
 }
 
@@ -148,7 +150,7 @@ impl Default for Account {
     fn default() -> Account {
         Account {
             occupancy: FIRST_OCCUPANCY,
-            // Chosen: close to zero, so that the first message decides.
+            // Chosen: close to zero, so that the first decoded message determines the statistics.
             read: [1e-3; LEVELS.len()],
             unread: [0.0; LEVELS.len()],
             bits: 1e-3 * LEVELS.len() as f32 * 48.0,
@@ -217,7 +219,7 @@ impl Account {
         for (at, &level) in LEVELS.iter().enumerate() {
             let places = cces / usize::from(level);
             let places = (0..places).map(|at| CceRange { cce: at as u16 * u16::from(level), cces: level });
-            // Mean decoding probability at this aggregation level over all places.
+            // Mean decoding probability at this aggregation level over all start CCEs.
             let of = places.clone().map(|place| self.chance_at(place, bits)).sum::<f32>();
             let count = self.read[at] + factor * self.unread[at];
             read += count * of / places.len().max(1) as f32;
@@ -228,8 +230,8 @@ impl Account {
 
     /// Number of messages of kinds that are never decoded, so no decoded message represents them.
     ///
-    /// Chosen: each takes one CCE, because these have the least information, and grants as much as the almost never
-    /// decoded ones.
+    /// Chosen: each of these messages takes one CCE, because such messages carry the least information, and grants as
+    /// many PRBs as a message that is almost never decoded.
     fn never_read(&self) -> f32 {
         (self.loud_cces - self.unread_cces).max(0.0)
     }

@@ -21,8 +21,8 @@ pub const fn bpsk(bit: u8) -> Complex32 {
 
 /// Soft bit: positive for 0, negative for 1. Its magnitude, at most [`LOUDEST`], is the confidence.
 ///
-/// It has sixteen bits, because the messages of a subframe may lie on the best and on the worst part of a fading channel.
-/// A decoder scales each word to its own range.
+/// A soft bit has sixteen bits of resolution, because messages of one subframe may lie in the strongest and in the
+/// weakest part of a fading channel. A decoder scales each word to its own range.
 pub type Soft = i16;
 
 /// Maximum soft bit: the sum of eight repetitions still fits into sixteen bits.

@@ -29,13 +29,14 @@ pub struct Observation {
     pub cfi_margin: f32,
     /// Match of the PCFICH with this CFI: 1 without noise, 0 if no PCFICH was received.
     pub cfi_fit: f32,
-    /// Whether the cell's subframe was possibly not received at all. If no message is found in it, its content counts as
+    /// Whether the subframe was possibly not received. If no message is found in such a subframe, its content counts as
     /// unknown.
     pub is_doubtful: bool,
     /// Log-likelihood ratios ln P(0)/P(1) of the bits of all CCEs, 72 per CCE, descrambled.
     pub llrs: Vec<f32>,
     /// For each CCE: expected mean magnitude of the log-likelihood ratios of a message with the power of the reference
-    /// signals. It differs between CCEs with the channel over the band. Empty if only the mean over the band is known.
+    /// signals. The value differs between CCEs because the channel varies over the band. Empty if only the mean over
+    /// the band is known.
     pub expected: Vec<f32>,
     /// For each CCE: mean power on its resource elements over the noise power. About 1 if nothing was transmitted there,
     /// otherwise about 1 + SNR. Empty if unknown.
@@ -67,8 +68,8 @@ impl Observation {
         &self.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE]
     }
 
-    /// CCEs that may contain a message: those with more power than noise, and those with too low an SNR to distinguish a
-    /// message from noise.
+    /// CCEs that may contain a message: those with more power than noise, and those whose SNR is too low to distinguish
+    /// a message from noise.
     pub fn loud(&self) -> CceSet {
         let heard = self.powers.iter().zip(&self.expected);
         let ratios = heard.map(|(&power, &expected)| (power, expected / 2.0));
@@ -83,9 +84,10 @@ impl Observation {
 
 /// Threshold of the mean power of the 36 resource elements of a CCE over the noise power: above it, the CCE is not noise.
 ///
-/// Chosen: noise exceeds it in one of 10⁷ CCEs. The rate is one of 10⁶ if four antenna ports are received with such
-/// different power that only three quarters of the degrees of freedom count. It is one of 40,000 if the noise is also
-/// underestimated by 10 %. For subframes of 25 CCEs, that is less than one idle subframe in a thousand.
+/// Chosen: noise exceeds this threshold in one of 10⁷ CCEs. The rate is one of 10⁶ CCEs if four antenna ports are
+/// received with such different power that only three quarters of the degrees of freedom count. The rate is one of
+/// 40,000 CCEs if the noise is also underestimated by 10 %. For subframes of 25 CCEs, that is less than one idle
+/// subframe in a thousand.
 const NOISE_POWER: f32 = 2.2;
 
 /// Minimum power of a message as a share of the SNR.
@@ -94,9 +96,9 @@ const NOISE_POWER: f32 = 2.2;
 /// leakage due to receiver impairments, do not count as messages.
 const FAINTEST_SHARE: f32 = 0.125;
 
-/// Minimum SNR (ratio) at which a message is distinguished from silence.
+/// Minimum SNR (ratio) at which a message is distinguished from an empty CCE.
 ///
-/// Chosen: 3.5 dB. There, less than one in a hundred messages with the power of the reference signals is below
+/// Chosen: 3.5 dB. At this SNR, less than one in a hundred messages with the power of the reference signals is below
 /// [`NOISE_POWER`].
 const MIN_RATIO: f32 = 2.25;
 
@@ -105,7 +107,7 @@ const MIN_RATIO: f32 = 2.25;
 pub struct CceSet(u128);
 
 impl CceSet {
-    /// CCEs of this set that none of the places covers.
+    /// Returns the CCEs of this set that none of `places` covers.
     pub fn beside(self, places: impl Iterator<Item = CceRange>) -> CceSet {
         let taken: CceSet = places.flat_map(|place| place.range()).collect();
         CceSet(self.0 & !taken.0)
@@ -249,10 +251,10 @@ impl Observer {
         for (regs, bits) in region.pdcch.chunks_exact(REGS_PER_CCE).zip(bits) {
             let (mut sum, mut power) = (0.0, 0.0);
             for (reg, eight) in regs.iter().zip(bits.chunks_exact(8)) {
-                // The real and imaginary part of a symbol are ±1/√2, so the expected magnitude of a bit is this times the
-                // channel power …
+                // The real and imaginary part of a symbol are ±1/√2, so the expected magnitude of a bit is this factor
+                // times the channel power.
                 let mean: f32 = heard.clone().map(|(_, channel)| expected_of(channel, reg)).sum();
-                // … and where nothing was transmitted, the expected square of a bit is twice that magnitude.
+                // Where nothing was transmitted, the expected square of a bit is twice that expected magnitude.
                 power +=
                     eight.iter().map(|llr| llr * llr).sum::<f32>() / (16.0 * mean.max(f32::MIN_POSITIVE));
                 sum += mean;

@@ -151,7 +151,7 @@ pub struct Correction<'a> {
     pub dc: Complex32,
     /// Factors of the samples, one per FFT point.
     pub phasors: &'a [Complex32],
-    /// Factor of each subcarrier, including the scale.
+    /// Factor of each subcarrier; it includes the scaling of the FFT.
     pub ramp: &'a [Complex32],
     /// Additional common factor of all subcarriers.
     pub turn: Complex32,

@@ -140,8 +140,9 @@ pub fn decode(pci: u16, soft: &[Soft], viterbi: &mut Viterbi) -> Option<Broadcas
     combine(pci, &[soft], viterbi)
 }
 
-/// Decodes the soft bits of successive frames, the newest last. Returns the content of the newest frame. It tries all four
-/// quarters for the newest frame. Earlier frames are added if they belong to the same MIB.
+/// Decodes the soft bits of successive frames, the newest last. Returns the content of the newest frame. The function
+/// tries all four quarters of the coded block for the newest frame. Earlier frames are added if they belong to the same
+/// MIB.
 ///
 /// Source: TS 36.212 §5.3.1, TS 36.211 §6.6.1
 pub fn combine<F: AsRef<[Soft]>>(pci: u16, frames: &[F], viterbi: &mut Viterbi) -> Option<Broadcast> {
@@ -193,7 +194,7 @@ pub fn confirm(pci: u16, soft: &[Soft], mib: &Mib, ports: Ports, sfn: u16, viter
         && told.is_some_and(|told| Mib { spare: mib.spare, ..told } == *mib)
 }
 
-/// Number of bits up to the end of a quarter.
+/// Number of coded bits from the start of the block up to the end of a quarter.
 const fn placed_len(quarter: usize, count: usize) -> usize {
     (quarter + 1) * count
 }

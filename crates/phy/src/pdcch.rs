@@ -25,7 +25,7 @@ pub struct CceRange {
 }
 
 impl CceRange {
-    /// All places among `count` CCEs, the largest aggregation level first.
+    /// All possible positions of messages among `count` CCEs, the largest aggregation level first.
     ///
     /// Source: TS 36.211 §6.8.1
     pub fn all(count: usize) -> impl Iterator<Item = CceRange> {
@@ -35,18 +35,18 @@ impl CceRange {
         })
     }
 
-    /// CCEs of the place.
+    /// CCE indices of the message.
     pub fn range(self) -> std::ops::Range<usize> {
         usize::from(self.cce)..usize::from(self.cce) + usize::from(self.cces)
     }
 
-    /// Bits of the place, among the bits of all CCEs.
+    /// Bit indices of the message among the bits of all CCEs.
     pub fn bits(self) -> std::ops::Range<usize> {
         let cces = self.range();
         cces.start * BITS_PER_CCE..cces.end * BITS_PER_CCE
     }
 
-    /// Whether two places share a CCE.
+    /// Whether two ranges share a CCE.
     pub fn overlaps(self, other: CceRange) -> bool {
         let (a, b) = (self.range(), other.range());
         a.start < b.end && b.start < a.end
@@ -160,7 +160,8 @@ pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
 
 /// PDCCH symbols on all REGs of the region, in the order of their bits; zero on REGs without a message.
 ///
-/// Places must lie within the region, and must not overlap; otherwise the bits of the later message overwrite the others.
+/// The CCEs of the messages must lie within the region and must not overlap; otherwise the bits of the later message
+/// overwrite the others.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
 pub fn encode(

@@ -33,7 +33,7 @@ pub const fn resource(cell: &Cell, lowest_prb: usize, n_dmrs: usize) -> (usize, 
 /// Source: TS 36.212 §5.3.5
 const REPETITIONS: usize = 3;
 
-/// Chip `chip` of an orthogonal sequence.
+/// Value of chip number `chip` of an orthogonal sequence.
 ///
 /// Source: TS 36.211 §6.9.1 Table 6.9.1-2
 fn chip(cp: CyclicPrefix, sequence: usize, chip: usize) -> Complex32 {

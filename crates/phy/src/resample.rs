@@ -72,7 +72,8 @@ impl Resampler {
         (self.first, self.next) = (-before, 0);
     }
 
-    /// Processes samples, and appends all outputs for which all inputs have arrived. The last few outputs are delayed.
+    /// Processes samples, and appends all outputs for which all inputs have arrived. The last few outputs wait for
+    /// later inputs.
     pub fn push(&mut self, samples: &[Complex32], out: &mut Vec<Complex32>) {
         self.history.extend(samples);
         let end = self.first + self.history.len() as i64;
@@ -109,13 +110,13 @@ impl Resampler {
         times.start - self.filter.before()..times.end + self.filter.after()
     }
 
-    /// Computes outputs from their [`Resampler::inputs`], starting at output `first`. Outputs with missing inputs become
-    /// zero.
+    /// Computes outputs, starting at output `first`, from `inputs`: the samples in the range that [`Resampler::inputs`]
+    /// returns. Outputs with missing inputs become zero.
     pub fn resample(&self, first: i64, inputs: &Parts, out: &mut [Complex32]) {
         self.resample_from(first, inputs, 0, out);
     }
 
-    /// As [`Resampler::resample`], with `skip` other samples before the inputs.
+    /// As [`Resampler::resample`], but ignores the first `skip` samples of `inputs`.
     fn resample_from(&self, first: i64, inputs: &Parts, skip: usize, out: &mut [Complex32]) {
         let fraction = self.filter.position(first).1;
         let (re, im) = (&inputs.re[skip..], &inputs.im[skip..]);
@@ -259,8 +260,8 @@ impl WithSimd for Outputs<'_> {
     }
 }
 
-/// Value at `t` samples of a low-pass filter with `cutoff` (in units of half the sample rate) and `half` samples on each
-/// side.
+/// Value of a low-pass filter's impulse response at time `t` (samples), with `cutoff` (in units of half the sample
+/// rate) and `half` samples on each side.
 pub(crate) fn lowpass(t: f64, cutoff: f64, half: f64) -> f64 {
     let x = std::f64::consts::PI * cutoff * t;
     let sinc = if x == 0.0 { 1.0 } else { libm::sin(x) / x };
@@ -285,10 +286,10 @@ fn bessel(x: f64) -> f64 {
     sum
 }
 
-/// Number of parallel sums, so that no addition waits for the previous one.
+/// Number of partial sums that are accumulated in parallel, so that no addition waits for the previous one.
 const LANES: usize = 8;
 
-/// Number of fractional bits of a phase. At all rates, the products stay below 2^62.
+/// Number of fractional bits of a phase. At all sample rates, the products of phase computations stay below 2^62.
 const PHASE_BITS: u32 = 52;
 
 /// Number of outputs whose lane sums are added together at the end, so that the compiler vectorises the products.
@@ -332,7 +333,8 @@ mod tests {
             .collect()
     }
 
-    /// Maximum error of the samples in the middle, relative to the same tone at the other rate.
+    /// Maximum error of the resampled tone in the middle of the samples, relative to the same tone generated at the
+    /// other rate.
     fn worst(hz: f64, from: u64, to: u64, passband: u64) -> f32 {
         let mut resampler = Resampler::new(from, to, passband).expect("rates that fit");
         let mut out = Vec::new();

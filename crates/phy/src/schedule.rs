@@ -48,7 +48,7 @@ impl Scheduler {
     /// aggregation levels are placed first. If no candidate of a message's aggregation level is free, it gets a larger
     /// level, then a smaller one.
     ///
-    /// Source: TS 36.213 §9.1.1 (candidates); how a cell chooses among them is its own affair.
+    /// Source: TS 36.213 §9.1.1 (candidates); the standard does not specify how a cell chooses among them.
     pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(&Dci) -> f64) -> Announcement {
         let mut announcement = Announcement::default();
         let mut said = vec![];
@@ -87,7 +87,7 @@ impl Scheduler {
         announcement
     }
 
-    /// The message of a grant, with its aggregation level but without its first CCE.
+    /// Composes the message of a grant, with its aggregation level but without its first CCE.
     fn say(
         &self,
         dci: &Dci,
@@ -104,7 +104,7 @@ impl Scheduler {
         Ok((TransmittedMessage { rnti: dci.rnti, payload, place: CceRange { cce: 0, cces } }, message))
     }
 
-    /// A free candidate in the receiver's search space.
+    /// Returns a free candidate in the receiver's search space.
     fn place(
         &self,
         sent: &TransmittedMessage,
@@ -131,7 +131,7 @@ impl Scheduler {
 }
 
 /// SINR of a grant's device, derived from the grant: link adaptation selected as many bits as the device can decode. A
-/// grant of unknown size counts as 0 dB. An uplink grant also does, because its MCS belongs to the uplink.
+/// grant of unknown size counts as 0 dB. An uplink grant also counts as 0 dB, because its MCS belongs to the uplink.
 ///
 /// Chosen: Shannon capacity of a layer plus 3 dB, over the 120 resource elements of a PRB pair that carry data.
 pub fn implied_sinr_db(dci: &Dci) -> f64 {

@@ -1,5 +1,5 @@
-//! Search for candidate messages in the soft bits of one subframe. It covers all places and sizes without decoding each
-//! of them.
+//! Search for candidate messages in the soft bits of one subframe. The search covers all places and sizes without
+//! decoding each combination.
 //!
 //! Here, a *word* is a payload with its CRC, before convolutional coding. A *place* is a start CCE with an aggregation
 //! level.
@@ -10,14 +10,15 @@
 //!    finds a message that was received without bit errors, at the cost of some table look-ups. Its CCEs are not
 //!    searched further.
 //! 3. **By trellis** ([`lanes`]): the remaining places are decoded, thirty-two words at once. The highest aggregation
-//!    level comes first, because a message found there explains many CCEs. Three kinds are left out: places with no
-//!    more than noise, sizes for which a place is too short, and places with such a high SNR that algebra has found
+//!    level comes first, because a message found there explains many CCEs. Words are not decoded at places with no more
+//!    than noise, at places that are too short for the size, and at places with such a high SNR that algebra has found
 //!    every message. At places where coded bits repeat, words are decoded only if the repetitions agree.
 //! 4. **By users** (`users`): few known users search a given single CCE. At single CCEs that are still unexplained,
 //!    these users are tried. A known RNTI determines the mask of the CRC, so sixteen fewer bits must be received.
 //!
-//! The trellis decodes at most [`MAX_WORDS`] words per subframe. If more words are worth decoding, those are dropped
-//! whose soft bits have the least information beyond the length of the word. [`Work::given_up`] counts them.
+//! The trellis decodes at most [`MAX_WORDS`] words per subframe. If more words are worth decoding, the words with the
+//! least information in their soft bits beyond the length of the word are dropped. [`Work::given_up`] counts the
+//! dropped words.
 //!
 //! The evidence for a candidate is measured in bits: see [`Candidate::evidence`]. The trellis returns the likeliest
 //! word. The ratio of its likelihood to that of similar words counts too (`rivals`).
@@ -49,14 +50,16 @@ pub struct Candidate {
     /// Payload, RNTI and CCEs of the message.
     pub message: TransmittedMessage,
     /// Evidence for this message in its CCEs, against random bits or no transmission (bits): log2 of the likelihood
-    /// ratio. It is at most one bit per coded bit. Some word always reaches as much evidence as its own length, because
-    /// that many bits are free to fit random input. Only evidence above the length supports the message.
+    /// ratio. It is at most one bit per coded bit. For any soft bits, some word reaches as much evidence as its own
+    /// length, because that many bits are free to fit random input. Only evidence above the length supports the
+    /// message.
     pub evidence: f32,
     /// Minimum log2 likelihood ratio of this aggregation level to the other levels at this CCE that the user searches
     /// (bits). Infinite if no other level is possible.
     pub lead: f32,
-    /// log2 of the likelihood ratio of this word to all words together for which noise mistakes it (bits). Infinite if
-    /// it was not computed. Those words have other RNTIs. The ratio matters only if this RNTI is as unlikely as theirs.
+    /// log2 of the likelihood ratio of this word to all similar words together that noise may confuse with it (bits).
+    /// Infinite if the ratio was not computed. The similar words have other RNTIs. The ratio matters only if this RNTI
+    /// is as unlikely as theirs.
     pub apart: f32,
     /// −log2 of the share of the cell's messages of this size that use this aggregation level, if the code rate is
     /// unusually high. Few cells fill most bits of a single CCE.
@@ -76,8 +79,8 @@ const PLACE_BITS: f32 = 6.0;
 
 /// Code rate above which few base stations transmit.
 ///
-/// Chosen: devices need not try to decode above 3/4 (TS 36.213 §7.1.7 has no such limit for control, but schedulers
-/// do).
+/// Chosen: devices need not try to decode messages with a code rate above 3/4 (TS 36.213 §7.1.7 has no such limit for
+/// control, but schedulers do).
 const RARE_RATE: f32 = 0.8;
 
 /// Prior of the code rate: 63 messages of a size below [`RARE_RATE`] for each message above it, that is 6 bits.
@@ -86,12 +89,12 @@ const NOT_RARE: f32 = 63.0;
 /// Minimum surplus plus log2 of the RNTI's probability (bits) for keeping a candidate.
 const MIN_BITS: f32 = -14.0;
 
-/// Minimum score (bits) for accepting that a candidate explains its CCEs. They are not searched further, provided that
-/// [`FEW_WRONG`] holds.
+/// Minimum score (bits) for accepting that a candidate explains its CCEs. These CCEs are not searched further if the
+/// candidate has at most [`FEW_WRONG`] wrong bits.
 const CERTAIN_BITS: f32 = 10.0;
 
-/// Maximum number of wrong hard bits of a candidate that explains its CCEs: no other word is as close. The limit does
-/// not apply to the likeliest of all words at the place, which the trellis returns.
+/// Maximum number of wrong hard bits of a candidate that explains its CCEs: with so few wrong bits, no other word is as
+/// close. The limit does not apply to the likeliest of all words at the place, which the trellis returns.
 const FEW_WRONG: u32 = 3;
 
 /// Minimum score (bits) of a candidate whose CCEs are excluded from the search by users.
@@ -108,34 +111,35 @@ const DOUBTED_BITS: f32 = -8.0;
 
 /// Maximum number of words per subframe that the trellis decodes: eight batches.
 ///
-/// Chosen: a cell of 100 PRB pairs at 4 dB needs half of it on average.
+/// Chosen: a cell of 100 PRB pairs at 4 dB needs half of this number on average.
 pub const MAX_WORDS: usize = 8 * LANES;
 
 /// Minimum number of queued words for decoding a batch before the next aggregation level. Fewer words wait for words of
 /// that level.
 const WORTH_A_BATCH: usize = 12;
 
-/// Maximum expected number of bit errors in a CCE for the search by algebra. It needs about 44 correct bits.
+/// Maximum expected number of bit errors in a CCE for the search by algebra. The search needs about 44 correct bits.
 ///
 /// Chosen: with a limit of six errors, algebra finds one seventh more messages (100 PRB pairs, 6 dB). The trellis finds
 /// these messages too, and the total cost is higher.
 const MAX_WRONG_BY_ALGEBRA: f32 = 4.0;
 
-/// Threshold of the agreement of repeated coded bits: the trellis decodes a place only above it.
+/// Minimum agreement of repeated coded bits at a place: below it, the trellis does not decode the place.
 const MIN_REPEATS: f32 = 0.2;
 
-/// Minimum number of repeated bits for this test.
+/// Minimum number of repeated coded bits for applying [`MIN_REPEATS`].
 const ENOUGH_REPEATS: usize = 60;
 
 /// Payload size of messages.
 #[derive(Clone)]
 struct Size {
     code: Code,
-    /// Whether messages to broadcast RNTIs (system information, paging, random-access response) can have this size.
+    /// Whether messages to broadcast RNTIs (system information, paging, random-access response) may have this size.
     is_everyones: bool,
-    /// Whether messages to a user can have this size.
+    /// Whether messages to a user may have this size.
     is_users: bool,
-    /// Whether only messages with fields of Release 10 have this size. They never occur in the common search space.
+    /// Whether only messages with fields of Release 10 have this size. Such messages never occur in the common search
+    /// space.
     is_extra: bool,
     /// Number of accepted messages of this size. The most frequent size is tried first.
     seen: u32,
@@ -150,7 +154,7 @@ impl Size {
         if self.code.len() as f32 <= RARE_RATE * (usize::from(cces) * BITS_PER_CCE) as f32 {
             return 0.0;
         }
-        // Ratio of all accepted messages to those on one CCE, each with its prior.
+        // Ratio of all accepted messages to the accepted messages on one CCE; each count includes its prior.
         libm::log2f((self.seen as f32 + NOT_RARE + 1.0) / (self.short as f32 + 1.0)).clamp(0.0, 6.0)
     }
 }
@@ -170,7 +174,7 @@ pub struct Work {
     pub by_trellis: u64,
     /// Words decoded by the trellis that may be mistaken for a known user's word.
     pub doubted: u64,
-    /// Candidates found among the known users' words that are similar to such words.
+    /// Candidates found among known users' words that are similar to a word in `doubted`.
     pub by_doubt: u64,
     /// Candidates found by trying known users.
     pub by_users: u64,
@@ -318,8 +322,8 @@ impl Search {
         &self.found
     }
 
-    /// Reports an accepted message: its RNTI, payload size and number of CCEs. Later searches give more weight to all
-    /// three.
+    /// Reports an accepted message: its RNTI, payload size and number of CCEs. Later searches use them as prior
+    /// information.
     pub fn believe(&mut self, rnti: Rnti, size: u8, cces: u8) {
         let known = &mut self.known[usize::from(rnti.0) / 64];
         if *known >> (rnti.0 % 64) & 1 == 0 {
@@ -411,13 +415,13 @@ impl Search {
             && self.region.is_loud(place.range())
     }
 
-    /// Whether the soft bits at a place may contain a word of a size. Repeated coded bits must agree.
+    /// Whether the soft bits at a place may contain a word of a size: any repeated coded bits must agree.
     fn fits(&self, size: &Size, place: CceRange) -> bool {
         let (len, bits) = (size.code.len(), place.bits());
         if len as f32 > RARE_RATE * bits.len() as f32 || !self.is_for_anyone(size, place) {
             return false;
         }
-        // The circular buffer has three coded bits per bit of the word; then they repeat.
+        // The circular buffer has three coded bits per bit of the word. All further received bits are repetitions.
         let repeated = bits.len().saturating_sub(3 * len);
         repeated < ENOUGH_REPEATS || self.region.repeats(bits, 3 * len) > MIN_REPEATS
     }
@@ -493,9 +497,9 @@ impl Search {
         });
     }
 
-    /// Evaluates a word that may start at a CCE. Among the aggregation levels that the receiver searches there, the one
-    /// with the best agreement becomes the candidate. At the place `decoded`, the trellis has found this word as the
-    /// likeliest. Returns whether the word is a new candidate.
+    /// Evaluates a word that may start at a CCE. The aggregation level with the best agreement, among the levels that
+    /// the receiver searches at this CCE, becomes the candidate. At the place `decoded`, the trellis has found this
+    /// word as the likeliest. Returns whether the word is a new candidate.
     fn consider(
         &mut self,
         subframe: usize,
@@ -548,7 +552,8 @@ impl Search {
             {
                 continue;
             }
-            // A longer place replaces the shorter one only if its additional CCEs continue the message.
+            // A candidate on more CCEs replaces the candidate on fewer CCEs only if its additional CCEs continue the
+            // message.
             let gain = if best.is_some() { more.goes_on(&sum) } else { f32::INFINITY };
             if let Some(best) = best.as_mut().filter(|_| gain <= 0.0) {
                 best.lead = best.lead.min(-gain);

@@ -74,7 +74,7 @@ impl Station {
     }
 
     /// Transmits the subframe of a report, after empty subframes for those without a report. Appends the samples and
-    /// returns the transmitted messages. The channel delays the last few samples until more follow.
+    /// returns the transmitted messages. The channel holds back the last few samples until the next subframe.
     ///
     /// # Panics
     /// If the subframe of the report was already transmitted.

@@ -125,8 +125,8 @@ fn two_antennas_receive_like_one_with_three_decibels_more() {
     }
 }
 
-/// One antenna has a worse signal than the other, no signal, or a signal only part of the time. Summed over several
-/// recordings, because a few messages more or less are lost in each.
+/// One antenna has a worse signal than the other, no signal, or a signal only part of the time. The counts are summed
+/// over several recordings, because the number of lost messages varies slightly between recordings.
 #[test]
 fn no_antenna_makes_it_worse_than_the_better_one_alone() {
     const NAMES: [&str; 8] =
@@ -168,7 +168,7 @@ fn no_antenna_makes_it_worse_than_the_better_one_alone() {
     }
 }
 
-/// Any number of antennas, and blocks that end within a sampling instant.
+/// Four antennas, with blocks that end within a sampling instant.
 #[test]
 fn four_antennas_receive_more_than_two() {
     let (heard, sent) = play(EVA, &[-3.0; 4], 60, 3);

@@ -24,7 +24,7 @@ struct Score {
     found: u32,
     output: u32,
     format_right: u32,
-    /// Formats that cannot be distinguished by their bits count as one.
+    /// Number of messages with the correct format. Formats that cannot be distinguished by their bits count as one.
     likeness_right: u32,
     prbs_right: u32,
     size_right: u32,
@@ -68,7 +68,7 @@ impl Score {
                 format.starts_with('3') || prbs == [row.prbs("prb_slot0"), row.prbs("prb_slot1")];
             score.prbs_right += u32::from(prbs_right);
             if let Some(dci) = found.dci {
-                // Power commands to a group that were decoded as a grant have no reference.
+                // Power commands to a group that were decoded as a grant have no row in the reference.
                 if row.text("harq").is_empty() {
                     continue;
                 }
@@ -168,7 +168,8 @@ fn scene(prbs: u16, fft_size: usize, ports: Ports, snr_db: f64) -> Scene {
     Scene { cell, fft_size, users: 20, tries: 30, extras, snr_db, fading: None, subframes: 60, seed: 1 }
 }
 
-/// A transmitter of another make than in the recordings: our own, with high and low load, and one, two and four ports.
+/// Cells of our own transmitter, with high and low load, and one, two and four ports: another make than in the
+/// recordings.
 #[test]
 fn all_that_we_send_is_believed_and_nothing_else() {
     for (prbs, fft_size, ports) in [(6, 128, Ports::One), (25, 512, Ports::Two), (50, 1024, Ports::Four)] {
@@ -202,8 +203,8 @@ fn fading_cells_are_believed() {
     }
 }
 
-/// At a Doppler shift of 1 kHz the channel differs between the slots. Messages with a poor channel estimate for this
-/// reason must not be mistaken for others.
+/// At a Doppler shift of 1 kHz the channel differs between the slots. The channel estimate is then poor, but no message
+/// must be decoded as a different message.
 #[test]
 fn fast_receivers_are_served_and_nothing_is_invented() {
     for (prbs, fft_size, ports, profile, doppler_hz, least) in [
@@ -295,7 +296,7 @@ fn users_with_fields_of_release_10_are_believed() {
     }
 }
 
-/// In fading cells, a few messages may be lost.
+/// Recorded messages are accepted. In recordings of fading cells, a few messages may be lost.
 #[test]
 fn recorded_messages_are_believed_and_no_others() {
     for (name, least) in [
@@ -332,7 +333,7 @@ fn noise_is_borne_as_well_as_by_a_decoder_that_knows_everything() {
         let (samples, sent) = scene.play();
         let all = blind::believed(scene.fft_size as u64 * 15_000, &samples);
         let mut tallies = [(0, 0); 4];
-        // Users must be known first.
+        // Exclude the subframes in which users are not yet known.
         for (index, sent) in sent.iter().filter(|(index, _)| *index > 100) {
             let is_it = |found: &&Found| {
                 found.index == *index

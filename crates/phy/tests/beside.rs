@@ -45,7 +45,7 @@ fn recall(rate_hz: u64, samples: &[Complex32], sent: &[(u64, TransmittedMessage)
     found.count() as f64 / sent.len() as f64
 }
 
-/// In its fades the cell is weaker than another cell that is 8 dB below it on average.
+/// A cell fades, and is then weaker than another cell whose mean power is 8 dB lower.
 #[test]
 fn a_cell_that_fades_is_not_left_for_another() {
     let mut losses = 0;
@@ -70,8 +70,8 @@ fn a_cell_that_fades_is_not_left_for_another() {
     assert!(losses > 0, "no fade was deep enough to lose the cell");
 }
 
-/// The stronger of two cells is attenuated during the search for the other one, and later again to a lower level than the
-/// other one.
+/// Two cells: the stronger one is attenuated during the search, so that the weaker one is found first. Later it is
+/// attenuated again to a lower level than the weaker one.
 #[test]
 fn a_louder_cell_is_moved_to_once() {
     let steady = |pci, seed, snr_db| Scene {
@@ -163,7 +163,7 @@ fn cells_of_one_site_are_distinguished() {
             let (mut samples, sent) = with(214, own, seed, 25.0).play();
             let (others, _) = with(56, other, seed + 1000, 200.0).play();
             let share = 10f32.powf(-8.0 / 20.0);
-            // Within the cyclic prefix.
+            // Delay of the other cell: three samples, within the cyclic prefix.
             samples.iter_mut().skip(3).zip(&others).for_each(|(sample, other)| *sample += other * share);
             sum += recall(5_760_000, &samples, &sent) / 2.0;
             let is_sent = |found: &airpace_phy::found::Found| {
@@ -222,7 +222,8 @@ fn a_tone_hardly_costs_a_message() {
     }
 }
 
-/// A tenth of a wide cell's power exceeds the total power in the centre of its band, where the cell search takes place.
+/// A tone with a tenth of a wide cell's power exceeds the total power in the centre of the band, where the cell search
+/// takes place.
 #[test]
 fn a_tone_in_the_middle_of_a_wide_cell_does_not_hide_it() {
     let mut rng = Streams::new(4).stream("phy.tones");
@@ -295,8 +296,8 @@ fn power(samples: &[Complex32]) -> f64 {
     samples.iter().map(|sample| f64::from(sample.norm_sqr())).sum::<f64>() / samples.len() as f64
 }
 
-/// Loss due to a weaker cell in fades: a decoder with all of this known loses as much. The worst case is two cells with
-/// aligned frames, whose control regions overlap. `AIRPACE_RUNS` adds more seeds.
+/// Messages lost to a weaker cell during fades: a decoder with perfect knowledge ([`recall_if_told`]) loses as many.
+/// The worst case is two cells with aligned frames, whose control regions overlap. `AIRPACE_RUNS` adds more seeds.
 #[test]
 fn a_weaker_cell_costs_no_more_than_its_power() {
     let runs = std::env::var("AIRPACE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(2);

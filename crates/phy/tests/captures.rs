@@ -1,4 +1,4 @@
-//! Captures of other people's cells match their README: `$AIRPACE_DATA/radio/captures`.
+//! Captures of cells recorded by other projects match their README: `$AIRPACE_DATA/radio/captures`.
 
 mod recordings;
 mod reference;
@@ -190,7 +190,7 @@ fn prefix_likeness(numerology: Numerology, samples: &[Complex32]) -> Complex32 {
     likeness / power
 }
 
-/// NR has other signals: none of them counts as an LTE cell.
+/// The signals of an NR cell differ from those of LTE: none of them counts as an LTE cell.
 #[test]
 fn nr_is_refused_in_plain_words() {
     for (name, rate_hz) in [

@@ -1,4 +1,4 @@
-//! The example of a decoder reads a recording, and refuses what it cannot read.
+//! The example decoder reads a recording, and reports an error for a recording that it cannot read.
 
 #[allow(dead_code, reason = "its main is that of a program")]
 #[path = "../examples/decode_sigmf.rs"]

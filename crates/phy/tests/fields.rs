@@ -1,4 +1,5 @@
-//! Sizes and fields of DCI formats, compared with a table of sizes, with recorded messages, and with their own encoding.
+//! Sizes and fields of DCI formats, compared with a table of sizes, with recorded messages, and with the output of
+//! their own encoder.
 
 mod recordings;
 

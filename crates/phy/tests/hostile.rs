@@ -19,7 +19,7 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Number of cases. A failure is printed, and is then added as a test in the module that it concerns.
+/// Number of random cases. A failing case is printed, and is then added as a test to the module that it concerns.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -37,8 +37,8 @@ fn read(outcome: &Outcome, air: &Air) -> usize {
     air.sent.iter().filter(|&(at, sent)| is_read((at, sent))).count()
 }
 
-/// Reference signals are periodic with a sixth of a symbol: 85 samples. Beyond that, cyclic prefixes determine the offset
-/// within a symbol, and the PCFICH determines the symbol number.
+/// Reference signals are periodic with a sixth of a symbol: 85 samples. For larger offsets, cyclic prefixes determine
+/// the offset within a symbol, and the PCFICH determines the symbol number.
 #[test]
 fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     for ports in [Ports::One, Ports::Two] {
@@ -54,8 +54,8 @@ fn a_few_samples_lost_without_a_word_cost_a_few_subframes() {
     }
 }
 
-/// A reported loss must not cost more than an unreported one: a control region that was complete before the loss is
-/// decoded.
+/// A reported loss must not cost more subframes than an unreported loss: a control region that was complete before the
+/// loss is decoded.
 #[test]
 fn reported_sample_losses_cost_no_subframe_with_a_whole_control_region() {
     for ports in [Ports::One, Ports::Four] {
@@ -108,7 +108,7 @@ fn listen_around(samples: &[Complex32], at: usize, lost: usize) -> Outcome {
     outcome
 }
 
-/// The receiver was switched on before its antenna was connected, or the cell after it.
+/// The samples start with silence: the antenna was connected, or the cell was switched on, after the receiver started.
 #[test]
 fn a_cell_after_silence_is_read_from_its_first_subframe() {
     let (air, samples) = record(Ports::One, 60);

@@ -30,7 +30,7 @@ struct Row {
     cp: CyclicPrefix,
     phich: (PhichDuration, PhichResource),
     users: u16,
-    /// Whether, half-way, all RNTIs are assigned to other users with other modes.
+    /// Whether all RNTIs are assigned to other users with other modes in the middle of the run.
     reuse: bool,
     snr_db: f64,
     fading: (DelayProfile, f64),
@@ -299,7 +299,7 @@ impl Town {
             }
             let is_common = audience == Audience::Everyone || matches!(message, Message::Power(_));
             let bits = usize::from(payload.len()) + 16;
-            // A message with worse reception gets a lower code rate.
+            // In worse reception conditions, messages use a lower code rate.
             let (part, whole) = if snr_db < 10.0 { (3, 8) } else { (3, 4) };
             let places: Vec<CceRange> = [1, 2, 4, 8]
                 .into_iter()
@@ -419,7 +419,7 @@ impl Town {
         let is_run = matches!(format, Format::F1B | Format::F1D);
         let allocation = match self.rng.below(2) {
             _ if is_run => self.run(12)?,
-            // Only if there are enough RBGs for subsets.
+            // Use subsets only if the carrier has enough RBGs.
             0 if self.carrier.prbs > 10 => self.subset(),
             _ => self.groups()?,
         };
@@ -475,7 +475,7 @@ impl Town {
         Allocation::Subset { subset: self.rng.below(subsets) as u8, shift: self.rng.chance(0.5), map }
     }
 
-    /// Stores the actually transmitted blocks.
+    /// Stores the blocks that were actually transmitted.
     fn commit(&mut self, at: u64, rnti: Rnti, message: &Message) {
         let Some(user) = self.users.iter_mut().find(|user| user.rnti == rnti) else { return };
         match message {

@@ -79,7 +79,7 @@ fn share_read(rng: &mut Rng, level: u8, bits: f32, messages: u64) -> (u64, u64) 
             let places: Vec<CceRange> = pdcch::own_space(rnti, number, CCES, level).collect();
             let place = places[rng.below(places.len() as u64) as usize];
             let sent = TransmittedMessage { rnti, payload: payload(rng, &carrier, format), place };
-            // First, let the users become known.
+            // Receive the first 20 subframes without noise, so that the users become known.
             let is_clear = index < 20;
             let observation =
                 hear(rng, number, std::slice::from_ref(&sent), if is_clear { 40.0 } else { mean });
@@ -179,7 +179,7 @@ fn the_estimate_of_missed_messages_is_right_on_average() {
         let mut messages = 0.0;
         for output in blind::decode(scene.fft_size as u64 * 15_000, &samples).0 {
             let Output::Subframe(reading) = output else { continue };
-            // Users must be known first.
+            // Exclude the subframes in which users are not yet known.
             if reading.index < 200 {
                 continue;
             }

@@ -1,4 +1,5 @@
-//! Time at which messages are output: immediately, or after evidence. They always have the time of their transmission.
+//! Time at which messages are output: immediately, or after evidence. Output messages always contain the time of their
+//! transmission.
 
 mod crowd;
 

@@ -93,7 +93,8 @@ fn pieces_of_any_size_give_the_same_to_the_last_bit() {
             Resampler::new(own_hz, rate_hz, 2_265_000).expect("rates that fit").push(&own, &mut samples);
         }
         let ms = rate_hz as usize / 1000;
-        // Some samples are lost during the search, some later. Then the samples start again, as in a looped recording.
+        // Some samples are lost during the search, and some are lost later. Then the samples start again, as in a
+        // looped recording.
         let inputs = [
             Input::Samples(&samples[..2 * ms]),
             Input::Lost(3 * ms as u64 + 77),
@@ -157,7 +158,7 @@ fn recordings_at_odd_rates_hold_the_same_messages() {
         let own_hz = about.rate_hz();
         let own = messages(&decode(Options::new(own_hz), &[Input::Samples(&samples)], 10_000));
         let half_band_hz = u64::from(about.cell.bandwidth.prbs()) * 90_000 + 15_000;
-        // Just wide enough, with a common divisor and without one, and much too wide.
+        // Sample rates just above the minimum, with and without a common divisor, and a much higher rate.
         let narrow = (least_rate_hz(about.cell.bandwidth) + 1).next_multiple_of(500_000);
         for rate_hz in [narrow, own_hz * 5 / 4 + 4_321, own_hz * 2 + 1_000_000] {
             let mut turned = Vec::new();
@@ -165,7 +166,7 @@ fn recordings_at_odd_rates_hold_the_same_messages() {
                 .expect("rates that fit")
                 .push(&samples, &mut turned);
             let found = messages(&decode(Options::new(rate_hz), &[Input::Samples(&turned)], 10_000));
-            // At both ends, filters lack samples.
+            // At the start and the end of the recording, filters lack samples.
             let ends = [own.first(), own.last()].map(|message| message.expect("messages").0);
             let differ: Vec<_> =
                 own.symmetric_difference(&found).filter(|message| !ends.contains(&message.0)).collect();

@@ -61,7 +61,8 @@ fn clocks_that_drift_are_followed() {
 
 #[test]
 fn a_voltage_at_the_converter_does_no_harm() {
-    // A DC offset with the power of the whole cell, and off the centre because of the carrier offset.
+    // A DC offset with the power of the whole cell. The carrier offset moves it away from the centre of the cell's
+    // band.
     let dc = Complex32::new(0.15, -0.1);
     goes_well(cell(5, 25, Ports::Two), Conditions { dc, cfo_hz: 3300.0, ..good() }, 60);
 }
@@ -120,7 +121,7 @@ fn a_second_cell_eight_decibels_below_is_ignored() {
     assert!(score.heard >= 99 && score.invented == 0, "{score:?}");
     // The other cell's messages disturb some of ours: those on one CCE with almost no redundancy.
     assert!(score.wrong_cfi == 0 && score.recall > 0.9, "{score:?}");
-    // If requested by identity, the weaker cell is found anyway.
+    // If the user requests the weaker cell by its identity, the decoder finds it anyway.
     let mut options = Options::new(RATE_HZ);
     options.pci = Some(56);
     let outcome = listen(options, &samples);
@@ -167,8 +168,8 @@ fn samples_that_are_said_to_be_lost_cost_nothing_else() {
 #[test]
 fn what_came_before_an_early_gap_is_read_all_the_same() {
     let ms = RATE_HZ as usize / 1000;
-    // Too few samples before the gap to find the cell, with a gap shorter and a gap longer than a search block; and
-    // enough samples.
+    // Three cases: too few samples before the gap to find the cell, with a gap shorter and a gap longer than a search
+    // block; and enough samples before the gap.
     for (before, lost) in [(3, 4), (4, 300), (30, 300)] {
         let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
         let mut samples = Vec::new();
@@ -377,7 +378,7 @@ fn silence_and_nonsense_are_survived() {
         let outcome = listen(Options::new(1_920_000), &vec![value; 100_000]);
         assert_eq!(outcome.locks.len(), 0);
     }
-    // In the middle of a cell they cost only the affected subframes.
+    // Within the samples of a cell, silence and invalid samples cost only the affected subframes.
     let mut air = Air::new(cell(214, 25, Ports::Two), FFT_SIZE, good(), 4);
     let mut samples = Vec::new();
     air.send(80, &mut samples);

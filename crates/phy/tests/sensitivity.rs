@@ -149,7 +149,8 @@ fn fading_channels_cost_hardly_more() {
     for (link, snr_db, less_db) in [
         (link(Ports::Two, DelayProfile::Epa, 5.0), 4.0, 0.5),
         (link(Ports::Two, DelayProfile::Eva, 70.0), 6.0, 0.5),
-        // Four channels, each with echoes beyond the cyclic prefix, estimated from two symbols per millisecond.
+        // Four channels, each with echoes beyond the cyclic prefix. Two symbols per millisecond are available for their
+        // estimation.
         (link(Ports::Four, DelayProfile::Etu, 70.0), 6.0, 1.5),
     ] {
         let (learnt, known) = compare(&link, snr_db, less_db);
@@ -161,8 +162,8 @@ fn fading_channels_cost_hardly_more() {
     }
 }
 
-/// Recall of other receivers with perfect synchronisation, for 25 PRBs and one port without fading: by SNR (dB), for
-/// messages of 1, 2, 4 and 8 CCEs.
+/// Recall of other receivers with perfect synchronisation, for 25 PRBs and one port without fading. Each row contains
+/// an SNR (dB) and the recall of messages of 1, 2, 4 and 8 CCEs.
 const OTHERS: [(f64, [f64; 4]); 7] = [
     (-6.0, [0.0; 4]),
     (-4.0, [0.0, 0.02, 0.31, 0.90]),

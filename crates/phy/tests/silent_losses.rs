@@ -69,7 +69,7 @@ fn a_missed_subframe_is_never_reported_as_idle() {
         let lengths = [fft_size / 18, fft_size / 8, fft_size / 4, 2 * fft_size / 5, 2 * fft_size / 3];
         let longer = [4 * fft_size / 3, 4 * fft_size, 13 * fft_size, 20 * fft_size, 53 * fft_size];
         for lost in lengths.into_iter().chain(longer) {
-            // During the search; within a control region, and after one.
+            // Times of the losses (ms): during the search, within a control region, and after a control region.
             for at_ms in [4.3, 42.05, 60.7] {
                 let at = (at_ms * subframe as f64) as usize;
                 let rest = [&samples[..at], &samples[at + lost..]].concat();
@@ -94,8 +94,8 @@ fn a_missed_subframe_is_never_reported_as_idle() {
     }
 }
 
-/// Maximum number of subframes that one loss may cost in addition to the lost ones: those before it, if the search is
-/// running.
+/// Maximum number of subframes that are not reported because of one loss, in addition to the lost subframes. During the
+/// search, these are subframes before the loss.
 const MAX_MISSED: u64 = 7;
 
 #[test]
@@ -190,8 +190,8 @@ fn a_cell_that_becomes_weaker_is_still_reported() {
     assert!(missing.len() <= 20, "an idle cell is not told of in {missing:?}");
 }
 
-/// Loss and recovery of cells in a sequence of cells, noise and silence: every cell is found after the previous one, and
-/// not before its samples arrived.
+/// Cells, noise and silence follow one another, and cells are lost and found again: every cell is found after the
+/// previous one, and not before its samples arrived.
 #[test]
 fn no_cell_is_found_earlier_than_the_one_before() {
     let [one, other] = [305, 107].map(|pci| {

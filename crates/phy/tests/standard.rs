@@ -1,5 +1,5 @@
 //! Features missing in all recordings, compared with tables and figures of the standard: four ports, extended cyclic
-//! prefixes. Transmitter and receiver share their tables, so a loopback test would not detect an error.
+//! prefixes. Transmitter and receiver share their tables, so a loopback test would not detect an error in a table.
 
 use airpace_phy::diversity::precode;
 use airpace_phy::grid::regs_of_symbol;
@@ -74,8 +74,8 @@ fn control_symbols_have_two_or_three_groups_per_block() {
     }
 }
 
-/// Source: TS 36.211 §6.9.2: with four ports the repetitions take turns, and groups begin otherwise; with an extended prefix
-/// two groups share the four elements
+/// Source: TS 36.211 §6.9.2: with four ports the repetitions alternate between two pairs of ports, and the first pair
+/// depends on the group; with an extended prefix two groups share the four elements
 #[test]
 fn answers_of_the_phich_take_their_ports_and_elements_in_turn() {
     for cp in [CyclicPrefix::Normal, CyclicPrefix::Extended] {

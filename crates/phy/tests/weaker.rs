@@ -1,7 +1,7 @@
 //! Decoding of a requested cell under a stronger one: the stronger signal is subtracted from the samples.
 //!
-//! Identities, ports, bandwidths, channels and times are random. `AIRPACE_SEED` and `AIRPACE_RUNS` select other pairs,
-//! and more of them.
+//! Identities, ports, bandwidths, channels and times are random. `AIRPACE_SEED` and `AIRPACE_RUNS` select other pairs
+//! of cells and a larger number of pairs.
 
 mod blind;
 mod crowd;
@@ -205,7 +205,7 @@ fn make_fast(grids: &mut [Grid], of_idle: &[Grid], rng: &mut Rng) {
 /// Decoded messages of a requested cell.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
-    /// Transmitted messages on four or eight CCEs, and the number of decoded ones.
+    /// Number of transmitted messages on four or eight CCEs, and the number of decoded messages among them.
     sent: usize,
     read: usize,
     /// Number of decoded messages that were not transmitted, and expected number of wrong ones according to their
@@ -392,7 +392,8 @@ fn two_antennas_are_each_freed_of_the_stronger_cell() {
     assert!(tally.recall() >= 0.95 && tally.wrong <= 1, "{tally:?}");
 }
 
-/// A decoder for the strongest cell gets the same results at the same cost: nothing is subtracted.
+/// If the strongest cell is requested, the decoder gets the same results at the same cost as without a request: nothing
+/// is subtracted.
 #[test]
 fn the_strongest_cell_is_read_as_if_it_were_not_asked_for() {
     let pair = usual_pair(DelayProfile::Flat);

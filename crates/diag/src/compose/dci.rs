@@ -15,12 +15,12 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     let codeword = usize::from(first.is_none());
     match dci.format {
         DciFormat::F0 => {
-            // No hopping.
+            // Two zero bits: the flag of format 0, and no hopping.
             air.put(0, 2);
             air.put(run(dci.prbs, carrier_prbs)?, run_bits(carrier_prbs));
             air.put(mcs, 5);
             air.put(u64::from(dci.ndi[codeword].unwrap_or(false)), 1);
-            // Power, cyclic shift, no CSI request, one cluster.
+            // Power command 1 (no change), then zeros: cyclic shift, no CSI request, one cluster.
             air.put(1, 2);
             air.put(0, 3 + 1 + 1);
         }

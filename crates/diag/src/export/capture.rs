@@ -3,8 +3,8 @@
 //!
 //! Source: draft-ietf-opsawg-pcapng; the port: IANA, 4729; link types: the tcpdump group's list
 //!
-//! Chosen: a separate link type would save the IP and UDP headers. But captures of other tools have them, so Wireshark's
-//! filters for those captures work here too.
+//! Chosen: a separate link type would save the IP and UDP headers. But captures of other tools contain these headers,
+//! so Wireshark's filters for those captures work here too.
 
 use super::gsmtap::Message;
 use super::pdu::Exported;
@@ -47,7 +47,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// A capture in which all messages are GSMTAP, those of NR in version 3.
+    /// Creates a capture in which all messages are GSMTAP packets; messages of NR use version 3.
     pub fn gsmtap_only() -> Capture {
         Capture { is_gsmtap_only: true, ..Capture::default() }
     }
@@ -66,8 +66,8 @@ impl Capture {
         self.end_block(SECTION, out);
     }
 
-    /// Appends a message of a radio; returns `false` if the message is too long for a UDP packet, or has no form for this
-    /// capture.
+    /// Appends a message of a radio; returns `false` if the message is too long for a UDP packet, or cannot be
+    /// expressed in this capture.
     pub fn message(&mut self, radio: Radio, stamp: Stamp, message: &Message<'_>, out: &mut Vec<u8>) -> bool {
         let exported = message.exported.as_ref().filter(|_| !self.is_gsmtap_only);
         if exported.is_none() && message.header.is_empty() {
@@ -121,7 +121,8 @@ impl Capture {
         self.block.extend([0x45, 0]);
         self.block.extend(ip_length.to_be_bytes());
         self.block.extend(self.packets.to_be_bytes());
-        // Do not fragment, time to live 64, UDP, and space for the checksum, which is set below.
+        // The header's fields: do not fragment, time to live 64, UDP, and two bytes for the checksum, which is set
+        // below.
         self.block.extend([0x40, 0, 64, 17, 0, 0]);
         self.block.extend([127, 0, 0, 1, 127, 0, 0, radio.0]);
         let checksum = internet_checksum(&self.block[begin..]);
@@ -129,7 +130,7 @@ impl Capture {
         self.block.extend(GSMTAP_PORT.to_be_bytes());
         self.block.extend(GSMTAP_PORT.to_be_bytes());
         self.block.extend((ip_length - IP_HEADER as u16).to_be_bytes());
-        // No UDP checksum.
+        // The UDP checksum is 0: not used.
         self.block.extend([0, 0]);
         self.block.extend_from_slice(&message.header);
         self.block.extend_from_slice(message.message);
@@ -137,7 +138,7 @@ impl Capture {
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
-        // Comments and names are short.
+        // Comments and names are short, so their length fits 16 bits.
         let length = u16::try_from(value.len()).expect("an option says its length in 16 bits");
         self.block.extend(code.to_le_bytes());
         self.block.extend(length.to_le_bytes());

@@ -91,7 +91,8 @@ fn version(packet: &LogPacket<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value: an empty field if the modem does not know it; names are quoted if they contain a comma or a quote.
+/// Appends a value. The cell is empty if the modem does not know the value; names are quoted if they contain a comma or
+/// a quote.
 fn cell(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Absent => {}

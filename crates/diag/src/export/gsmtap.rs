@@ -18,18 +18,19 @@ pub struct Message<'a> {
     pub message: &'a [u8],
     /// The message as an exported PDU, for messages of NR.
     pub exported: Option<Exported>,
-    /// Whether the phone sent it.
+    /// Whether the phone sent the message.
     pub is_uplink: bool,
     /// Other fields of the log packet as human-readable text.
     pub comment: String,
 }
 
-/// Whether packets of this code carry messages that have a GSMTAP form.
+/// Whether packets of this code carry messages that can be exported as GSMTAP.
 pub fn is_message(code: LogCode) -> bool {
     matches!(code.0, 0xB0C0 | 0xB821 | 0xB0E0..=0xB0E3 | 0xB0EA..=0xB0ED)
 }
 
-/// The GSMTAP form of a packet; `None` if its code has none, or if its kind of message has no number.
+/// Converts a packet to GSMTAP; returns `None` if its code cannot be converted, or if its kind of message has no
+/// number.
 ///
 /// # Errors
 /// If the packet cannot be read.
@@ -48,7 +49,7 @@ pub fn message<'a>(packet: &LogPacket<'a>) -> Result<Option<Message<'a>>, Unread
 /// `GSMTAP_TYPE_LTE_RRC` and `GSMTAP_TYPE_LTE_NAS`.
 const V2_LTE_RRC: u8 = 13;
 const V2_LTE_NAS: u8 = 18;
-/// Maximum channel number that leaves room for the uplink flag.
+/// Maximum channel number. Higher bits of the field contain the uplink flag.
 const V2_HIGHEST_CHANNEL: u32 = 0x3FFF;
 const V2_UPLINK: u16 = 0x4000;
 const V3_NR_RRC: u16 = 0x0503;
@@ -120,7 +121,7 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
         "RRCReconfigurationComplete" => 0x0202,
         "UE-MRDC-Capability" => 0x0203,
         "UE-NR-Capability" => 0x0204,
-        // No GSMTAP number.
+        // Other channels have no GSMTAP number.
         _ => 0,
     };
     // Messages received over LTE belong to no NR cell.
@@ -129,7 +130,7 @@ fn nr_rrc<'a>(packet: &LogPacket<'_>, fields: &Record<'a>) -> Option<Message<'a>
     let segment = number(fields, "segment").filter(|segment| *segment > 0);
     let segment = segment.map(|segment| format!(", segment {segment}")).unwrap_or_default();
     let message = bytes(fields, "msg")?;
-    // A segment of a message cannot be dissected as a complete message.
+    // A segment of a message cannot be decoded as a complete message.
     let exported = if segment.is_empty() { pdu::nr_rrc(channel, message) } else { None };
     if kind == 0 && exported.is_none() {
         return None;
@@ -164,7 +165,7 @@ fn version_2(kind: u8, subtype: u8, channel: u32, frame: u32, is_uplink: bool) -
     header
 }
 
-/// The fixed part, then the known values as tag, length and value.
+/// Writes a version 3 header: the fixed part, then the known values as tag, length and value.
 ///
 /// Differs: SCAT's metadata ends with a tag without a length, two bytes before the end given in its header.
 fn version_3(kind: u16, subtype: u16, packet: &LogPacket<'_>, channel: u32, pci: u32) -> Vec<u8> {

@@ -11,14 +11,14 @@ use crate::packet::LogPacket;
 /// {"time_utc":"2021-03-07T06:28:02.128221","code":"0xB173","name":"…","version":36,"radio":1,"fields":{…}}
 /// ```
 ///
-/// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are numbers, names and
-/// masks (`"0x3F"`) are strings, flags are lists of the bits that are set, bytes are strings in hexadecimal, and values
-/// that the modem does not know are null. Headers of other protocols are decoded in addition to their bytes. If the
-/// layout was never verified with a real log, `verified` is `"read"` or `"guess"`. `bytes_left` is the number of bytes
-/// that such a layout does not cover. `unknown_subpackets` lists ids and versions of subpackets without a layout.
+/// `version` is a number, or `"major.minor"`; `fields` are in the order of the layout. Numbers are JSON numbers, names
+/// and masks (`"0x3F"`) are strings, flags are lists of the bits that are set, bytes are hexadecimal strings, and
+/// values that the modem does not know are null. Headers of other protocols are decoded in addition to their bytes. If
+/// the layout was never verified with a real log, `verified` is `"read"` or `"guess"`. `bytes_left` is the number of
+/// bytes that such a layout does not cover. `unknown_subpackets` lists ids and versions of subpackets without a layout.
 ///
-/// If a packet cannot be read, `fields` is null and the object contains `payload_bytes`, with `unknown` `"code"` or
-/// `"version"`, or with `misfit` and the reason. `with_payload` adds the `payload` of every packet.
+/// If a packet cannot be read, `fields` is null and the object contains `payload_bytes`, and either `unknown` with
+/// `"code"` or `"version"`, or `misfit` with the reason. `with_payload` adds the `payload` of every packet.
 pub fn packet(
     packet: &LogPacket<'_>,
     reading: &Result<Decoded<'_>, Unreadable>,
@@ -115,7 +115,7 @@ pub fn value(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Flags(bits, names) => list(flags(*bits, names), out, |(bit, name), out| match name {
             Some(name) => string(name, out),
-            // A list has either texts or numbers, not both.
+            // A list contains either names or numbers, not both.
             None if names.is_empty() => unsigned(bit, out),
             None => shown(format_args!("\"bit {bit}\""), out),
         }),

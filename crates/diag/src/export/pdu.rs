@@ -14,7 +14,8 @@ pub struct Exported {
 
 /// The exported form of an NR message on the channel with this name; `None` if Wireshark has no dissector for it.
 ///
-/// Reconfiguration complete messages are logged without a channel: the bits that precede them on UL-DCCH are added.
+/// Reconfiguration complete messages are logged without a channel: this function adds the bits that precede them on
+/// UL-DCCH.
 pub fn nr_rrc(channel: &str, message: &[u8]) -> Option<Exported> {
     let dissector = match channel {
         "BCCH-BCH" => "nr-rrc.bcch.bch",
@@ -60,7 +61,7 @@ impl Exported {
         const END: [u8; 4] = [0; 4];
         let length = self.dissector.len().next_multiple_of(4);
         out.extend(NAME.to_be_bytes());
-        // Names of dissectors are short.
+        // Names of dissectors are short, so their length fits 16 bits.
         out.extend((length as u16).to_be_bytes());
         out.extend(self.dissector.as_bytes());
         out.resize(out.len() + length - self.dissector.len(), 0);
@@ -68,7 +69,7 @@ impl Exported {
         out.extend(&self.message);
     }
 
-    /// Length of that format in bytes.
+    /// Length (bytes) of the exported form that [`Exported::write`] appends.
     pub fn length(&self) -> usize {
         8 + self.dissector.len().next_multiple_of(4) + self.message.len()
     }

@@ -63,7 +63,7 @@ pub fn as_text(sample: &Sample, wanted: &Wanted, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends the name of a selected value, without its radio: words, digits and dots.
+/// Appends the name of a selected value, without its radio. The name consists of words, digits and dots.
 pub fn name(wanted: &Wanted, out: &mut Vec<u8>) {
     match &wanted.what {
         What::Kpi(kpi) => out.extend(kpi.name.as_bytes()),

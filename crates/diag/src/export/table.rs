@@ -19,7 +19,7 @@ pub struct Table {
 pub struct Column {
     /// The names of the parts and of the field, with dots: `records.transport_blocks.tb_size`.
     pub path: String,
-    /// A type that can represent all of its values.
+    /// Type that can represent all values of the column.
     pub kind: ColumnKind,
 }
 
@@ -86,7 +86,7 @@ impl Table {
     }
 }
 
-/// A type that can represent a field's values.
+/// Returns a type that can represent a field's values.
 fn kind(field: &Field) -> ColumnKind {
     match field.shown {
         Shown::Number if field.signed => ColumnKind::Signed,
@@ -97,7 +97,7 @@ fn kind(field: &Field) -> ColumnKind {
     }
 }
 
-/// A type that can represent the values of both types.
+/// Returns a type that can represent the values of both types.
 fn both(one: ColumnKind, other: ColumnKind) -> ColumnKind {
     use ColumnKind::{Bytes, Real, Signed, Text, Unsigned};
     match (one, other) {

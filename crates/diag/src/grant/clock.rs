@@ -14,24 +14,25 @@ pub const CYCLE: u64 = 10_240;
 
 const SUBFRAME_NANOS: i128 = 1_000_000;
 
-/// Span over which the minimum delay is searched before the clock is adjusted by that delay (ns).
+/// Duration over which the minimum delay is determined before the clock is adjusted by that delay (ns).
 ///
 /// Chosen: ten seconds. The clocks of a modem and of a cell drift by less than a microsecond in that time. If a modem
-/// sets its clock by the network, this clock follows soon.
+/// sets its clock to the network's time, the frame clock is adjusted after this duration.
 const SPAN_NANOS: i128 = 10_000_000_000;
 
-/// Maximum time in the future at which a record only shows that earlier records were late (ns).
+/// Maximum time by which a record may appear to lie in the future (ns). Such a record shows that earlier records were
+/// late, and adjusts the clock. A record further in the future is an old record.
 ///
 /// Chosen: 20 ms, more than the difference between the delays of the fastest packets.
 const AHEAD_NANOS: i128 = 20_000_000;
 
-/// Records with a delay below this value confirm the clock (ns).
+/// Maximum delay of a record that confirms the clock (ns).
 const FAST_NANOS: i128 = 5_000_000;
 
-/// `SURE`: after this many confirmations, a record from the future counts as late. `DOUBTS`: this many such records in a
-/// row show that the numbering of frames has changed.
+/// `SURE`: number of confirmations after which a record from the future counts as late. `DOUBTS`: number of consecutive
+/// records from the future that show that the numbering of frames has changed.
 ///
-/// Chosen: eight and three.
+/// Chosen: `SURE` is eight and `DOUBTS` is three.
 const SURE: u32 = 8;
 const DOUBTS: u32 = 3;
 
@@ -42,7 +43,7 @@ pub struct FrameClock {
     epoch: Option<i128>,
     /// The newest subframe so far.
     newest: u64,
-    /// The newest stamp.
+    /// Stamp of the last record (ns).
     stamp: i128,
     /// Start of the search for the minimum delay, and the minimum delay so far.
     least: Option<(i128, i128)>,
@@ -62,7 +63,7 @@ pub struct Placed {
 }
 
 impl FrameClock {
-    /// Resets the clock for frames of another cell. Their numbers are not related to the earlier ones.
+    /// Resets the clock for frames of another cell, whose numbers are not related to the earlier numbers.
     pub fn new_cell(&mut self) {
         *self = FrameClock { newest: self.newest, stamp: self.stamp, ..FrameClock::default() };
     }
@@ -111,16 +112,16 @@ impl FrameClock {
         placed(epoch, subframe)
     }
 
-    /// The number of a cell's first subframe: higher than all earlier numbers.
+    /// Returns the number of a cell's first subframe: higher than all earlier numbers.
     fn first(&self, within: u64) -> u64 {
         match self.newest {
-            // Subframes before the first one can still arrive: they need numbers too.
+            // Leave numbers for subframes before the first one: their records may still arrive.
             0 => within + CYCLE,
             newest => newest + 1 + (within + CYCLE - (newest + 1) % CYCLE) % CYCLE,
         }
     }
 
-    /// At the end of a span: the delay of its fastest packets relative to the clock. Otherwise 0.
+    /// At the end of a span, returns the minimum delay of its packets relative to the clock; otherwise 0.
     fn drift(&mut self, now: i128, delay: i128) -> i128 {
         let (since, least) = match self.least {
             Some((since, least)) if since <= now => (since, least.min(delay)),

@@ -1,8 +1,8 @@
 //! Parser for the bits of a DCI: PRBs, MCS and HARQ process of the phone's grant.
 //!
 //! The modem logs a DCI as a little-endian number of 64 bits. The highest bit is transmitted first, and the bits after
-//! the last are zero. The logged length includes the checksum of 16 bits. Recorded logs verify this format: parsed in
-//! this way, every DCI agrees with the shared channel's report of its subframe (`tests/grants.rs`).
+//! the last are zero. The logged length includes the checksum of 16 bits. Recorded logs verify this format: every DCI
+//! parsed in this way agrees with the report of the shared channel for the same subframe (`tests/grants.rs`).
 //!
 //! Source: TS 36.212 §5.3.3.1; TS 36.213 §7.1.6 and §8.1
 
@@ -48,7 +48,7 @@ pub struct Codeword {
 /// A parsed DCI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dci {
-    /// Its format.
+    /// Format of the DCI.
     pub format: DciFormat,
     /// The carrier indicator, if present.
     pub carrier: Option<u8>,
@@ -68,8 +68,8 @@ impl Dci {
         if self.format == DciFormat::F0 { Direction::Uplink } else { Direction::Downlink }
     }
 
-    /// Parses `bits` bits, without the checksum, from the highest bit of `word` on. `None` if they are not a grant: a
-    /// PDCCH order for random access, an impossible allocation, two clusters in the uplink, or a format that does not
+    /// Parses `bits` bits, without the checksum, from the highest bit of `word` on. `None` if the bits are not a grant:
+    /// a PDCCH order for random access, an impossible allocation, two clusters in the uplink, or a format that does not
     /// address a single phone.
     pub fn read(format: DciFormat, word: u64, bits: u8, shape: &Shape) -> Option<Dci> {
         let mut air = Air { word, left: bits.min(64) };
@@ -124,12 +124,13 @@ fn uplink(air: &mut Air, shape: &Shape) -> Option<Dci> {
     air.take(hop_bits)?;
     let (start, prbs) = run(air.take(riv_bits(shape.prbs).checked_sub(hop_bits)?)?, shape.prbs)?;
     let (mcs, ndi) = (air.take(5)? as u8, air.take(1)? == 1);
-    // Power, cyclic shift; the uplink index in TDD; CSI and SRS requests.
+    // Skip power command and cyclic shift; the uplink index in TDD; CSI and SRS requests.
     air.take(2 + 3)?;
     air.take(if shape.is_tdd { 2 } else { 0 })?;
     air.take(if shape.two_csi_bits { 2 } else { 1 })?;
     air.take(u8::from(shape.asks_sounding))?;
-    // The bit of the resource allocation type. If it is absent, the padding is 0 too.
+    // The bit of the resource allocation type: 1 means two clusters. If the bit is absent, padding of 0 is read
+    // instead.
     let has_clusters = air.take(1) == Some(1);
     let block = Codeword { mcs, rv: 0, ndi, layers: 1 };
     (!has_clusters).then_some(Dci {
@@ -147,7 +148,7 @@ fn compact(air: &mut Air, format: DciFormat, shape: &Shape) -> Option<Dci> {
     let is_spread = air.take(1)? == 1;
     let bits = riv_bits(shape.prbs);
     let value = if is_spread && shape.prbs >= 50 {
-        // The bit that selects one of two gaps.
+        // Skip the bit that selects one of two gaps.
         air.take(1)?;
         air.take(bits - 1)?
     } else {
@@ -192,7 +193,7 @@ fn two_blocks(air: &mut Air, format: DciFormat, shape: &Shape) -> Option<Dci> {
     air.take(2)?;
     air.take(if shape.is_tdd { 2 } else { 0 })?;
     let harq = air.take(if shape.is_tdd { 4 } else { 3 })? as u8;
-    // The swap of blocks and codewords; in format 2B, the scrambling identity.
+    // Skip the flag that swaps blocks and codewords; in format 2B, this bit is the scrambling identity.
     air.take(1)?;
     let mut blocks = [None; 2];
     for block in &mut blocks {
@@ -238,7 +239,7 @@ fn groups(air: &mut Air, carrier_prbs: u16) -> Option<(u16, Option<PrbSet>)> {
     let count = lte::rbg_count(carrier_prbs);
     let bits = air.take(u8::try_from(count).ok()?)?;
     if has_subsets {
-        // Type 1: the subset's number and a shift bit, then a bit for each PRB.
+        // Type 1 consists of the subset's number and a shift bit, then a bit for each PRB.
         let head = (lte::rbg_size(carrier_prbs) as u32).next_power_of_two().trailing_zeros() + 1;
         let prbs = (bits & ((1 << (u32::from(count) - head)) - 1)).count_ones();
         return Some((u16::try_from(prbs).ok()?, None)).filter(|(prbs, _)| *prbs > 0);
@@ -257,7 +258,7 @@ fn riv_bits(carrier_prbs: u16) -> u8 {
     runs.next_power_of_two().trailing_zeros() as u8
 }
 
-/// The run of PRBs, (start, length), for a resource indication value; `None` if the value is invalid.
+/// The run of PRBs, as (start, length), for a resource indication value; `None` if the value is invalid.
 ///
 /// Source: TS 36.213 §7.1.6.3
 fn run(value: u64, carrier_prbs: u16) -> Option<(u16, u16)> {

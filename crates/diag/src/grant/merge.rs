@@ -11,7 +11,7 @@ use super::Grant;
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     slots: BTreeMap<Slot, Grant>,
-    /// Grants of all subframes before this one have been returned.
+    /// First subframe whose grants have not been returned yet.
     done: u64,
     late: u64,
 }
@@ -58,7 +58,8 @@ impl Merge {
             Some(before) if before.source < grant.source => {
                 let (prb_set, format) = (before.prb_set, before.format);
                 *before = *grant;
-                // The report of a grant's result has fewer details of its format than the grant itself.
+                // The report of a grant's result may lack the DCI's PRBs and format, so keep those of the earlier
+                // report.
                 before.prb_set = before.prb_set.or(prb_set.filter(|set| set.len() == grant.prbs));
                 before.format = before.format.or(format);
                 Merged::Better
@@ -71,7 +72,7 @@ impl Merge {
         }
     }
 
-    /// Returns the grants of all subframes before this one, in order.
+    /// Returns the grants of all subframes before `before`, in order.
     pub fn take(&mut self, before: u64) -> impl Iterator<Item = Grant> + use<> {
         self.done = self.done.max(before);
         let rest = self.slots.split_off(&(before, 0, 0, Direction::Downlink));

@@ -67,11 +67,11 @@ pub enum Column {
     Payload,
     /// Number of a DCI's bits, including the checksum.
     Length,
-    /// Format of the DCI, as a number.
+    /// Format of the DCI, in encoded form.
     Format,
     /// The modem's decision about the DCI.
     Verdict,
-    /// The carrier's bandwidth, as a number.
+    /// The carrier's bandwidth, in encoded form.
     Width,
     /// The carrier's bandwidth in PRB pairs.
     CarrierPrbs,
@@ -83,7 +83,7 @@ pub enum Column {
     AsksSounding,
     /// FDD or TDD.
     Duplex,
-    /// Antenna ports, as a number.
+    /// Number of antenna ports, in encoded form.
     Ports,
     /// Whether 256QAM is in use.
     Has256Qam,
@@ -140,9 +140,9 @@ pub fn codes(rat: Rat, direction: Direction) -> impl Iterator<Item = u16> {
 
 /// All origins.
 ///
-/// Chosen: 0xB885 is not among them. It has no PRBs and no sizes of the downlink. In the uplink, the meaning of its
-/// allocation depends on a bandwidth part that the packet does not identify. 0xB887 has both in bytes whose meaning is
-/// unknown.
+/// Chosen: 0xB885 is not in the list. It contains no PRBs and no block sizes of the downlink. For the uplink, the
+/// meaning of its allocation field depends on a bandwidth part that the packet does not identify. 0xB887 is not in the
+/// list either, because the meaning of the bytes with PRBs and sizes is unknown.
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
     Origin {

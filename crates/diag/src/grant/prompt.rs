@@ -18,12 +18,13 @@ use crate::stamp::Stamp;
 /// arrives before telemetry counts as stale.
 pub const HOLD: u64 = 40;
 
-/// A carrier and direction without any report for this many subframes counts as inactive.
+/// Number of subframes without any report after which a carrier and direction counts as inactive.
 ///
 /// Chosen: a second.
 const IDLE: u64 = 1_000;
 
-/// Offset added to the carrier numbers of NR, because modems number the carriers of LTE and of NR from 0.
+/// Offset added to the carrier numbers of NR. It avoids conflicts, because modems number the carriers of LTE and of NR
+/// both from 0.
 ///
 /// Source: TS 36.212 §5.3.3.1 (a carrier indicator of LTE has three bits)
 const FIRST_OF_NR: u8 = 8;
@@ -33,7 +34,7 @@ const FIRST_OF_NR: u8 = 8;
 pub struct Prompt {
     grants: Grants,
     generations: [Generation; 2],
-    /// Time and subframe of the very first grant.
+    /// Time and subframe of the first grant of any technology.
     first: Option<(Stamp, u64)>,
 }
 
@@ -43,12 +44,13 @@ struct Generation {
     reports: Reports,
     /// The newest subframe reported for each carrier and direction.
     newest: Vec<((CarrierId, Direction), u64)>,
-    /// Offset added to its subframe numbers, so that LTE and NR have the same number at the same time.
+    /// Offset added to the subframe numbers of this technology, so that LTE and NR have the same number at the same
+    /// time.
     shift: Option<i64>,
 }
 
 impl Prompt {
-    /// Reports from the packets of this radio.
+    /// Creates a converter for the packets of this radio.
     pub fn new(radio: Radio) -> Prompt {
         let generation =
             || Generation { reports: Reports::new(radio).without_waiting(), newest: vec![], shift: None };
@@ -91,7 +93,7 @@ impl Generation {
         });
         let place = (grant.carrier, grant.direction);
         match self.newest.iter_mut().find(|(other, _)| *other == place) {
-            // After a change of cell, the subframe numbers are higher, so the maximum is correct.
+            // Subframe numbers never decrease at a change of the cell, so the maximum is the newest subframe.
             Some((_, newest)) => *newest = subframe.max(*newest),
             None => self.newest.push((place, subframe)),
         }
@@ -124,7 +126,7 @@ mod tests {
     use crate::grant::{Block, Source};
     use crate::packet::LogCode;
 
-    /// A grant in a subframe of a clock that started long before.
+    /// A grant in a subframe long after the start of its clock.
     fn grant(rat: Rat, carrier: u8, direction: Direction, subframe: u64) -> Grant {
         let begin = if rat == Rat::Lte { 5_000_000_000 } else { 2_000_000_000 };
         let block = Block {
@@ -192,7 +194,7 @@ mod tests {
         assert!(prompt.take().is_empty(), "the uplink may have been granted something meanwhile");
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Uplink, 10_014));
         assert_eq!(told(&prompt.take()).last(), Some(&(10_010, 0, 1)));
-        // No more reports of the uplink.
+        // The uplink sends no more reports.
         push(&mut prompt, &grant(Rat::Lte, 0, Direction::Downlink, 10_060));
         assert_eq!(
             told(&prompt.take()).last(),
@@ -229,7 +231,7 @@ mod tests {
             let mut reports = vec![];
             for now in 0..400u64 {
                 for (&lag, &(carrier, direction)) in lags.iter().zip(&places) {
-                    // A batch ends now: all of its subframes are reported at once.
+                    // At the end of a batch, all of its subframes are reported at once.
                     if now >= lag + batch && (now - lag).is_multiple_of(batch) && now < 350 {
                         for subframe in now - lag - batch..now - lag {
                             let on_air = 10_000 + subframe + if direction == Direction::Uplink { 4 } else { 0 };

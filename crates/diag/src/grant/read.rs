@@ -20,7 +20,7 @@ use crate::packet::{LogCode, LogPacket, Radio};
 pub const UPLINK_DELAY: u64 = 4;
 
 /// Maximum distance in subframes at which an unchanged new-data indicator of a HARQ process means the same block. At
-/// longer distances, grants in between may not have been logged.
+/// longer distances, the log may lack grants in between.
 ///
 /// Chosen: 80 ms, ten round trips of an LTE HARQ process (eight, and two as margin).
 const SAME_BLOCK: u64 = 80;
@@ -40,7 +40,7 @@ pub struct Grants {
     processes: BTreeMap<Process, Carried>,
     widths: BTreeMap<(Radio, u8), u16>,
     has_256qam: BTreeMap<(Radio, u8), bool>,
-    /// The previous DCI: several hypotheses of one subframe contain the same DCI.
+    /// The previous DCI, for detecting repetitions: several hypotheses of one subframe may contain the same DCI.
     last_dci: Option<(Radio, u8, u64, u64)>,
     troubles: Troubles,
     rows: Vec<Row>,
@@ -91,7 +91,7 @@ struct Plan {
 struct Row([Option<u64>; MAX_FIELDS]);
 
 impl Plan {
-    /// Uses those fields of the origin that exist in the version's layout.
+    /// Creates a plan with those fields of the origin that exist in the version's layout.
     fn new(origin: &'static Origin, version: Version) -> Option<Plan> {
         let layout = log::code(LogCode(origin.code))?.layout(version)?;
         let (mut columns, mut paths) = (vec![], vec![]);
@@ -136,13 +136,13 @@ impl Grants {
         self.checksums.get(&(code, version)).copied().unwrap_or_default()
     }
 
-    /// PRB pairs of a carrier, once a DCI or the serving cell was logged.
+    /// Number of PRB pairs of a carrier, once a DCI or the serving cell was logged.
     pub fn carrier_prbs(&self, radio: Radio, carrier: CarrierId) -> Option<u16> {
         self.widths.get(&(radio, carrier.0)).copied()
     }
 
-    /// Takes a packet. Calls `each` for its reports of the phone's own grants, in the order of the packet. Packets with
-    /// other codes are ignored.
+    /// Processes a packet. Calls `each` for the reports of the phone's own grants in it, in the order of the packet.
+    /// Packets with other codes are ignored.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(GrantReport)) {
         let Ok(at) = ORIGINS.binary_search_by_key(&packet.code.0, |origin| origin.code) else { return };
         let Some(Ok(version)) = log::code(packet.code).map(|code| code.version(packet.payload)) else {
@@ -195,7 +195,8 @@ impl Grants {
         self.plans.insert(key, Some(plan));
     }
 
-    /// The fields common to all rows: radio, carrier and time; `None` if the row is not addressed to the phone.
+    /// Returns a grant with the fields common to all rows: radio, carrier and time. Returns `None` if the row is not
+    /// addressed to the phone.
     fn grant(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) -> Option<Grant> {
         if plan.get(row, Column::Rnti).is_some_and(|rnti| !OWN.contains(&rnti)) {
             return None;
@@ -359,7 +360,7 @@ impl Grants {
         self.widths.insert(key, prbs);
         grant.carrier_prbs = Some(prbs);
         let word = get(Column::Payload)?;
-        // Other hypotheses can contain the same DCI.
+        // Skip a DCI that an earlier hypothesis of the same subframe contains.
         let seen = Some((packet.radio, grant.carrier.0, grant.subframe, word));
         if std::mem::replace(&mut self.last_dci, seen) == seen {
             return None;

@@ -13,7 +13,7 @@ use super::{Grant, Merge, Rat};
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
-/// RNTI of the grants in the reports: a modem marks its own grants but does not log its RNTI.
+/// RNTI of the grants in the reports: a modem logs which grants are the phone's own, but not its RNTI.
 ///
 /// Chosen: the first RNTI that a cell assigns.
 ///
@@ -25,15 +25,16 @@ pub const OWN_RNTI: Rnti = Rnti(61);
 /// Chosen: a minute of one carrier, about twenty megabytes.
 const MAX_HELD: usize = 60_000;
 
-/// Maximum time by which a faster packet may set back the frame clock (ns). Report times do not advance meanwhile.
+/// Maximum time by which a faster packet may set back the frame clock (ns). Report times do not advance during such a
+/// correction.
 ///
 /// Chosen: 20 ms, the difference between the delays of the fastest packets.
 const SET_BACK_NANOS: u64 = 20_000_000;
 
 /// Number of subframes without any grant after which reports pause.
 ///
-/// Chosen: a second. A modem without traffic logs nothing. An empty report means that nothing was granted, so empty
-/// reports are made for this time. In a longer gap, for example between two logs, the grants are unknown.
+/// Chosen: a second. A modem without traffic logs nothing. For this time, empty reports are made, which mean that
+/// nothing was granted. In a longer gap, for example between two logs, the grants are unknown.
 const SILENCE: u64 = 1_000;
 
 /// Makes reports from one radio's grants: one per carrier and subframe, including subframes without a grant.
@@ -60,7 +61,7 @@ struct Carrier {
     id: CarrierId,
     prbs: Option<u16>,
     bits_per_prb: Option<f64>,
-    /// The slot after the last reported slot, and the start of that slot.
+    /// Number of the slot after the last reported slot (`next`), and the start time of that slot.
     next: u64,
     time: Stamp,
     /// Start of the last reported subframe.
@@ -68,7 +69,7 @@ struct Carrier {
 }
 
 impl Reports {
-    /// Reports from the grants of this radio.
+    /// Creates reports from the grants of this radio.
     pub fn new(radio: Radio) -> Reports {
         Reports {
             radio,
@@ -89,12 +90,13 @@ impl Reports {
         Reports { assumed: Some(carrier_prbs), ..self }
     }
 
-    /// Returns reports even if the bandwidth of their carrier is not known yet: it is `None` until then.
+    /// Returns reports even before the bandwidth of their carrier is known; the bandwidth in these reports is `None`.
     pub fn without_waiting(self) -> Reports {
         Reports { waits: false, ..self }
     }
 
-    /// Drops grants before `since`: a log's first packets report times before the log, with gaps.
+    /// Drops grants before `since`: the first packets of a log contain grants from before the start of the log, with
+    /// gaps.
     pub fn begin(&mut self, since: Stamp) {
         self.since = since;
     }
@@ -105,7 +107,8 @@ impl Reports {
         self.carriers[at].prbs.or(self.assumed)
     }
 
-    /// Number of dropped grants: from before the start, or so late that later reports had already been returned.
+    /// Number of dropped grants: grants from before the start, and grants that arrived after later reports had been
+    /// returned.
     pub fn left_out(&self) -> u64 {
         self.early + self.late + self.merge.late()
     }
@@ -131,8 +134,8 @@ impl Reports {
         self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
     }
 
-    /// Returns the reports of all subframes before this one, in order. They wait until the bandwidth of their carriers is
-    /// known, but at most `MAX_HELD` reports wait, and none if `before` is `u64::MAX`.
+    /// Returns the reports of all subframes before `before`, in order. Reports wait until the bandwidth of their
+    /// carrier is known, but at most `MAX_HELD` reports wait. If `before` is `u64::MAX`, no report waits.
     pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
         let mut reports = vec![];
         for grant in self.merge.take(before) {
@@ -184,7 +187,7 @@ impl Reports {
             carrier.bits_per_prb = Some(dci.bits().0 as f64 / f64::from(grant.prbs));
         }
         let gap = slot.index.saturating_sub(carrier.next);
-        // Frames of another cell have increasing numbers too, but their numbers do not match the elapsed time.
+        // The subframe numbers of another cell also increase, but do not match the elapsed time.
         let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(slot_nanos))
             <= time.nanos().saturating_add(SET_BACK_NANOS);
         if gap <= SILENCE * slot.numerology.slots_per_subframe() && is_same_frames {
@@ -252,7 +255,7 @@ fn dci_of(grant: &Grant) -> Dci {
         rnti: OWN_RNTI,
         direction: grant.direction,
         format: grant.format.unwrap_or(format),
-        // If the PRBs are unknown, the first ones of the carrier: only their number matters.
+        // If the PRBs are unknown, use the first PRBs of the carrier: only the number of PRBs is meaningful then.
         prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
         mcs: blocks.map(|block| block?.mcs),
         tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),

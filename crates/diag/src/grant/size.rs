@@ -8,7 +8,7 @@ use airpace_core::{Bits, Direction};
 /// Source: TS 36.212 §5.1.1
 const CHECKSUM_BYTES: u64 = 3;
 
-/// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. Some do.
+/// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. In some versions they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
     /// Not determined by any block so far.
@@ -64,7 +64,7 @@ impl Oracle {
         };
         let columns = if self.is_common { [2, 3] } else { [self.prbs; 2] };
         indices.into_iter().flatten().flat_map(move |i_tbs| {
-            // A block for all phones has one layer, independent of its column; uplink blocks also have one.
+            // A block for all phones has one layer, independent of its column; an uplink block also has one layer.
             let is_single = self.is_common || self.direction == Direction::Uplink;
             let layers = if is_single { [1, 1] } else { [1, 2] };
             columns.into_iter().zip(layers).filter_map(move |(prbs, layers)| lte::tbs(i_tbs, prbs, layers))
@@ -72,7 +72,7 @@ impl Oracle {
     }
 
     /// The MCS of a block with this size and modulation; `None` if the tables contain no such block. If there are
-    /// several, those without 256QAM are preferred, and of those the lowest.
+    /// several such MCS, an MCS without 256QAM is preferred, and among these the lowest.
     pub fn mcs_of(&self, bits: Bits) -> Option<u8> {
         let has_size =
             |i_tbs| [1, 2].into_iter().any(|layers| lte::tbs(i_tbs, self.prbs, layers) == Some(bits));
@@ -80,7 +80,7 @@ impl Oracle {
             Direction::Uplink => (0..=28).find(|&mcs| {
                 let row = lte::uplink_mcs(mcs).and_then(|row| row.initial);
                 row.is_some_and(|(modulation, i_tbs)| {
-                    // A device without 64QAM uses 16QAM for those rows.
+                    // A device without 64QAM uses 16QAM for the rows of 64QAM.
                     // Source: TS 36.213 §8.6.1
                     let is_lowered =
                         modulation == Modulation::Qam64 && self.modulation == Some(Modulation::Qam16);
@@ -102,7 +102,7 @@ impl Oracle {
         self.modulation.is_none_or(|own| own == modulation)
     }
 
-    /// Determines from a size of `bytes` bytes whether sizes include the checksum.
+    /// Determines whether sizes include the checksum, from a block whose logged size is `bytes` bytes.
     pub fn learn(&self, bytes: u64) -> Checksum {
         let has =
             |bytes: Option<u64>| bytes.is_some_and(|bytes| self.sizes().any(|bits| bits.0 == 8 * bytes));
@@ -126,7 +126,7 @@ impl Oracle {
         }
     }
 
-    /// The size by the tables, if any: with or without 256QAM, on `layers` layers.
+    /// The block size according to the tables, if any: with or without 256QAM, on `layers` layers.
     pub fn bits(&self, has_256qam: bool, layers: u8) -> Option<Bits> {
         let i_tbs = match self.direction {
             Direction::Uplink => lte::uplink_mcs(self.mcs?)?.initial?.1,

@@ -11,8 +11,8 @@ use crate::stamp::Stamp;
 
 /// Time by the modem's clock for which the preferred origin of a level must be silent before the next origin is used.
 ///
-/// Chosen: ten times the interval of the rarest report of a connected phone. An idle phone sends only the rarer reports,
-/// and those are then used.
+/// Chosen: ten times the interval of the rarest report of a connected phone. An idle phone sends only the rarer
+/// reports; the extractor then uses these reports.
 pub const HOLD_SECONDS: f64 = 1.0;
 
 /// Number of a carrier's last blocks over which a share is computed.
@@ -27,7 +27,7 @@ pub struct Sample {
     pub wanted: usize,
     /// The value in the KPI's unit.
     pub value: f64,
-    /// Time at which the modem sent the packet. The records in it are older: see `subframe`.
+    /// Time at which the modem sent the packet. The records in the packet are older: see `subframe`.
     pub stamp: Stamp,
     /// The subframe, if the packet contains it: ten times the system frame number, plus the subframe.
     pub subframe: Option<u16>,
@@ -39,9 +39,10 @@ pub struct Sample {
 
 /// Extracts the values of a subscription from packets.
 ///
-/// If several kinds of packets contain the same KPI, the first in the order of its origins is used. For a level, the next
-/// origin is used once the preferred one was silent for [`HOLD_SECONDS`]; for a level of a carrier, this is decided per
-/// carrier. For a KPI that is counted, the next origin is never used, so that nothing is counted twice.
+/// If several kinds of packets contain the same KPI, the first kind in the order of the KPI's origins is used. For a
+/// level, the next origin is used once the preferred one was silent for [`HOLD_SECONDS`]; for a level of a carrier,
+/// this is decided per carrier. For a KPI that is counted, the next origin is never used, so that nothing is counted
+/// twice.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plans: Vec<CodePlan>,
@@ -62,10 +63,10 @@ struct State {
     kind: Kind,
     /// The most preferred origin so far and the time of its last value; for a level of a carrier, per carrier.
     best: [Option<(usize, Stamp)>; CARRIERS],
-    /// The packet that is not counted.
+    /// Number of the packet whose values are not counted.
     ///
-    /// Chosen: when a more preferred origin of a total appears, the other origin may already have counted its first
-    /// packet.
+    /// Chosen: when a more preferred origin of a total appears, the less preferred origin may already have counted the
+    /// content of its first packet.
     passed_over: Option<u64>,
     total: f64,
     shares: [Share; CARRIERS],
@@ -118,7 +119,7 @@ impl Extractor {
         extractor
     }
 
-    /// Replaces the subscription. Totals and shares that were also selected before continue.
+    /// Replaces the subscription. Totals and shares of values that were also selected before continue.
     pub fn follow(&mut self, subscription: &Subscription) {
         let before = std::mem::take(&mut self.states);
         self.states = subscription.iter().map(|wanted| State::of(wanted, &before)).collect();
@@ -126,8 +127,8 @@ impl Extractor {
         self.rows = vec![Rows::default(); self.states.len()];
     }
 
-    /// Takes the next packet. Calls `each` for the selected values in it; those of one KPI are in the order of the
-    /// records. Returns a trouble if it is the first of its kind.
+    /// Takes the next packet. Calls `each` for the selected values in it; the values of one KPI are in the order of the
+    /// records. Returns the trouble if the packet causes the first trouble of a kind.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(Sample)) -> Option<Trouble> {
         let at = self.plans.binary_search_by_key(&packet.code, |plan| plan.code.code).ok()?;
         self.packets += 1;
@@ -141,7 +142,7 @@ impl Extractor {
         news
     }
 
-    /// Counts a truncated packet of this code. Returns the trouble if it is the first of its kind.
+    /// Counts a truncated packet of this code. Returns the trouble if it is the first of this kind.
     pub fn cut(&mut self, code: LogCode) -> Option<Trouble> {
         self.plans.binary_search_by_key(&code, |plan| plan.code.code).ok()?;
         self.troubles.count(code, None, Reason::Cut)
@@ -152,7 +153,7 @@ impl Extractor {
         self.troubles.kinds()
     }
 
-    /// Number of troubles beyond the kinds that are counted separately.
+    /// Number of troubles whose kind is not counted separately.
     pub fn more_troubles(&self) -> u64 {
         self.troubles.beyond()
     }

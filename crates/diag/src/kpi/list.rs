@@ -5,8 +5,8 @@ use super::Layer::{Mac, Nas, Pdcp, Phy, Rlc, Rrc};
 use super::Scope::{Bearer, Carrier, Cell, Radio};
 use super::{Kind, Kpi, Layer, Scope};
 
-/// All metrics of a modem that can be selected by name. Any other field of a log packet can be selected by its path: see
-/// [`Wanted`](super::Wanted).
+/// List of all metrics of a modem that can be selected by name. Any other field of a log packet can be selected by its
+/// path: see [`Wanted`](super::Wanted).
 #[rustfmt::skip]
 pub static KPIS: &[Kpi] = &[
     // Reception of the serving cell.

@@ -13,9 +13,9 @@ pub(super) struct Sent {
     pub sn: u16,
     /// Sequence number of the next new PDU after the packet.
     pub next: u16,
-    /// Number of sequence numbers before they wrap.
+    /// Number of different sequence numbers; after the last number, they wrap to 0.
     pub numbers: u32,
-    /// Whether it is a segment of a PDU. Only retransmissions are segmented.
+    /// Whether this is a segment of a PDU. Only retransmissions are segmented.
     pub is_segment: bool,
 }
 
@@ -32,8 +32,8 @@ impl Default for Bearers {
 impl Bearers {
     /// Whether the PDU was transmitted before.
     ///
-    /// A bearer that was re-established counts from 0 again. Then the packet's next sequence number is behind the
-    /// expected one, and the earlier state is discarded.
+    /// A bearer that was re-established counts from 0 again. Then the packet's next sequence number is lower than
+    /// expected, and the earlier state is discarded.
     ///
     /// Source: TS 36.322 §7.2 (half of the numbers are in use at a time)
     pub fn is_again(&mut self, sent: Sent) -> bool {
@@ -58,7 +58,8 @@ impl Bearers {
 /// Chosen: more than a modem reports within the longest queueing delay.
 const BATCHES: usize = 64;
 
-/// A gap this much larger than the previous reports cover means that packets are missing in between (ms).
+/// Threshold for a gap before a packet, beyond the time that the previous reports cover: a larger gap means that
+/// packets are missing in between (ms).
 ///
 /// Chosen: half of the time between two packets.
 const LATE_MS: f64 = 20.0;
@@ -71,7 +72,7 @@ pub(super) struct Queue {
     batches: VecDeque<(f64, Option<f64>)>,
     /// The last report: stamp of its packet, and number of bytes in the queue.
     last: Option<(Stamp, f64)>,
-    /// Number of reports of that packet so far.
+    /// Number of reports of the last packet so far.
     reports: u32,
     now_ms: f64,
 }
@@ -87,8 +88,8 @@ impl Queue {
     /// Reports that the queue contains `bytes` bytes in the next millisecond. Returns the queueing delay in milliseconds
     /// of the longest-waiting bytes that have left, if all bytes that arrived with them have left.
     ///
-    /// In real logs, a packet has forty reports and comes every forty milliseconds. Only reports of subframes in which
-    /// the phone transmitted contain their frame number.
+    /// In real logs, a packet contains forty reports, and the modem sends a packet every forty milliseconds. Only
+    /// reports of subframes in which the phone transmitted contain their frame number.
     ///
     /// Chosen: bytes that arrive and leave between two reports are not visible, so that the result is a lower estimate.
     pub fn report(&mut self, bytes: f64, stamp: Stamp) -> Option<f64> {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn bytes_wait_from_the_report_that_first_had_them() {
         let mut queue = Queue::default();
-        // Packets of four reports, every four milliseconds.
+        // Each packet contains four reports; packets are four milliseconds apart.
         let packets = [[100.0, 300.0, 300.0, 250.0], [350.0, 350.0, 150.0, 150.0], [80.0, 0.0, 0.0, 0.0]];
         let waits: Vec<Vec<Option<f64>>> = (0..)
             .zip(packets)
@@ -178,7 +179,8 @@ mod tests {
                 reports.iter().map(|bytes| queue.report(*bytes, at(4 * packet))).collect()
             })
             .collect();
-        // The delay of the first 100 bytes is unknown. 200 bytes arrived with the second report, 100 with the fifth.
+        // The delay of the first 100 bytes is unknown. 200 bytes arrived with the second report, and 100 bytes with the
+        // fifth.
         assert_eq!(waits[..2], [[None; 4], [None; 4]].map(|packet| packet.to_vec())[..]);
         assert_eq!(waits[2], [Some(7.0), Some(5.0), None, None]);
     }

@@ -18,14 +18,14 @@ pub struct Origin {
     pub formula: Formula,
     /// Conditions on a row.
     pub when: &'static [When],
-    /// A value must be larger than this to be a sample: the modem writes this value if it has no measurement.
+    /// Value that the modem writes if it has no measurement. Only larger values are samples.
     pub above: Option<f64>,
     /// If a sample is the sum of several rows, the path of the field with their number.
     pub rows: Option<&'static str>,
     /// The only versions from which the value can be computed; empty: all versions that have the fields.
     pub versions: &'static [Version],
-    /// Whether it is used in addition to the previous origin, because it reports other events, and not as its
-    /// replacement.
+    /// Whether this origin is used in addition to the previous origin because it reports other events. Otherwise, it is
+    /// a replacement of the previous origin.
     pub is_additional: bool,
 }
 
@@ -54,11 +54,11 @@ pub enum Formula {
     Named(&'static [(&'static str, f64)]),
     /// The value of a control element in the MAC header that the field contains.
     Element(Direction, Control),
-    /// Number of PDUs reported as missing in the RLC header that the first field contains; the second field is the number
-    /// of bits of a sequence number. Only a status PDU yields a value, which can be 0.
+    /// Number of PDUs reported as missing in the RLC header that the first field contains; the second field is the
+    /// number of bits of a sequence number. Only a status PDU yields a value; this value can be 0.
     Nacks,
-    /// 1 for a retransmitted PDU, otherwise 0. The fields: its RLC header, number of bits of a sequence number, the
-    /// bearer, and the sequence number of the bearer's next new PDU after the packet.
+    /// 1 for a retransmitted PDU, otherwise 0. The fields are the RLC header, the number of bits of a sequence number,
+    /// the bearer, and the sequence number of the bearer's next new PDU after the packet.
     SentAgain,
     /// The number of the message type of the NR RRC message that the first field contains; the second field is its
     /// channel.
@@ -70,7 +70,7 @@ pub enum Formula {
 pub enum Control {
     /// Bytes in the phone's buffers by its buffer status report.
     BufferStatus,
-    /// The same for one logical channel group, 0 to 3.
+    /// Bytes in the phone's buffers for one logical channel group, 0 to 3, by its buffer status report.
     GroupStatus(u8),
     /// Power headroom in dB.
     PowerHeadroom,
@@ -136,8 +136,8 @@ impl Control {
     }
 }
 
-/// Maximum valid number, if the KPI is a cell or channel number: damaged packets, or packets read with the wrong version,
-/// contain other numbers, which are no samples.
+/// Maximum valid number of a KPI that is a cell or channel number. Damaged packets, or packets read with the wrong
+/// version, contain larger numbers, which are not samples.
 ///
 /// Source: TS 36.211 §6.11 (504 cells); TS 38.211 §7.4.2.1 (1,008 cells); TS 38.331 §6.4 (maxNARFCN)
 pub(super) fn largest(kpi: &str) -> Option<f64> {
@@ -150,7 +150,7 @@ pub(super) fn largest(kpi: &str) -> Option<f64> {
 }
 
 impl Origin {
-    /// The first of these fields that is present, in every row.
+    /// Creates an origin whose value is the first of these fields that is present, in every row.
     pub const fn new(kpi: &'static str, code: u16, value: &'static [&'static str]) -> Origin {
         Origin {
             kpi,
@@ -165,7 +165,7 @@ impl Origin {
         }
     }
 
-    /// Computes the value with this formula.
+    /// Sets the formula that computes the value.
     pub const fn formula(self, formula: Formula) -> Origin {
         Origin { formula, ..self }
     }
@@ -180,7 +180,7 @@ impl Origin {
         Origin { above: Some(unmeasured), ..self }
     }
 
-    /// Sums over the number of rows in the field `rows`.
+    /// Makes a sample the sum of several rows; the field `rows` contains their number.
     pub const fn summed(self, rows: &'static str) -> Origin {
         Origin { rows: Some(rows), ..self }
     }
@@ -190,7 +190,7 @@ impl Origin {
         Origin { versions, ..self }
     }
 
-    /// Is used in addition to the previous origin.
+    /// Marks this origin as used in addition to the previous origin.
     pub const fn additional(self) -> Origin {
         Origin { is_additional: true, ..self }
     }
@@ -248,7 +248,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A packet whose records have neither time nor carrier.
+    /// Creates a description of packets whose records contain neither time nor carrier.
     pub const fn of(code: u16) -> Place {
         Place {
             code: LogCode(code),
@@ -261,27 +261,27 @@ impl Place {
         }
     }
 
-    /// Its records have the frame in `frame` and the subframe in `subframe`.
+    /// Sets the fields that contain the frame and the subframe of a record.
     pub const fn at(self, frame: &'static [&'static str], subframe: &'static [&'static str]) -> Place {
         Place { frame, subframe, ..self }
     }
 
-    /// Its records have frame and subframe in one number.
+    /// Sets the field that contains frame and subframe of a record in one number.
     pub const fn packed(self, packed: &'static [&'static str]) -> Place {
         Place { packed, ..self }
     }
 
-    /// Its records are later by this number of subframes.
+    /// Sets the field with the number of subframes by which a record is later than its frame and subframe.
     pub const fn offset(self, offset: &'static [&'static str]) -> Place {
         Place { offset, ..self }
     }
 
-    /// Its records have slots.
+    /// Sets the field with the numerology: records contain a slot instead of a subframe.
     pub const fn slots(self, numerology: &'static [&'static str]) -> Place {
         Place { numerology, ..self }
     }
 
-    /// Its records have the carrier in this field.
+    /// Sets the field that contains the carrier of a record.
     pub const fn carrier(self, carrier: &'static [&'static str]) -> Place {
         Place { carrier, ..self }
     }

@@ -19,7 +19,8 @@ pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
     ORIGINS.iter().filter(move |origin| origin.kpi == kpi)
 }
 
-/// The origins of a KPI with their ranks. All origins of the same rank are used, but only those of the lowest rank.
+/// The origins of a KPI with their ranks. Among the origins with data, those of the lowest rank are used, all of them
+/// together.
 fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     origins(kpi).scan(None, |rank: &mut Option<usize>, origin| {
         *rank = Some(rank.map_or(0, |rank| rank + usize::from(!origin.is_additional)));
@@ -66,7 +67,7 @@ pub(super) struct Group {
     pub uses: Vec<Use>,
 }
 
-/// Computation of a KPI's samples from a row of a pick. Numbers are columns of the pick.
+/// Computation of a KPI's samples from a row of a pick. The numbers in this type are columns of the pick.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     pub wanted: usize,
@@ -81,7 +82,7 @@ pub(super) struct Use {
     at: Where,
 }
 
-/// Formula for a value, with the numbers of this layout.
+/// Formula for a value, with the raw numbers of this layout.
 #[derive(Clone, Debug)]
 enum Make {
     First { factor: f64, offset: f64 },
@@ -98,7 +99,7 @@ enum Make {
     NrMessageType(Names),
 }
 
-/// A condition on a row, with the numbers of this layout.
+/// Condition on a row, with the raw numbers of this layout.
 #[derive(Clone, Debug)]
 struct Test {
     column: usize,
@@ -194,7 +195,7 @@ fn pick(layout: &'static Layout, paths: &[String]) -> Option<Pick> {
 /// Fields that an origin uses from a layout, by path.
 #[derive(Clone, Debug)]
 struct Draft {
-    /// The parts whose repetitions are its rows.
+    /// The parts whose repetitions are the rows of the draft.
     records: Records,
     value: Vec<String>,
     make: Make,
@@ -206,7 +207,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// `None` if the KPI cannot be computed from this layout with this origin.
+    /// Creates a draft; `None` if the KPI cannot be computed from this layout with this origin.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Draft> {
         let Origin { code, value, when, rows, versions, .. } = *origin;
         if !versions.is_empty() && !layout.versions.iter().all(|version| versions.contains(version)) {
@@ -229,13 +230,14 @@ impl Draft {
         Some(draft)
     }
 
-    /// The number at a path, without interpretation.
+    /// Creates a draft that reads the number at a path, without interpretation.
     fn of_field(code: LogCode, layout: &'static Layout, path: &str) -> Option<Draft> {
         let is_number = layout.find(path).iter().any(|leaf| leaf.is_number());
         is_number.then(|| Draft::of_paths(code, layout, &[path], []))?
     }
 
-    /// The first of these values that is present, in records that also contain the fields in `asked`.
+    /// Creates a draft that reads the first of these values that is present, in records that also contain the fields in
+    /// `asked`.
     fn of_paths<'p>(
         code: LogCode,
         layout: &'static Layout,
@@ -269,7 +271,7 @@ impl Draft {
         Draft { place: None, ..self }
     }
 
-    /// Its columns in a pick of these paths. Missing paths are added.
+    /// Converts the draft to columns of a pick of these paths. Missing paths are added.
     fn use_in(&self, wanted: usize, rank: usize, paths: &mut Vec<String>) -> Use {
         let mut column = |path: &String| {
             paths.iter().position(|known| known == path).unwrap_or_else(|| {
@@ -327,7 +329,7 @@ impl Records {
         records
     }
 
-    /// Whether each of these records, or a part around them, has this field.
+    /// Whether each of these records, or a part that encloses it, contains this field.
     fn say(&self, layout: &'static Layout, path: &str) -> bool {
         let own = around(path);
         let is_around = |within: &String| within.starts_with(own) && own.len() < within.len();
@@ -351,7 +353,7 @@ fn numbers(leaves: &[Leaf], is_meant: impl Fn(&str) -> bool) -> Vec<u64> {
 }
 
 impl Make {
-    /// `None` if the layout has none of the names.
+    /// Creates a formula; `None` if the layout has none of the names.
     fn new(layout: &'static Layout, origin: &Origin) -> Option<Make> {
         let leaves: Vec<Leaf> = origin.value.iter().flat_map(|path| layout.find(path)).collect();
         Some(match origin.formula {
@@ -377,7 +379,7 @@ impl Make {
                 Make::Named(values)
             }
             Formula::Element(direction, control) => Make::Element(direction, control),
-            // All of the fields are required.
+            // These formulas require all of their fields.
             Formula::Nacks | Formula::SentAgain if leaves.len() < origin.value.len() => return None,
             Formula::Nacks => Make::Nacks,
             Formula::SentAgain => Make::SentAgain,
@@ -392,7 +394,7 @@ impl Make {
 }
 
 impl Test {
-    /// `None` if the layout has no such field, or none of the required values.
+    /// Creates a condition; `None` if the layout has no such field, or none of the required values.
     fn new(layout: &'static Layout, when: &When) -> Option<Test> {
         let leaves = layout.find(when.path);
         let (numbers, wants_one) = match when.is {

@@ -20,51 +20,53 @@ use crate::mac::Direction::{Down, Up};
 /// RNTIs of data for this phone, as opposed to system information, paging or random access responses.
 const MINE: &[&str] = &["C-RNTI", "SPS-RNTI"];
 
-/// The same RNTIs, as the layouts of NR name them.
+/// RNTIs of data for this phone, by their names in the layouts of NR.
 const NR_MINE: &[&str] = &["C_RNTI"];
 
-/// Selects the serving cell among the cells of a measurement. Old packets contain only that cell.
+/// Selects the serving cell among the cells of a measurement. Packets of old versions contain only the serving cell.
 const SERVES: &[When] = &[When::is("subpackets.cells.is_serving_cell", 1).or_absent()];
 
-/// Values of a raw 0, which means that the modem did not measure or does not know the value. They yield no sample.
+/// Values that a raw 0 is converted to; it means that the modem did not measure or does not know the value. Such values
+/// yield no sample.
 const NO_POWER: f64 = -180.0;
 const NO_QUALITY: f64 = -30.0;
 const NO_RSSI: f64 = -110.0;
 const NO_SNR: f64 = -20.0;
 const NO_BANDWIDTH: f64 = 0.0;
-/// Lower limit for the power of all antennas. Its raw 0 is −180 dBm in some versions and −140 dBm in others; values
-/// between them are below everything that a phone may report.
+/// Lower limit for the power of all antennas. A raw 0 is −180 dBm in some versions and −140 dBm in others. Both are
+/// lower than any power that a phone may report.
 ///
 /// Source: TS 36.133 §9.1.4
 const MIN_RSRP: f64 = -140.0;
 
-/// A block for this phone in 0xB173.
+/// Selects blocks for this phone in 0xB173.
 const MY_BLOCK: When = When::named("records.transport_blocks.rnti_type", MINE);
-/// A block with a known size: a modem that does not know the size writes 0.
+/// Selects blocks with a known size: a modem that does not know the size writes 0.
 const WITH_SIZE: When = When::is_not("records.transport_blocks.tb_size", 0);
 const PASSED: When = When::named("records.transport_blocks.crc_result", &["Pass"]);
 const FAILED: When = When::named("records.transport_blocks.crc_result", &["Fail"]);
 const MY_FAILED: &[When] = &[MY_BLOCK.or_absent(), FAILED];
-/// A block that is not a retransmission after successful reception.
+/// Selects blocks that are not retransmissions after successful reception.
 const NEWS: When =
     When::not_named("records.transport_blocks.discarded_retx_present", &["Present"]).or_absent();
 const NEWS_V34: When =
     When::not_named("records.transport_blocks.discarded_retx", &["DISCARD_AND_ACK"]).or_absent();
 
-/// The sizes in 0xB173 include the block's checksum, except in version 48, which does not contain the RNTI.
+/// Length of the block's checksum (bytes). The sizes in 0xB173 include the checksum, except in version 48, which does
+/// not contain the RNTI.
 ///
-/// Chosen: this is assumed also for the versions without any recorded block.
+/// Chosen: sizes are assumed to include it also in versions without any recorded block.
 const CHECKSUM_BYTES: f64 = 3.0;
 const WITHOUT_CHECKSUM: &[Version] = &[Version::Single(48)];
 
 const FIRST_SENT: &[When] = &[When::is("records.re_tx_index", 0)];
 
-/// An NR message with the number of its cell.
+/// Selects NR messages that contain the number of their cell.
 const OF_NR_CELL: &[When] = &[When::is_not("freq", 0)];
-/// An NR message whose frame number is known.
+/// Selects NR messages whose frame number is known.
 const WITH_FRAME: &[When] = &[When::is_not("sysframenum_subframenum", 0)];
 
-/// A report of the wideband CQI, not of the rank.
+/// Selects reports of the wideband CQI, not of the rank.
 const NO_RANK: &[When] = &[When::not_named("pucch_report_type", RANK)];
 const RANK: &[&str] = &["Type 3, RI Feedback"];
 
@@ -74,7 +76,7 @@ const AGGREGATION: &[(&str, f64)] =
 /// All origins, in the order of the list of KPIs.
 #[rustfmt::skip]
 pub static ORIGINS: &[Origin] = &[
-    // 0xB193 comes about every 10 ms; 0xB179 every 40 ms while connected; 0xB17F while idle.
+    // The modem sends 0xB193 about every 10 ms, 0xB179 every 40 ms while connected, and 0xB17F while idle.
     cell("lte.rsrp", &["subpackets.cells.rsrp", "subpackets.rsrp"]).above(MIN_RSRP),
     Origin::new("lte.rsrp", 0xB179, &["rsrp_dbm"]).above(MIN_RSRP),
     Origin::new("lte.rsrp", 0xB17F, &["rsrp"]).above(MIN_RSRP),
@@ -149,7 +151,8 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.dl.bytes", 0xB063, &["blocks.dl_tbs_bytes"])
         .when(&[When::named("blocks.rnti_type", MINE)]).additional(),
     Origin::new("lte.dl.transmission_scheme", 0xB126, &["transmission_scheme", "records.transmission_scheme"]),
-    // 0xB130 comes within a millisecond; 0xB16B comes later, but contains only DCIs that the modem accepted.
+    // The modem sends 0xB130 within a millisecond, and 0xB16B later; but 0xB16B contains only DCIs that the modem
+    // accepted.
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["hypotheses.aggregation_level"])
         .formula(Named(AGGREGATION)).when(&[When::begins("hypotheses.prune_status", "SUCCESS")]),
     Origin::new("lte.pdcch.aggregation_level", 0xB130, &["records.hypotheses.aggregation_level"])
@@ -237,7 +240,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.pdcp.ul.pdu_bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
     Origin::new("lte.pdcp.ul.bytes", 0xB0B3, &["subpackets.pdus.pdu_size"]),
 
-    // 0xB0C2 comes once per cell, the measurements continuously.
+    // 0xB0C2 is sent once per cell, and the measurements are sent continuously.
     cell("lte.pci", &["subpackets.cells.physical_cell_id", "subpackets.physical_cell_id"]),
     Origin::new("lte.pci", 0xB179, &["serving_physical_cell_id"]),
     Origin::new("lte.pci", 0xB17F, &["physical_cell_id"]),
@@ -248,7 +251,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.earfcn", 0xB0C2, &["downlink_frequency"]),
     Origin::new("lte.ul.earfcn", 0xB0C2, &["uplink_frequency"]),
     Origin::new("lte.band", 0xB0C2, &["band_indicator"]),
-    // 0xB0C2 reports the serving cell; 0xB0C1 any cell whose MIB was read.
+    // 0xB0C2 reports the serving cell, and 0xB0C1 any cell whose MIB was read.
     Origin::new("lte.dl.bandwidth", 0xB0C2, &["downlink_bandwidth"]).above(NO_BANDWIDTH),
     Origin::new("lte.dl.bandwidth", 0xB0C1, &["dl_bw"]).above(NO_BANDWIDTH),
     Origin::new("lte.ul.bandwidth", 0xB0C2, &["uplink_bandwidth"]).above(NO_BANDWIDTH),
@@ -272,7 +275,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("lte.nas.messages", 0xB0EC, &["pkt_version"]).formula(One).additional(),
     Origin::new("lte.nas.messages", 0xB0ED, &["pkt_version"]).formula(One).additional(),
 
-    // The size is in bits.
+    // The size in the packet is in bits.
     Origin::new("nbiot.dl.tb_bytes", 0xB246, &["records.tb_size"]).formula(Times(0.125))
         .when(&[When::named("records.rnti_type", MINE)]),
     Origin::new("nbiot.dl.mcs", 0xB246, &["records.mcs"]).when(&[When::named("records.rnti_type", MINE)]),
@@ -294,7 +297,7 @@ pub static ORIGINS: &[Origin] = &[
     Origin::new("nr.beam.rsrp", 0xB97F, &["carriers.cells.beams.rsrp_0", "carriers.cells.beams.rsrp_1"])
         .formula(Largest),
 
-    // Means of the reports since the last packet.
+    // The values are means of the reports since the last packet.
     Origin::new("nr.cqi", 0xB881, &["records.cqi", "records.num_cqi"])
         .formula(Quotient).when(&[When::is_not("records.num_cqi", 0)]),
     Origin::new("nr.ri", 0xB881, &["records.ri", "records.num_ri"])
@@ -361,7 +364,7 @@ const fn group(kpi: &'static str, group: u8) -> Origin {
     Origin::new(kpi, 0xB064, &["subpackets.samples.mac_hdr_ce"]).formula(Element(Up, GroupStatus(group)))
 }
 
-/// A value of a block for this phone from 0xB173; of any block if the packet does not contain the RNTI.
+/// A value of a block for this phone from 0xB173. If the packet does not contain the RNTI, all blocks are used.
 const fn block(kpi: &'static str, value: &'static [&'static str]) -> Origin {
     const MINE_OR_UNSAID: &[When] = &[MY_BLOCK.or_absent()];
     Origin::new(kpi, 0xB173, value).when(MINE_OR_UNSAID)

@@ -10,14 +10,14 @@ use crate::packet::LogCode;
 /// Chosen: no modem uses this many versions at once, but bytes that are not a log could.
 pub const MAX_TROUBLES: usize = 256;
 
-/// Packets that could not be read, or only in part, for one reason.
+/// Packets that could not be read, or could be read only in part, for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// Log code.
     pub code: LogCode,
     /// Version, if known.
     pub version: Option<Version>,
-    /// Reason; for misfits, the first one.
+    /// Reason; for misfits, the first misfit.
     pub reason: Reason,
     /// Number of packets.
     pub count: u64,
@@ -26,17 +26,17 @@ pub struct Trouble {
 /// Reason why a packet, or a part of it, could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its length field exceeds the bytes received.
+    /// The packet's length field exceeds the bytes received.
     Cut,
-    /// It is too short to contain a version.
+    /// The packet is too short to contain a version.
     Empty,
     /// There is no layout for this version.
     Version,
-    /// The version's layout does not fit its bytes; no value of the packet is used.
+    /// The version's layout does not fit the packet's bytes; no value of the packet is used.
     Misfit(Misfit),
     /// There is no layout for a subpacket with this id and version; the rest of the packet is used.
     Subpacket(u64, u64),
-    /// A MAC or RLC header in it cannot be read to its end; no value of that header is used.
+    /// A MAC or RLC header in the packet cannot be read to its end; no value of that header is used.
     Header,
     /// This KPI of the subscription, given by its index, cannot be computed from the version.
     MissingKpi(usize),
@@ -72,9 +72,9 @@ impl fmt::Display for Trouble {
 /// Troubles so far.
 #[derive(Clone, Debug)]
 pub(super) struct Troubles {
-    /// In the order of their first occurrence. All memory is allocated at the start.
+    /// Kinds of trouble, in the order of their first occurrence. All memory is allocated at the start.
     kinds: Vec<Trouble>,
-    /// Troubles of kinds beyond the first [`MAX_TROUBLES`].
+    /// Number of troubles of kinds beyond the first [`MAX_TROUBLES`].
     beyond: u64,
 }
 

@@ -11,7 +11,8 @@ use crate::packet::{LogCode, Radio};
 
 /// Maximum number of a radio that a user can select.
 ///
-/// Chosen: twice as many as any phone has SIMs. Each further radio would allow a program to select every KPI once more.
+/// Chosen: a phone has at most two SIMs; this is twice that number. Each further radio would allow a program to select
+/// every KPI once more.
 const MAX_RADIOS: u8 = 4;
 
 /// Selection of carriers.
@@ -75,7 +76,7 @@ pub enum KpiError {
     Radio(String),
     /// The text behind the `#` is not a carrier.
     Carrier(String),
-    /// The KPI does not refer to a single carrier.
+    /// The user specified a carrier, but the KPI does not refer to a single carrier.
     Whole(&'static str),
     /// There is no layout of this code.
     Code(String),
@@ -176,7 +177,7 @@ impl fmt::Display for Wanted {
 }
 
 impl Wanted {
-    /// Whether each of its samples refers to one carrier, and the user has not specified carriers.
+    /// Whether each of the value's samples refers to one carrier, and the user has not specified carriers.
     pub fn is_of_some_carrier(&self) -> bool {
         self.carriers == Carriers::Unsaid && self.kpi().is_some_and(|kpi| kpi.scope == Scope::Carrier)
     }
@@ -189,7 +190,7 @@ impl Wanted {
         }
     }
 
-    /// The KPI, if it is a KPI of the list.
+    /// The selected KPI; `None` if a field is selected.
     pub fn kpi(&self) -> Option<&'static Kpi> {
         match self.what {
             What::Kpi(kpi) => Some(kpi),
@@ -246,7 +247,7 @@ fn near_fields(code: &Code, path: &str) -> Vec<String> {
 
 /// The names that are similar to `name`, contain it, or are contained in it.
 fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
-    /// Minimum similarity.
+    /// Minimum similarity of a name.
     ///
     /// Chosen: a short name with one wrong letter is above this value, a different name below.
     const LIKE: f64 = 0.8;
@@ -275,8 +276,8 @@ impl Subscription {
         Ok(Subscription { wanted: names.into_iter().map(str::parse).collect::<Result<_, _>>()? })
     }
 
-    /// Selects these names, in this order, as users list them: `all` is the whole list of KPIs. Names without a radio
-    /// select `radio`.
+    /// Selects these names, in this order. The name `all` selects all KPIs of the list. Names without a radio select
+    /// `radio`.
     ///
     /// # Errors
     /// If a name is invalid.

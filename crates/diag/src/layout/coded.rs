@@ -10,15 +10,16 @@ use crate::rrc;
 /// the position of the error is added instead.
 #[derive(Clone, Copy, Debug)]
 pub enum Coded {
-    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, an offset
-    /// in bytes. In the downlink, the field `rnti_type` around it determines the [kind of header](mac::Kind): for an RRC
-    /// message, the list has one element; for random access responses, it contains the responses; if the kind is unknown,
-    /// there is no list.
+    /// A [MAC header](crate::mac): a list `mac` of subheaders with their control elements, or `mac_broken_at`, an
+    /// offset in bytes. In the downlink, the field `rnti_type` of an enclosing part determines the [kind of
+    /// header](mac::Kind): for an RRC message, the list has one element; for random access responses, it contains the
+    /// responses; if the kind is unknown, there is no list.
     Mac(Direction),
-    /// An [RLC header](crate::rlc): a record `rlc`, or `rlc_broken_at`, an offset in bits. The field with this name
-    /// contains the number of bits of a sequence number.
+    /// An [RLC header](crate::rlc): a record `rlc`, or `rlc_broken_at`, an offset in bits. The field with the given
+    /// name contains the number of bits of a sequence number.
     RlcAm(&'static str),
-    /// An NR RRC message: adds `message`, its type. The field `channel` around it has one of these names.
+    /// An NR RRC message. Adds the type of the message as `message`. The value of the field `channel` of an enclosing
+    /// part has one of the given names.
     NrRrc(Names),
 }
 
@@ -89,7 +90,7 @@ fn subheaders(direction: Direction, header: &[u8]) -> Result<Vec<Record<'_>>, ma
     Ok(records)
 }
 
-/// An element without a MAC subheader.
+/// A record for an element without a MAC subheader.
 fn headless(element: &'static str, bytes: Option<u64>) -> Record<'static> {
     Record(vec![
         ("lcid", Value::Absent),

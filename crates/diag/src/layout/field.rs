@@ -12,10 +12,10 @@ pub struct Field {
     pub bit: usize,
     /// Number of bits: at most 64, or any number of whole bytes.
     pub width: usize,
-    /// Whether the highest bit is a sign.
+    /// Whether the highest bit of the number is a sign.
     pub signed: bool,
-    /// Whether the highest bit comes first: then `bit` is the position of the highest bit, counted from the highest bit
-    /// of the part's first byte, as in messages of the radio interface.
+    /// Whether the field has its highest bit first, as in messages of the radio interface. Then `bit` is the position
+    /// of the highest bit, counted from the highest bit of the part's first byte.
     pub is_from_top: bool,
     /// Interpretation of the number.
     pub shown: Shown,
@@ -48,9 +48,9 @@ pub enum Shown {
     },
     /// A power in dBm or dB with seven fractional bits, starting at −256; 0 means no value.
     Power,
-    /// The name in a list, or no value.
+    /// The name of the number in a list; no value if the list does not contain the number.
     Named(Names),
-    /// The value in a list, or no value; the number itself if it is not in the list.
+    /// The value for the number in a list, which may be no value; the number itself if the list does not contain it.
     Meant(&'static [(u64, Option<f64>)]),
     /// Bits that are not a number, shown in hexadecimal.
     Mask,
@@ -79,8 +79,8 @@ impl Cell<'_> {
     /// The cell as a number, if it is one.
     pub fn number(self) -> Option<f64> {
         match self {
-            // Among the numbers in log packets only byte counters have more than 53 bits, and none has reached such a
-            // value.
+            // Among the numbers in log packets only byte counters have more than 53 bits, and no byte counter has
+            // reached such a value.
             Cell::Unsigned(number) => Some(number as f64),
             Cell::Signed(number) => Some(number as f64),
             Cell::Real(number) => Some(number),
@@ -101,98 +101,100 @@ const fn whole(name: &'static str, byte: usize, width: usize) -> Field {
     Field { name, bit: 8 * byte, width, signed: false, is_from_top: false, shown: Shown::Number, unset: None }
 }
 
-/// A byte at offset `byte` of its part.
+/// A field of one byte at offset `byte` of its part.
 pub const fn u8(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 8)
 }
 
-/// Two bytes.
+/// A field of two bytes.
 pub const fn u16(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 16)
 }
 
-/// Three bytes.
+/// A field of three bytes.
 pub const fn u24(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 24)
 }
 
-/// Four bytes.
+/// A field of four bytes.
 pub const fn u32(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 32)
 }
 
-/// Eight bytes.
+/// A field of eight bytes.
 pub const fn u64(name: &'static str, byte: usize) -> Field {
     whole(name, byte, 64)
 }
 
-/// A byte with sign.
+/// A field of one byte with sign.
 pub const fn i8(name: &'static str, byte: usize) -> Field {
     u8(name, byte).signed()
 }
 
-/// Two bytes with sign.
+/// A field of two bytes with sign.
 pub const fn i16(name: &'static str, byte: usize) -> Field {
     u16(name, byte).signed()
 }
 
-/// Four bytes with sign.
+/// A field of four bytes with sign.
 pub const fn i32(name: &'static str, byte: usize) -> Field {
     u32(name, byte).signed()
 }
 
-/// `count` uninterpreted bytes.
+/// A field of `count` uninterpreted bytes.
 pub const fn bytes(name: &'static str, byte: usize, count: usize) -> Field {
     Field { shown: Shown::Bytes, ..whole(name, byte, 8 * count) }
 }
 
-/// `width` bits, at most 56. The highest of them is `bit` bits behind the highest bit of the part's first byte.
+/// A field of `width` bits, at most 56, with the highest bit first. The highest bit is `bit` bits behind the highest
+/// bit of the part's first byte.
 pub const fn from_top(name: &'static str, bit: usize, width: usize) -> Field {
     Field { name, bit, width, signed: false, is_from_top: true, shown: Shown::Number, unset: None }
 }
 
 impl Field {
-    /// Only the bits from `low` to `high` of this field, both included. They may extend beyond the field.
+    /// Returns a field of the bits from `low` to `high` of this field, both included. These bits may extend beyond this
+    /// field.
     pub const fn bits(self, low: usize, high: usize) -> Field {
         Field { bit: self.bit + low, width: high - low + 1, ..self }
     }
 
-    /// This field with its highest bit as a sign.
+    /// Returns this field with its highest bit as a sign.
     pub const fn signed(self) -> Field {
         Field { signed: true, ..self }
     }
 
-    /// This field, scaled: `number / divisor + offset`.
+    /// Returns this field with a scale: `number / divisor + offset`.
     pub const fn scaled(self, divisor: f64, offset: f64) -> Field {
         Field { shown: Shown::Scaled { divisor, offset }, ..self }
     }
 
-    /// This field as a [power](Shown::Power).
+    /// Returns this field as a [power](Shown::Power).
     pub const fn power(self) -> Field {
         Field { shown: Shown::Power, ..self }
     }
 
-    /// This field with names for its values.
+    /// Returns this field with names for its values.
     pub const fn named(self, names: Names) -> Field {
         Field { shown: Shown::Named(names), ..self }
     }
 
-    /// This field with values from a [list](Shown::Meant).
+    /// Returns this field with values from a [list](Shown::Meant).
     pub const fn meant(self, list: &'static [(u64, Option<f64>)]) -> Field {
         Field { shown: Shown::Meant(list), ..self }
     }
 
-    /// This field as [flags](Shown::Flags).
+    /// Returns this field as [flags](Shown::Flags).
     pub const fn flags(self, names: Names) -> Field {
         Field { shown: Shown::Flags(names), ..self }
     }
 
-    /// This field, without a value if the bits of `other` equal `number`.
+    /// Returns this field; it has no value if the bits of `other` equal `number`.
     pub const fn unset_where(self, other: Field, number: u64) -> Field {
         Field { unset: Some(Unset { bit: other.bit, width: other.width, number }), ..self }
     }
 
-    /// This field in hexadecimal.
+    /// Returns this field as a hexadecimal mask.
     pub const fn mask(self) -> Field {
         Field { shown: Shown::Mask, ..self }
     }

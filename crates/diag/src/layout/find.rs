@@ -5,14 +5,14 @@ use super::{Field, Inner, Layout, Part, Shown};
 /// End of a path: a field or a run of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
-    /// The part that contains it.
+    /// The part that contains the field or the run of bytes.
     pub part: &'static Part,
     /// The field; none if the part itself is a run of bytes.
     pub field: Option<&'static Field>,
 }
 
 impl Leaf {
-    /// Whether it is a number and not bytes.
+    /// Whether the leaf is a number and not bytes.
     pub fn is_number(self) -> bool {
         self.field.is_some_and(|field| !matches!(field.shown, Shown::Bytes))
     }
@@ -25,7 +25,7 @@ impl Layout {
         visit(&self.root, &mut String::new(), &mut each);
     }
 
-    /// The ends of a path: one leaf for each kind of subpacket that has the path.
+    /// The leaves of a path: one for each kind of subpacket that has the path.
     pub fn find(&'static self, path: &str) -> Vec<Leaf> {
         let mut found = vec![];
         self.leaves(|own, leaf| {

@@ -9,11 +9,12 @@ use super::{Inner, Layout, Part, Verified};
 /// Maximum number of fields of a pick.
 pub const MAX_FIELDS: usize = 16;
 
-/// Fields of a layout, located once and then read from many packets. Only their bits and those of the counts before them
-/// are read, and nothing is allocated.
+/// Fields of a layout, located once and then read from many packets. A pick reads only the bits of these fields and of
+/// the counts before them, and allocates nothing.
 ///
-/// A path is the names of the parts and of the field, with dots: `records.transport_blocks.tb_size`. The fields of one
-/// pick are nested along a single path into the packet, so that each repetition of its innermost part is one row.
+/// A path consists of the names of the parts and of the field, separated by dots: `records.transport_blocks.tb_size`.
+/// The fields of one pick are nested along a single path into the packet, so that each repetition of its innermost part
+/// is one row.
 #[derive(Clone, Debug)]
 pub struct Pick {
     root: Step,
@@ -21,7 +22,7 @@ pub struct Pick {
     verified: Verified,
 }
 
-/// Item of a careful visit.
+/// Item that a careful visit reports.
 #[derive(Clone, Copy, Debug)]
 pub enum Visited<'r, 'a> {
     /// A row, and how well its layout is verified.
@@ -35,7 +36,7 @@ pub enum Visited<'r, 'a> {
 pub enum PathError {
     /// The layout has none of the fields.
     Missing,
-    /// The fields are not along a single path: two inner parts of this part contain some of them.
+    /// The fields are not nested along a single path: at least two inner parts of this part contain some of them.
     Forked(&'static str),
     /// There are more fields than [`MAX_FIELDS`].
     Many,
@@ -70,7 +71,7 @@ struct Step {
 /// Handling of an inner part.
 #[derive(Clone, Debug)]
 enum Go {
-    /// Skip the part; with the size of a repetition in bytes, if it is constant.
+    /// Skip the part; the second value is the size of a repetition in bytes, if it is constant.
     Over(&'static Part, Option<usize>),
     /// Descend into the part.
     Into(Box<Step>),
@@ -93,7 +94,7 @@ impl Pick {
     /// Visits the rows of a packet that has this pick's layout.
     ///
     /// # Errors
-    /// If a part along the path is not complete. The rows before it have been visited.
+    /// If a part along the path is not complete. The rows before the error have been visited.
     pub fn visit<'a>(&self, payload: &'a [u8], mut each: impl FnMut(&[Cell<'a>])) -> Result<(), Misfit> {
         let each = |visited: Visited<'_, 'a>| {
             if let Visited::Row(row, _) = visited {
@@ -106,8 +107,9 @@ impl Pick {
     /// Visits the rows of a packet that has this pick's layout, and reports subpackets without a layout.
     ///
     /// # Errors
-    /// If a part along the path is not complete, or bytes remain after the end of a verified layout. The rows before it
-    /// have been visited: a caller that does not want those rows must hold them back until the visit is complete.
+    /// If a part along the path is not complete, or bytes remain after the end of a verified layout. The rows before
+    /// the error have been visited. A caller that does not want these rows must buffer all rows until the visit is
+    /// complete.
     pub fn visit_carefully<'a>(
         &self,
         payload: &'a [u8],
@@ -150,7 +152,7 @@ impl<'a, F: FnMut(Visited<'_, 'a>)> Visit<'a, F> {
 }
 
 impl Step {
-    /// The steps to the selected fields in this part; `None` if it contains none of them.
+    /// Computes the steps to the selected fields in this part; `None` if the part contains none of them.
     fn new(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         let reads: Vec<(usize, &'static Field)> = wanted
             .iter()
@@ -186,7 +188,7 @@ impl Step {
         Ok(found.then_some(Step { part, reads, bytes: None, inner, below }))
     }
 
-    /// The step into an inner part, with paths relative to the enclosing part.
+    /// Computes the step into an inner part; paths are relative to the enclosing part.
     fn into(part: &'static Part, wanted: &[(usize, &str)]) -> Result<Option<Step>, PathError> {
         if let Inner::Bytes = part.inner {
             let column = wanted.iter().find(|(_, path)| *path == part.name && !part.name.is_empty());
@@ -229,7 +231,7 @@ impl Step {
             return Ok(span.at + bytes.len());
         }
         walk::records(self.part, outer, span, |scope, mut within| {
-            // Values of another kind of subpacket do not belong to this one.
+            // Clear the values of another kind of subpacket.
             for &column in &self.below {
                 visit.row[column] = Cell::Absent;
             }

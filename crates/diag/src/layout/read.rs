@@ -11,7 +11,7 @@ pub struct Record<'a>(pub Vec<(&'static str, Value<'a>)>);
 /// Value of a field or a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// No value: the modem does not know it.
+    /// No value: the modem does not know the value.
     Absent,
     /// A number.
     Unsigned(u64),

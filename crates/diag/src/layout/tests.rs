@@ -304,7 +304,7 @@ fn least(part: &Part) -> usize {
     part.size + inner
 }
 
-/// Checks a part of a table for errors.
+/// Checks a part of a layout table for errors.
 fn check(part: &'static Part, around: &mut Vec<&'static Part>, path: &str) {
     let path = format!("{path}/{}", part.name);
     let counts = |around: &[&Part], name: &str| {

@@ -1,4 +1,4 @@
-//! Common code of both readers: number of repetitions of a part, and its end.
+//! Common code of the two readers (all fields, and picks): number of repetitions of a part, and end of the part.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub(super) const PADDING: usize = 3;
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'s, 'a> {
     pub part: &'static Part,
-    /// From the start of the part to the end of the enclosing part.
+    /// Bytes from the start of the part to the end of the enclosing part.
     pub bytes: &'a [u8],
     pub outer: Option<&'s Scope<'s, 'a>>,
 }
@@ -72,7 +72,8 @@ impl Scope<'_, '_> {
         }
     }
 
-    /// The index of the subpacket kind with this header; its id and version if there is no such kind.
+    /// The index of the subpacket kind with the id and version in the fields `by`; this id and version as an error if
+    /// there is no such kind.
     pub fn choose(&self, by: [&'static str; 2], kinds: &'static [Kind]) -> Result<usize, (u64, u64)> {
         let (id, version) = (self.number(by[0]), self.number(by[1]));
         kinds.iter().position(|kind| kind.id == id && kind.versions.contains(&version)).ok_or((id, version))
@@ -97,8 +98,8 @@ impl<'a> Span<'a> {
     }
 }
 
-/// Number of repetitions present as records, and number of unused spaces; `None` if the records themselves, or the end of
-/// the enclosing part, determine the number.
+/// Number of repetitions present as records, and number of unused repetitions. `None` if the records themselves, or the
+/// end of the enclosing part, determine the number.
 fn times(
     part: &'static Part,
     outer: Option<&Scope<'_, '_>>,

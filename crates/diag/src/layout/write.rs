@@ -22,7 +22,8 @@ impl Fill {
         Fill::default()
     }
 
-    /// Adds the raw number of a field, without scale or name. Of a negative number, the low bits are used.
+    /// Adds the raw number of a field, without scale or name. For a negative number, pass its two's complement; the low
+    /// bits are used.
     pub fn number(self, name: &'static str, number: impl Into<u64>) -> Fill {
         self.with(name, Put::Number(number.into()))
     }
@@ -79,7 +80,7 @@ impl fmt::Display for Unwritable {
 impl std::error::Error for Unwritable {}
 
 impl Code {
-    /// Bytes of a packet of this code with the values of `fill`. The version is set too.
+    /// Bytes of a packet of this code with the values of `fill`. The function also sets the version.
     ///
     /// # Errors
     /// If there is no layout for the version, or if the layout has no field or no space for a value in `fill`.

@@ -2,9 +2,9 @@
 //!
 //! Source: mobileinsight-core @4330fa9; versions 49 and 50: SCAT @5a56ecf
 //!
-//! Differs: SCAT reads the four bits below the HARQ process of versions 49 and 50 as the carrier. In the one block of a
-//! real log they are 12, while the assignment and the demapper report that block on the primary carrier, in HARQ process
-//! 3, as here.
+//! Differs: SCAT reads the four bits below the HARQ process of versions 49 and 50 as the carrier. In the only block of
+//! these versions in a real log, these bits are 12, but the assignment and the demapper report this block on the
+//! primary carrier. They also report HARQ process 3, as this layout does.
 
 use crate::layout::{
     Code, Coded, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8,

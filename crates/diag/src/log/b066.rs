@@ -19,8 +19,9 @@ pub static B066: Code = Code {
             verified: Verified::Checked,
             root: Part::root(4, HEAD, SUBPACKETS),
         },
-        // Packets of a real log have one subpacket with a known id and version, which fills the packet. It has 40
-        // samples, which fill it. Samples with a frame number have frames that match the time.
+        // Packets of a real log have one subpacket with a known id and version, which fills the packet. The subpacket
+        // has 40 samples, which fill the subpacket. In samples with a frame number, this number matches the time of the
+        // packet.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,
@@ -69,8 +70,8 @@ const SUBPACKET_HEAD: &[Field] = &[
     u8("num_samples", 4),
 ];
 
-/// A sample with an unknown frame has ones in all bits of frame and subframe. Subframe 15 marks it, because frame 1023 is
-/// valid.
+/// In a sample with an unknown frame, all bits of frame and subframe are 1. Subframe 15 identifies such a sample,
+/// because frame 1023 is valid.
 const fn subframe(byte: usize) -> Field {
     u16("sub_fn", byte).bits(0, 3).unset_where(u16("", byte).bits(0, 3), 15)
 }

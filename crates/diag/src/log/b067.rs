@@ -1,4 +1,4 @@
-//! 0xB067: bytes granted in the uplink, and the bytes used of them, every 100 ms.
+//! 0xB067: bytes granted in the uplink, and number of these bytes that the phone used, every 100 ms.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -8,7 +8,7 @@ use crate::layout::{
 use crate::log::names::SUBPACKET;
 use crate::packet::LogCode;
 
-/// Bytes granted in the uplink, and the bytes used of them, every 100 ms.
+/// Bytes granted in the uplink, and number of these bytes that the phone used, every 100 ms.
 pub static B067: Code = Code {
     code: LogCode(0xB067),
     name: "LTE MAC UL Tx statistics",

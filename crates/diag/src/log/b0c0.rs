@@ -3,8 +3,8 @@
 //! Source: SCAT @5a56ecf; names of fields: mobileinsight-core @4330fa9
 //!
 //! Differs: mobileinsight-core reads version 26 with a 16-bit channel number, which makes its frame number wrong. Both
-//! include the two bits above the frame number in it; in real logs these bits are flags: only without them do consecutive
-//! frames agree with the time between their packets.
+//! decoders include the two bits above the frame number in the frame number. In real logs these bits are flags: only
+//! without them do consecutive frame numbers agree with the time between their packets.
 
 use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u16, u32};
 use crate::log::names::SIBS;
@@ -19,7 +19,7 @@ pub static B0C0: Code = Code {
         layout(&[v(2), v(3), v(4)], Verified::Read, Part::root(13, &first(FROM_1), MESSAGE)),
         layout(&[v(7)], Verified::Checked, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
         layout(&[v(6)], Verified::Read, Part::root(17, &with_sib_mask(FROM_1), MESSAGE)),
-        // The list of its channels is unknown.
+        // The list of channels of this version is unknown.
         layout(&[v(5)], Verified::Read, Part::root(17, &with_sib_mask(&[]), MESSAGE)),
         layout(&[v(8)], Verified::Checked, Part::root(19, &wide(FROM_1), MESSAGE)),
         layout(&[v(13), v(22)], Verified::Read, Part::root(19, &wide(FROM_1), MESSAGE)),
@@ -53,8 +53,8 @@ const fn layout(versions: &'static [Version], verified: Verified, root: Part) ->
 
 const MESSAGE: &[Part] = &[Part::message("msg", "msg_length")];
 
-/// If the modem does not know the frame, then frame, subframe and flags are all 0. In real logs this holds for all 3,339
-/// messages of uplink channels, and for 518 of 561 with system information and without flags, which is no coincidence.
+/// If the modem does not know the frame, then frame, subframe and flags are all 0. In real logs this holds for all
+/// 3,339 messages of uplink channels, and for 518 of 561 messages with system information and without flags.
 const fn subframe(byte: usize) -> Field {
     u16("subframe_number", byte).bits(0, 3).unset_where(u16("", byte), 0)
 }

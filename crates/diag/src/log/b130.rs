@@ -2,8 +2,8 @@
 //!
 //! Source: mobileinsight-core @4330fa9; version 163: worked out from a real log (below)
 //!
-//! `payload` is the DCI as a little-endian number of 64 bits, with its first bit highest. `payload_size` includes the 16
-//! bits of the checksum, which are not in `payload`. Real logs verify this: `crate::grant::Dci`.
+//! `payload` is the DCI as a little-endian number of 64 bits, with its first bit highest. `payload_size` includes the
+//! 16 bits of the checksum, which are not in `payload`. Real logs verify this interpretation: see `crate::grant::dci`.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, bytes, u8, u16, u32};
 use crate::log::names::{

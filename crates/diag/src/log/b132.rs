@@ -34,9 +34,9 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 8, RECORD_V24).of(&[STREAMS_27])],
             ),
         },
-        // The packet of a real log is 8 + 76 · records bytes long, with one stream in each record. Its subframes, HARQ
-        // processes and RNTI types are those of 0xB173. Its code blocks are as long as the blocks in 0xB173, which
-        // include the checksum too.
+        // The packet of a real log is 8 + 76 · records bytes long, with one stream in each record. Subframes, HARQ
+        // processes and RNTI types in this packet equal those in 0xB173. The code blocks have the lengths of the blocks
+        // in 0xB173, which include the checksum too.
         Layout {
             versions: &[Version::Single(42)],
             verified: Verified::Guess,
@@ -100,7 +100,7 @@ pub static B132: Code = Code {
                 &[Part::counted("records", "number_of_records", 12, RECORD_V124).of(&[STREAMS_126])],
             ),
         },
-        // Chosen: with the same space as version 126; no source gives its size.
+        // Chosen: the space is that of version 126; no source gives its size.
         Layout {
             versions: &[Version::Single(143)],
             verified: Verified::Guess,
@@ -305,7 +305,7 @@ const STREAM_V106: &[Field] = &[
     u8("llr_scale", 8).bits(6, 7),
 ];
 
-/// The number of meaningful values among the 13 is unknown.
+/// Streams of version 105, with space for 13 values. The number of meaningful values is unknown.
 const STREAMS_105: Part =
     Part::counted("streams", "number_of_streams", 12, STREAM_V105).of(&[ENERGY.repeated(Repeat::Times(13))]);
 

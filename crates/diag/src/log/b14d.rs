@@ -167,10 +167,10 @@ const FIELDS_V142: &[Field] = &[
     u32("ul_payload_length", 12).bits(4, 8),
 ];
 
-/// Both subframes advance by 80 ms from packet to packet, and differ by four subframes. The second is that of a
-/// transmission in 0xB13C. 13 subbands are those of 20 MHz (TS 36.213 §7.2.1), and 0xB173 shows that 256QAM is in use.
-/// The CQI itself is elsewhere: the values at its position in version 142 differ between reports whose transmitted bits
-/// are equal.
+/// Both subframes advance by 80 ms from packet to packet, and differ by four subframes. The second subframe is that of
+/// a transmission in 0xB13C. The number of subbands, 13, is that of 20 MHz (TS 36.213 §7.2.1), and 0xB173 shows that
+/// 256QAM is in use. The position of the CQI is unknown: the values at the position that version 142 uses differ
+/// between reports whose transmitted bits are equal.
 const FIELDS_V162: &[Field] = &[
     u8("version", 0),
     u32("start_system_sub_frame_number", 1).bits(0, 3),

@@ -63,10 +63,10 @@ pub static B16B: Code = Code {
                 ])],
             ),
         },
-        // A packet of a real log is 4 + 176 · records bytes long: 16 bytes more than in version 34. Frame numbers rise. A
-        // DCI is at the position of version 34, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which
-        // 0xB126 has a block, or 0xB139 has one four subframes later. Acknowledgements are not at the position of version
-        // 34.
+        // A packet of a real log is 4 + 176 · records bytes long: 16 bytes more than in version 34. Frame numbers rise.
+        // A DCI is at the position of version 34, with the lengths of formats 0 and 2 on 20 MHz, in subframes in which
+        // 0xB126 has a block, or for which 0xB139 has a block four subframes later. Acknowledgements are not at the
+        // position of version 34.
         Layout {
             versions: &[Version::Single(48)],
             verified: Verified::Guess,

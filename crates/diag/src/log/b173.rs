@@ -2,8 +2,8 @@
 //!
 //! Source: mobileinsight-core @4330fa9; version 48: worked out from a real log (below)
 //!
-//! Sizes of blocks include the checksum of 24 bits in versions 16 and 36, but not in version 48. `crate::grant` learns
-//! this from blocks whose size is in TS 36.213.
+//! Sizes of blocks include the checksum of 24 bits in versions 16 and 36, but not in version 48. `crate::grant`
+//! determines whether a size includes the checksum, from blocks whose size is in TS 36.213.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16};
 use crate::log::names::{
@@ -189,8 +189,8 @@ const BLOCK_V40: &[Field] = &[
 
 /// Packets of a real log are 4 + 40 · records bytes long. Frames advance by 16 from packet to packet, as in 0xB126
 /// version 144. PRBs, sizes and modulation of each record are those of 0xB126 for its subframe. Size, HARQ process and
-/// new-data indicator of one record are also in the raw DCI of 0xB130 and in 0xB063. No record had two blocks in its
-/// space for two.
+/// new-data indicator of one record are also in the raw DCI of 0xB130 and in 0xB063. In the recorded packets, no record
+/// contains two blocks.
 const RECORD_V48: &[Field] = &[
     u16("subframe_num", 0).bits(0, 3),
     u16("frame_num", 0).bits(4, 15),
@@ -199,7 +199,8 @@ const RECORD_V48: &[Field] = &[
     u8("num_transport_blocks_present", 4),
 ];
 
-/// MCS 1 on 4 PRBs has 22 bytes by the table of 256QAM and 18 in fallback (format 1A): TS 36.213 §7.1.7.
+/// Fields of a block. As evidence of their positions: MCS 1 on 4 PRBs has 22 bytes by the table of 256QAM and 18 bytes
+/// in fallback (format 1A): TS 36.213 §7.1.7.
 const BLOCK_V48: &[Field] = &[
     u8("harq_id", 0).bits(0, 3),
     u8("rv", 0).bits(4, 5),

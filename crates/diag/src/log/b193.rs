@@ -4,12 +4,13 @@
 //!
 //! Differs: mobileinsight-core uses the first antenna's RSRQ as the RSRQ of all antennas in subpacket version 36.
 //!
-//! Differs: SCAT has only the cell's identity and time of subpacket version 48. The rest is derived from packets: an
-//! antenna's RSRQ is its RSRP less its RSSI, times the resource blocks of the carrier, to the last bit. The values for
-//! all antennas are those of the best antenna.
+//! Differs: SCAT has only the cell's identity and time of subpacket version 48. The other fields are derived from
+//! packets: an antenna's RSRQ equals, to the last bit, its RSRP minus its RSSI, times the number of resource blocks of
+//! the carrier. The values for all antennas are those of the best antenna.
 //!
 //! Chosen: a cell of the later versions ends with projected SIR, RSRQ after interference cancellation and the CINR of
-//! each antenna. This holds for version 36 too: that RSRQ equals the RSRQ in every recorded packet.
+//! each antenna. This layout also holds for version 36: the RSRQ after interference cancellation equals the RSRQ in
+//! every recorded packet.
 
 use crate::layout::{
     Code, Extent, Field, Inner, Kind, Layout, Part, Repeat, Verified, Version, VersionAt, i32, u8, u16, u32,

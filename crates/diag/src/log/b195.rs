@@ -35,8 +35,8 @@ const KINDS: &[Kind] = &[
     // carrier and cells are those of the answer in the same packet.
     Kind { id: 30, versions: &[3, 32, 40], verified: Verified::Guess, parts: REQUEST },
     Kind { id: 31, versions: &[4], verified: Verified::Checked, parts: ANSWER },
-    // The length matches, the cells are those of the request, and their powers are near those of 0xB179. The bits next to
-    // the number of cells are not those of version 4.
+    // In the real logs, the length matches, the cells are those of the request, and their powers are near those in
+    // 0xB179. The bits next to the number of cells are not those of version 4.
     Kind { id: 31, versions: &[40], verified: Verified::Guess, parts: ANSWER_V40 },
 ];
 

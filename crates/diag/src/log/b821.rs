@@ -22,7 +22,7 @@ pub static B821: Code = Code {
         layout(&[v(20)], Verified::Read, Part::root(32, &with_cell(V20), &[message(V20)])),
         layout(&[v(23), v(24)], Verified::Read, Part::root(31, &with_cell(V20), &[SEGMENT, message(V20)])),
         layout(&[v(26)], Verified::Read, Part::root(31, &with_cell(V26), &[SEGMENT, message(V26)])),
-        // The list of its channels is unknown.
+        // The list of channels of this version is unknown.
         layout(&[v(28)], Verified::Read, Part::root(31, &with_cell(&[]), &[SEGMENT, message(&[])])),
     ],
 };
@@ -39,13 +39,14 @@ const fn message(channels: Names) -> Part {
     Part::message("msg", "msg_length").coded(Coded::NrRrc(channels))
 }
 
-/// A long message is split into segments: 0 is a complete message, 1 to 6 are segments, 7 is the last segment.
+/// Segment number. A long message is split into segments: 0 means a complete message, 1 to 6 a segment, 7 the last
+/// segment.
 const SEGMENT: Part = Part::once("", 4, &[u8("segment", 3)]);
 
 /// A message over an LTE cell has zeros as its NR channel, and a message without a frame number has zeros as its frame:
 /// both count as absent. The meaning of the mask's bits is not public.
 ///
-/// In real logs, the frame and the subframe agree with the time between packets; the bits between them are 0.
+/// In real logs, the frame and the subframe agree with the time between packets; the bits between the two fields are 0.
 const fn first(channels: Names) -> [Field; 13] {
     [
         u32("pkt_version", 0),

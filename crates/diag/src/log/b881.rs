@@ -21,7 +21,7 @@ pub static B881: Code = Code {
             verified: Verified::Read,
             root: Part::root(20, HEAD, &[Part::counted("records", "num_records", 96, RECORD)]),
         },
-        // Chosen: the shorter of the two headers in that pull request; no other version uses it.
+        // Chosen: the shorter of the two headers in that pull request; no other version uses this header.
         Layout {
             versions: &[Version::Pair(3, 2)],
             verified: Verified::Guess,
@@ -30,7 +30,7 @@ pub static B881: Code = Code {
     ],
 };
 
-/// The header without the changes since the last packet.
+/// Fields of the shorter header. It has no fields for single changes such as `beam_change`.
 const HEAD_V3_2: &[Field] = &[
     u16("minor_version", 0),
     u16("major_version", 2),

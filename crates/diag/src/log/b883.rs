@@ -36,7 +36,7 @@ const CARRIERS: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER)
 
 const CARRIERS_V2_11: &[Part] = &[Part::counted("carriers", "num_carrier", 4, CARRIER_V2_11).of(&[
     Part::once("pusch", 40, PUSCH_V2_11).repeated(Repeat::If("pusch_flag", 1)),
-    // Chosen: the same length as in version 2.8; no source gives it.
+    // Chosen: the same length as in version 2.8; no source gives the length in this version.
     Part::once("pucch", 20, &[]).repeated(Repeat::If("pucch_flag", 1)),
 ])];
 

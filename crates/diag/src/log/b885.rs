@@ -2,8 +2,8 @@
 //!
 //! Source: mobileinsight-core @de14d30 (pull request 123)
 //!
-//! Chosen: that pull request reads every version with this layout; here the layout is used for major number 2, up to the
-//! newest version of the packets logged together with it.
+//! Chosen: that pull request reads every version with this layout; here the layout is used for major number 2, up to
+//! the newest version of the packets that were logged together with this code.
 
 use crate::layout::{
     Code, Field, Layout, Names, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64,

@@ -1,8 +1,8 @@
 //! 0xB887: transport blocks of NR's downlink, slot by slot.
 //!
-//! Its layout is not public. The lengths of printed packets of version 2.5, and the first fields of other codes of NR's
-//! MAC layer, show the positions of a slot's time and number of blocks. The 20 bytes of a block's status are passed on
-//! unchanged.
+//! The layout of this code is not public. The positions of a slot's time and of its number of blocks were derived from
+//! the lengths of published packets of version 2.5, and from the first fields of other codes of NR's MAC layer. The 20
+//! bytes of a block's status are passed on unchanged.
 
 use crate::layout::{Code, Field, Layout, Part, Verified, Version, VersionAt, bytes, u8, u16};
 use crate::packet::LogCode;

@@ -27,7 +27,7 @@ const fn carriers(size: usize, fields: &'static [Field], cells: &'static [Part])
     Part::counted("carriers", "num_layers", size, fields).of(cells)
 }
 
-/// Some modems write the number of cells to the byte of the serving cell's index.
+/// Number of cells. Some modems write it to the byte of the serving cell's index.
 const CELL_COUNT: Repeat = Repeat::Either("num_cells", "serving_cell_index");
 
 const CELLS_44: &[Part] = &[Part::once("cells", 16, CELL).repeated(CELL_COUNT).of(&[Part::counted(

@@ -1,5 +1,5 @@
-//! 0xB0A5 and 0xB0B5: integrity-protected PDCP PDUs of LTE's signalling bearers. The keys that the modem writes before
-//! them are skipped.
+//! 0xB0A5 and 0xB0B5: integrity-protected PDCP PDUs of LTE's signalling bearers. The layout skips the keys that the
+//! modem writes before the PDUs.
 //!
 //! Source: mobileinsight-core @4330fa9; fields beside the message: worked out from a real log (below)
 
@@ -52,12 +52,12 @@ const UP: &[Part] = &[subpackets(&[Kind {
     parts: &[Part::once("", 36, HEAD).of(&[Part::counted("pdus", "num_pdus", 16, PDU_UP).of(MESSAGE)])],
 }])];
 
-/// As in 0xB0A3: the keys, two algorithms, the number of PDUs.
+/// Header, as in 0xB0A3: the keys, two algorithms, the number of PDUs.
 const HEAD: &[Field] =
     &[u8("srb_cipher_algorithm", 32), u8("srb_integrity_algorithm", 33), u16("num_pdus", 34)];
 
-/// The count equals that of the message's own header, and the integrity checksum (MAC-I) computed by the phone equals the
-/// message's last four bytes.
+/// Fields of an uplink PDU. In real logs, the count equals that of the message's own header, and the integrity checksum
+/// (MAC-I) computed by the phone equals the message's last four bytes.
 const PDU_UP: &[Field] = &[
     u16("cfg_idx", 0).bits(0, 5),
     u16("pdu_size", 2),
@@ -68,7 +68,7 @@ const PDU_UP: &[Field] = &[
     u32("mac_i", 12).mask(),
 ];
 
-/// The received integrity checksum (MAC-I), and the expected one.
+/// Fields of a downlink PDU, with the received and the expected integrity checksum (MAC-I).
 const PDU_DOWN: &[Field] = &[
     u16("cfg_idx", 0).bits(0, 5),
     u16("pdu_size", 2),

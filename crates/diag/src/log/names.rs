@@ -4,7 +4,7 @@
 
 use crate::layout::Names;
 
-/// Values for numbers that do not stand for themselves; `None` is no value.
+/// List of raw numbers and their values; `None` means no value.
 pub type Meanings = &'static [(u64, Option<f64>)];
 
 pub const AGGREGATION: Names =
@@ -222,7 +222,7 @@ pub const PUCCH_FORMAT: Names = &[
 
 pub const PUCCH_MODE: Names = &[(1, "MODE_1_1")];
 
-/// Differs: mobileinsight-core does not name 4. The numbers are those of the report types; the fourth is the wideband
+/// Differs: mobileinsight-core does not name 4. The numbers equal those of the report types; type 4 is the wideband
 /// CQI.
 ///
 /// Source: TS 36.213 §7.2.2
@@ -234,7 +234,7 @@ pub const PUCCH_REPORT: Names = &[
 
 pub const PUCCH_REPORT_V22: Names = &[(1, "Type 2, Wideband CQI, PMI Feedback"), (2, "Type 3, RI Feedback")];
 
-/// In dB. 31 means that there is no command.
+/// Transmit power command in dB. 31 means that there is no command.
 pub const PUCCH_TPC: Meanings = &[(31, None), (63, Some(-1.0))];
 
 pub const PUSCH_DCI_FORMAT: Names = &[
@@ -261,7 +261,7 @@ pub const PUSCH_MODE: Names = &[
     (4, "MODE_APERIODIC_RM31"),
 ];
 
-/// In dB. 15 means that there is no command.
+/// Transmit power command in dB. 15 means that there is no command.
 pub const PUSCH_TPC: Meanings = &[(15, None), (31, Some(-1.0))];
 
 pub const PUSCH_TX_TYPE: Names = &[(1, "Dynamic"), (2, "RACH MSG3")];
@@ -350,13 +350,13 @@ pub const TRANSMISSION_SCHEME: Names = &[
 
 pub const UL_MODULATION: Names = &[(0, "BPSK"), (1, "QPSK"), (2, "16-QAM"), (3, "64-QAM")];
 
-/// Differs: mobileinsight-core does not name 2. In a real log, all 107 values with 2 have no power at antenna 0, and that
-/// of antenna 1 as the power of all antennas.
+/// Differs: mobileinsight-core does not name 2. In a real log, all 107 records with the value 2 contain no power for
+/// antenna 0, and the power of antenna 1 as the power of all antennas.
 pub const VALID_RX: Names = &[(1, "RX0"), (2, "RX1"), (3, "RX0_RX1")];
 
 pub const COMPANDING: Names = &[(0, "3 bit LLR"), (1, "4 bit LLR"), (2, "6 bit LLR")];
 
-/// In kHz.
+/// Subcarrier spacing in kHz.
 pub const NB_SUBCARRIER: Meanings =
     &[(0, None), (1, None), (2, None), (3, None), (4, Some(15.0)), (5, None), (6, None), (7, None)];
 

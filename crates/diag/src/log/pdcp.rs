@@ -1,5 +1,5 @@
-//! 0xB0A3 and 0xB0B3: PDCP of LTE, with the first bytes of its ciphered PDUs. The keys that the modem writes before
-//! them are skipped.
+//! 0xB0A3 and 0xB0B3: PDCP of LTE, with the first bytes of its ciphered PDUs. The layout skips the keys that the modem
+//! writes before the PDUs.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -57,7 +57,7 @@ const fn kind(versions: &'static [u64], verified: Verified, parts: &'static [Par
 
 const V1: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(12)])];
 
-/// Later layouts, with one more byte for compression and kind of a PDU.
+/// Later layouts, with one more byte per PDU for its compression and kind.
 const V3: &[Part] = &[Part::once("", 36, CIPHERS).of(&[pdus(13)])];
 
 const fn pdus(size: usize) -> Part {

@@ -1,5 +1,5 @@
-//! 0xB087, 0xB097, 0xB0A4 and 0xB0B4: transmission and reception counters of LTE bearers at RLC and PDCP. Counters start
-//! with the bearer; those whose names end in `_rst` start with the last reset of the counters.
+//! 0xB087, 0xB097, 0xB0A4 and 0xB0B4: transmission and reception counters of LTE bearers at RLC and PDCP. Counters
+//! start with the bearer; counters whose names end in `_rst` start with the last reset of the counters.
 //!
 //! Source: mobileinsight-core @4330fa9
 
@@ -8,13 +8,13 @@ use crate::layout::{
 };
 use crate::packet::LogCode;
 
-/// RLC of the downlink.
+/// RLC counters of the downlink.
 pub static B087: Code = stats(0xB087, "LTE RLC DL statistics", &[layout(&[subpackets(RLC_DOWN)])]);
-/// RLC of the uplink.
+/// RLC counters of the uplink.
 pub static B097: Code = stats(0xB097, "LTE RLC UL statistics", &[layout(&[subpackets(RLC_UPS)])]);
-/// PDCP of the downlink.
+/// PDCP counters of the downlink.
 pub static B0A4: Code = stats(0xB0A4, "LTE PDCP DL statistics", &[layout(&[subpackets(PDCP_DOWNS)])]);
-/// PDCP of the uplink.
+/// PDCP counters of the uplink.
 pub static B0B4: Code = stats(0xB0B4, "LTE PDCP UL statistics", &[layout(&[subpackets(PDCP_UPS)])]);
 
 const fn stats(code: u16, name: &'static str, layouts: &'static [Layout]) -> Code {
@@ -113,7 +113,7 @@ const PDCP_UP_HEAD: &[Field] = &[u8("num_rbs", 0), u32("pdcpul_errors", 1)];
 
 const MODE: Names = &[(1, "AM")];
 
-/// Compression of uplink data.
+/// Names of the modes of uplink data compression.
 const COMPRESSION: Names = &[(0, "DISABLE COMP")];
 
 const PDCP_DOWN: &[Field] = &[

@@ -5,9 +5,9 @@
 use crate::layout::{Code, Field, Layout, Names, Part, Verified, Version, VersionAt, u8, u32};
 use crate::packet::LogCode;
 
-/// Registration for packets.
+/// State of the registration for packet services.
 pub static X7130: Code = code(0x7130, "UMTS NAS GMM state", &[layout(Part::root(3, GMM, &[]))]);
-/// Registration for calls.
+/// State of the registration for calls.
 pub static X7131: Code = code(0x7131, "UMTS NAS MM state", &[layout(Part::root(3, MM, &[]))]);
 /// NAS messages.
 pub static X713A: Code = code(0x713A, "UMTS NAS OTA", &[layout(Part::root(5, OTA, MESSAGE))]);

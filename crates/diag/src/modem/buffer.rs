@@ -13,7 +13,7 @@ pub(super) struct Buffer {
     pub buffering: Buffering,
     /// Maximum time for which a packet is kept in threshold mode.
     hold: Duration,
-    /// Whether packets are wanted in real time; if not, only the watermark releases packets.
+    /// Whether packets are wanted in real time; if not, the buffer releases packets only at the watermark.
     is_real_time: bool,
     memory: usize,
     used: usize,
@@ -58,7 +58,7 @@ impl Buffer {
         lost
     }
 
-    /// Releases the packets that are due to be sent by now.
+    /// Releases the packets that are due to be sent at time `now`.
     pub fn release(&mut self, now: Time) {
         match self.buffering {
             Buffering::Streaming => self.release_down_to(0),

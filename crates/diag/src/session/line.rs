@@ -1,4 +1,4 @@
-//! A session with its framing: bytes in, log packets and bytes out.
+//! A session with its framing: bytes from and to the modem, and the received log packets.
 
 use airpace_core::Time;
 
@@ -9,7 +9,7 @@ use crate::packet::{LogPacket, Message};
 /// A session on a byte stream.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The session on it.
+    /// The session on the byte stream.
     pub session: Session,
     deframer: Deframer,
     framing: Framing,
@@ -17,7 +17,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line without any bytes received.
+    /// Creates a line that has not received any bytes.
     pub fn new(session: Session) -> Line {
         Line { session, deframer: Deframer::default(), framing: Framing::Hdlc, faults: 0 }
     }

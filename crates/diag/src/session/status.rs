@@ -24,9 +24,9 @@ pub enum State {
 pub enum Step {
     /// Get the modem's identity.
     Version,
-    /// Get the name of its software.
+    /// Get the name of the modem's software.
     Build,
-    /// Get the version of its protocol.
+    /// Get the version of the modem's protocol.
     Protocol,
     /// Switch to plain framing.
     Framing,
@@ -42,7 +42,7 @@ pub enum Step {
     LogsOff,
     /// Set the log mask of an equipment.
     Set(u8),
-    /// Set the buffering in-band: index of the control packet in the list of settings.
+    /// Set the buffering in-band. The number is the index of the control packet in the list of settings.
     Buffer(u8),
     /// Restore the original masks.
     Restore,
@@ -53,7 +53,7 @@ pub enum Step {
 pub enum Trouble {
     /// No bytes came from the port.
     Silent,
-    /// Messages came, but no answer to this step.
+    /// Messages arrived, but no answer to this step.
     Unanswered(Step),
     /// The modem refused a necessary request.
     Refused(Step, Refusal),
@@ -75,11 +75,11 @@ pub enum Missing {
 /// The identity that a modem reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Dates of its software.
+    /// Dates of the modem's software.
     pub release: Option<Release>,
-    /// Names of its software.
+    /// Names of the modem's software.
     pub build: Option<Build>,
-    /// Version of the protocol.
+    /// Version of the modem's diagnostic protocol.
     pub protocol: Option<u16>,
 }
 

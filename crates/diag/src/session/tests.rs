@@ -6,10 +6,11 @@ use crate::command::{Build, Refusal, Release};
 const LTE: LogCode = LogCode(0xB139);
 const NR: LogCode = LogCode(0xB97F);
 
-/// The peer's answer to a request; `None` is silence.
+/// Returns the peer's answer to a request; `None` means no answer.
 type Peer<'a> = dyn FnMut(Request) -> Option<Answer> + 'a;
 
-/// A modem that supports all requests of a session: LTE with few items, and all masks off before.
+/// A modem that supports all requests of a session. It has LTE with few items, and all of its masks are off at the
+/// start.
 fn fair(request: Request) -> Option<Answer> {
     Some(match request {
         Request::Version => Answer::Version(Release::default()),

@@ -1,9 +1,9 @@
 //! Parser for `.dlf` files: consecutive log packets without flags or checksums. The start of a packet is inferred from
 //! the packets that follow.
 //!
-//! The format is detected from headers, not from bytes: in a `.dlf` file, nearly every possible header is at the end of
-//! the previous packet. A damaged stream or chance produces a few long "packets" that contain the headers of the stream's
-//! own packets.
+//! The format is detected from headers, not from bytes: in a `.dlf` file, nearly every sequence of bytes that could be
+//! a header directly follows the previous packet. A damaged stream or random bytes contain a few long apparent packets,
+//! and possible headers inside them.
 
 use crate::log;
 use crate::packet::LogCode;
@@ -11,24 +11,25 @@ use crate::stamp::Stamp;
 
 /// Length of a packet's header, `length, code, stamp`.
 pub(super) const HEADER: usize = 12;
-/// Number of consecutive packets, all stamped within a day, that are accepted as no coincidence.
+/// Number of consecutive packets, all stamped within a day, that are accepted as packets and not as coincidence.
 ///
-/// Chosen: in random bytes, one in a million apparent packets leads to a second, and none to a third.
+/// Chosen: in random bytes, one in a million apparent packets is followed by a second apparent packet, and none is
+/// followed by a third.
 const ENOUGH: usize = 3;
-/// Equipment ids in use: 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
+/// Equipment ids in use: for 1x, WCDMA, GSM, UMTS, LTE and NR, TD-SCDMA.
 const EQUIPMENTS: [u8; 6] = [0x1, 0x4, 0x5, 0x7, 0xB, 0xD];
 /// Nanoseconds of a day.
 const DAY_NANOS: u64 = 86_400_000_000_000;
-/// Maximum pause between two packets of a log (ns).
+/// Maximum pause between two successive packets of a log (ns).
 ///
 /// Chosen: a recorded log that was switched on from time to time has pauses of up to 64 days.
 const MAX_PAUSE_NANOS: u64 = 365 * DAY_NANOS;
-/// Maximum pause between packets of a modem whose clock is not set (ns).
+/// Maximum pause between successive packets of a modem whose clock is not set (ns).
 ///
 /// Chosen: in the recorded logs, such a modem sends a packet every few seconds; in payloads, bytes that resemble the
 /// stamps of three such packets are hours apart.
 const MAX_COUNT_NANOS: u64 = 60_000_000_000;
-/// Days from 1980 to 2100.
+/// Number of days from 1980 to 2100.
 const DAYS: u64 = 120 * 365 + 30;
 
 /// The header of a packet.
@@ -72,11 +73,11 @@ impl Header {
         log::code(self.code).is_some()
     }
 
-    /// Whether a packet with this header and another packet are different. `one` and `two` are the bytes from their
-    /// starts on.
+    /// Whether a packet with this header and another packet differ. `one` and `two` are the bytes from their starts on.
     ///
-    /// Chosen: in a repeating pattern, one or two bytes may be counters, in the time or in the payload. Such a difference
-    /// does not count, unless both differ, there is no payload, or the code has a layout: few codes have one.
+    /// Chosen: in a repeating pattern, one or two bytes may be counters, in the time or in the payload. A difference
+    /// only in the time, or only in the payload, therefore does not count. It does count if there is no payload, or if
+    /// the code has a layout, because few codes have a layout.
     fn differs(self, other: Header, one: &[u8], two: &[u8]) -> bool {
         const COUNTER_BYTES: usize = 2;
         if (self.length, self.code) != (other.length, other.code) {
@@ -94,14 +95,14 @@ impl Header {
         self.stamp.is_set() == stamp.is_set() && self.stamp.nanos().abs_diff(stamp.nanos()) < DAY_NANOS
     }
 
-    /// Whether the packet follows a packet with this time: it is later by at most the longest pause of a log.
+    /// Whether the packet follows a packet with this time: it is later than `last` by at most [`MAX_PAUSE_NANOS`].
     fn is_later(self, last: Stamp) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.nanos());
         last.is_set() && pause.is_some_and(|nanos| nanos < MAX_PAUSE_NANOS)
     }
 
-    /// Whether this packet and the previous packet `last` together indicate packets: a modem whose clock is not set still
-    /// increments its time between packets.
+    /// Whether this packet and the previous packet `last` together are evidence for packets of a modem whose clock is
+    /// not set: the time still increases from packet to packet.
     fn counts_on(self, last: Header) -> bool {
         let pause = self.stamp.nanos().checked_sub(last.stamp.nanos());
         self.stamp.nanos() < DAY_NANOS && pause.is_some_and(|nanos| nanos < MAX_COUNT_NANOS)
@@ -116,17 +117,18 @@ impl Header {
 /// Condition for accepting consecutive packets.
 #[derive(Clone, Copy, Debug)]
 enum Chain {
-    /// At least [`ENOUGH`] packets where a packet is expected: at the start of a file, or behind a packet.
+    /// At least [`ENOUGH`] packets at a position where a packet is expected: at the start of a file, or directly after
+    /// a packet.
     Begin,
-    /// At least [`ENOUGH`] packets behind bytes that are no packet; one of the packets is evident.
+    /// At least [`ENOUGH`] packets after bytes that are not a packet; one of these packets is evident.
     Anywhere,
     /// All packets up to the end of the file.
     AtEnd,
-    /// At least [`ENOUGH`] packets inside the length of a header with this time: one packet is evident, and the first is
-    /// near this time or evident.
+    /// At least [`ENOUGH`] packets within the claimed length of a packet with this time. One of these packets is
+    /// evident, and the first packet is near this time or evident.
     ///
-    /// Chosen: payloads contain old packets, including complete ones; one or two that lead to the end of the file are no
-    /// evidence.
+    /// Chosen: payloads contain old packets, including complete ones; one or two packets that lead to the end of the
+    /// file are no evidence.
     Inside(Stamp),
 }
 
@@ -137,7 +139,7 @@ fn is_chain(bytes: &[u8], chain: Chain) -> Option<bool> {
     let mut is_evident = matches!(chain, Chain::Begin | Chain::AtEnd);
     let mut is_counting = true;
     for seen in 0..ENOUGH {
-        // Two packets that lead to the end, or one that is the whole rest.
+        // At the end of the file: two packets that lead to the end, or one packet that fills the rest of the file.
         let at_end = |is_enough: bool| matches!(chain, Chain::AtEnd).then_some(is_enough);
         if rest.len() < HEADER {
             return at_end(seen >= 2 || seen == 1 && rest.is_empty());
@@ -174,7 +176,7 @@ enum Found {
     NotBefore(usize),
 }
 
-/// Searches for a chain whose start is in `begins`.
+/// Searches for a chain of packets that starts in `begins`.
 fn find(bytes: &[u8], begins: std::ops::Range<usize>, chain: Chain) -> Found {
     for at in begins.clone() {
         match is_chain(&bytes[at..], chain) {
@@ -186,27 +188,27 @@ fn find(bytes: &[u8], begins: std::ops::Range<usize>, chain: Chain) -> Found {
     Found::NotBefore(begins.end)
 }
 
-/// Consecutive packets starting at some byte.
+/// Consecutive packets from some byte on.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// Number of packets that end at the start of another packet or at the end of the file.
     packets: usize,
     /// Length of these packets (bytes).
     bytes: usize,
-    /// Bytes of a further packet that is cut by the end of the file.
+    /// Number of bytes of a further packet that is cut by the end of the file.
     cut: usize,
-    /// Number of headers inside the packets that could start a packet near their time.
+    /// Number of possible headers inside the packets with a time near that of the packets.
     strays: usize,
-    /// Whether the packets differ. Those of a repeating pattern do not.
+    /// Whether the packets differ from each other. The apparent packets of a repeating pattern do not differ.
     is_varied: bool,
-    /// Whether the packets are the whole file.
+    /// Whether the packets fill the whole file.
     is_file: bool,
 }
 
 impl Run {
-    /// Follows the packets from the start of `bytes`. Fails if there are none or if they could be chance; the error is
-    /// the number of bytes to skip. `is_whole`: `bytes` extend to the end of the file. `is_begin`: they are the start of
-    /// the file, and its format has no other evidence.
+    /// Follows the packets from the start of `bytes`. Returns an error, the number of bytes to skip, if there are no
+    /// packets or if they may be chance. `is_whole`: `bytes` extend to the end of the file. `is_begin`: `bytes` are the
+    /// start of the file, and there is no other evidence of its format.
     fn follow(bytes: &[u8], is_whole: bool, is_begin: bool) -> Result<Run, usize> {
         let mut run = Run { packets: 0, bytes: 0, cut: 0, strays: 0, is_varied: false, is_file: false };
         let first = Header::read_possible(bytes).ok_or(1_usize)?;
@@ -228,9 +230,9 @@ impl Run {
         }
         let is_enough = match run.packets {
             0 => false,
-            // A single packet that is the whole file.
+            // Accept a single packet if it fills the whole file and its code has a layout.
             1 => run.is_file && first.has_layout(),
-            // Codes without a layout are common in real logs.
+            // Do not require a layout: codes without a layout are common in real logs.
             _ => run.is_varied && 2 * evident >= run.packets,
         };
         if !is_enough {
@@ -252,7 +254,7 @@ impl Run {
     }
 }
 
-/// Number of headers in `bytes` that could start packets near this time.
+/// Number of possible headers in `bytes` with a time near `time`.
 fn strays(bytes: &[u8], time: Stamp) -> usize {
     let is_header = |bytes| {
         Header::read_possible(bytes).is_some_and(|header| header.is_evident() && header.is_near(time))
@@ -260,11 +262,11 @@ fn strays(bytes: &[u8], time: Stamp) -> usize {
     bytes.windows(HEADER).filter(|bytes| is_header(bytes)).count()
 }
 
-/// Whether these bytes are consecutive packets, apart from a few damaged places. `is_whole`: they extend to the end of
-/// the file. `is_alone`: there is no other evidence of the file's format.
+/// Whether these bytes are consecutive packets, apart from a few damaged parts. `is_whole`: `bytes` extend to the end
+/// of the file. `is_alone`: there is no other evidence of the file's format.
 ///
-/// Chosen: runs of packets make up half of the bytes, or start at the first byte; and there are more packets in runs than
-/// headers elsewhere.
+/// Chosen: runs of packets must contain half of the bytes, or start at the first byte; and there must be more packets
+/// in runs than possible headers elsewhere.
 pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
     let (mut at, mut between) = (0, 0);
     let (mut packets, mut in_runs, mut elsewhere) = (0, 0, 0);
@@ -291,9 +293,9 @@ pub(super) fn is_packets(bytes: &[u8], is_whole: bool, is_alone: bool) -> bool {
     packets > elsewhere && (is_most || is_alone && begins_with_run)
 }
 
-/// Determines the next step if no packet follows the last one; `begin` is the condition for packets at this position.
-/// Bytes are skipped up to the first position at which more bytes could reveal a packet, even at the end of the file. The
-/// result thus does not depend on the size of the pieces.
+/// Determines the next step if no packet directly follows the last packet; `begin` is the condition for packets at this
+/// position. Bytes are skipped up to the first position at which more bytes could reveal a packet, even at the end of
+/// the file. The result thus does not depend on the size of the pieces.
 fn look_for(bytes: &[u8], begin: Chain, is_all: bool) -> Step {
     match is_chain(bytes, begin) {
         Some(true) => return Step::Packet,
@@ -311,20 +313,21 @@ fn look_for(bytes: &[u8], begin: Chain, is_all: bool) -> Step {
 pub(super) enum Step {
     /// A packet.
     Packet,
-    /// This number of bytes that are not a packet.
+    /// Bytes that are not a packet, with their number.
     Skip(usize),
     /// A packet that is cut by the end of the file.
     Cut,
-    /// Too few bytes for a decision, or none.
+    /// There are too few bytes for a decision, or none.
     More,
 }
 
 /// Classifies the next bytes, after a packet with time `last`. `is_behind`: the bytes directly follow that packet or the
 /// start of the file. `is_all`: there are no further bytes.
 ///
-/// If another packet follows at the end of a packet's length, the length is accepted. Otherwise the length may be wrong,
-/// and packets that start inside this length are preferred, if they satisfy [`Chain::Inside`]. If there are none, the
-/// packet is accepted, and bytes that are not a packet follow; or the packet is cut, if the file ends before.
+/// If another packet follows at the end of a packet's length, the length is accepted. Otherwise the length may be
+/// wrong, and packets that start inside this length are preferred, if they satisfy [`Chain::Inside`]. If there are no
+/// such packets, the packet is accepted, and the bytes after it are not a packet. If the file ends before the end of
+/// the length, the packet is cut.
 pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_behind: bool, is_all: bool) -> Step {
     let linked = |bytes: &[u8], last| Header::read(bytes).filter(|header| header.follows(last));
     let Some(header) = last.and_then(|last| linked(bytes, last)) else {
@@ -343,7 +346,7 @@ pub(super) fn step(bytes: &[u8], last: Option<Stamp>, is_behind: bool, is_all: b
         match find(bytes, from..claimed, Chain::Inside(header.stamp)) {
             Found::Here(at) => return Step::Skip(at),
             Found::NotBefore(at) if at < claimed && !is_all => return Step::More,
-            // There are too few packets up to the end of the file.
+            // Up to this position, there are too few packets before the end of the file.
             Found::NotBefore(at) if at < claimed => from = at + 1,
             Found::NotBefore(_) if bytes.len() < header.length => return Step::Cut,
             Found::NotBefore(_) => return Step::Packet,

@@ -34,7 +34,7 @@ fn visit_dlf(bytes: &[u8]) -> (usize, Vec<(u64, String)>) {
     (packets, others)
 }
 
-/// The file ends with the possible start of a packet, behind bytes that are no packet.
+/// The file ends with bytes that may be the start of a packet, after bytes that are not a packet.
 #[test]
 fn the_end_of_a_dlf_file_is_the_same_in_pieces_and_whole() {
     let packet = |ticks: u8| [12, 0, 0xC0, 0xB0, 0, 0, ticks, 0, 0, 0, 0, 0];
@@ -109,7 +109,7 @@ fn stream(framing: Framing, payloads: &[&[u8]]) -> (Vec<u8>, usize) {
     (stream, first)
 }
 
-/// Payloads of packets, and positions of all other items, in files that consist of these pieces.
+/// Payloads of packets, and positions of all other items, in files that arrive in these pieces.
 fn read(files: &[&[&[u8]]]) -> (Vec<Vec<u8>>, Vec<(Place, usize)>) {
     let (mut payloads, mut cut) = (vec![], vec![]);
     let mut reader = Reader::default();
@@ -217,7 +217,7 @@ fn a_file_that_shows_no_form_has_that_of_the_one_before() {
     let mut reader = Reader::default();
     reader.push(&frames, |_, _| ());
     reader.next_file(|_, _| ());
-    // A complete packet, without its frame's checksum.
+    // Push a complete packet without the checksum of its frame.
     reader.push(&frames[4..4 + 212], |_, _| ());
     assert_eq!(reader.next_file(|_, _| ()), Format::Hdlc);
     assert_eq!(Format::of(&frames[4..4 + 212]), Format::Dlf, "alone it cannot be told");
@@ -229,7 +229,7 @@ fn a_wrong_length_in_a_dlf_file_costs_its_own_packet() {
     for (length, packets, at, skipped) in [
         (63, 29, begins[3], 62),      // The length ends inside the next packet.
         (40_000, 29, begins[3], 62),  // The length ends beyond the file.
-        (62 * 7, 29, begins[3], 0),   // The length leads to a packet, which is believed.
+        (62 * 7, 29, begins[3], 0),   // The length leads to another packet and is accepted.
         (20, 30, begins[3] + 20, 42), // The length cuts the payload.
         (0, 29, begins[3], 62),
     ] {

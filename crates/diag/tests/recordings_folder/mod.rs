@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of recorded logs, if available.
+/// The folder of the recorded logs, if available.
 pub fn recordings() -> Option<PathBuf> {
     airpace_testing::recordings("diag")
 }
 
-/// The logs in the folder, by name.
+/// The recorded logs in the folder, sorted by name.
 pub fn logs(folder: &Path) -> Vec<PathBuf> {
     let mut logs: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -23,22 +23,23 @@ use crate::guard::Guard;
 use crate::metrics::{KpiLabel, Metrics};
 use crate::source::{Port, Source};
 
-/// Interval of the checks for programs' requests during drains, and maximum interval of the checks for messages of the
-/// data thread without drains.
+/// Interval between checks for requests of programs while drains are active. Without drains, maximum interval between
+/// checks for messages of the data thread.
 ///
-/// Chosen: short enough to answer a request without noticeable delay, long enough to cost nothing.
+/// Chosen: short enough to answer a request without noticeable delay, and long enough to use almost no processor time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Interval of the checks for messages while a session is opened or changed, because messages contain its request frames.
+/// Interval between checks for messages while a session is opened or changed. It is short, because the session's
+/// request frames arrive as messages.
 const SPEAK_EVERY: Duration = Duration::from_millis(2);
-/// Time after a message in which further messages are expected.
+/// Time after a message of the data thread for which further messages are expected.
 ///
 /// Chosen: a modem responds within milliseconds, and each response leads to the next request.
 const SPEAKS_FOR: Duration = Duration::from_millis(100);
-/// Interval of the counts of subscriptions for the metrics.
+/// Interval at which subscriptions are counted for the metrics.
 const TALLY_EVERY: Duration = Duration::from_millis(100);
-/// Maximum number of bytes that wait for a port that accepts none; further bytes are dropped.
+/// Maximum number of bytes kept for a port that does not accept bytes; further bytes are dropped.
 const MAX_UNSENT: usize = 1 << 16;
-/// Real-time priority: below the data thread's.
+/// Real-time priority of the control thread: below the priority of the data thread.
 const PRIORITY: i32 = 10;
 
 pub(super) struct Parts {
@@ -136,7 +137,7 @@ impl Control {
 
     pub fn run(mut self) {
         if self.wants_realtime {
-            // The data thread reports whether real-time priority is permitted.
+            // Ignore the result, because the data thread reports whether real-time priority is permitted.
             let _ = priority::set_realtime(PRIORITY);
         } else {
             let _ = priority::request_short_slices();
@@ -160,7 +161,8 @@ impl Control {
             self.flush();
             let drain_due = self.drain.poll_timeout().filter(|_| drains).unwrap_or(Time::NEVER);
             let now = Time::from_nanos(now_ns());
-            // Programs' requests are checked in the wake-ups for drains, without additional wake-ups.
+            // If drains are frequent, the wake-ups for drains also check the requests of programs, without additional
+            // wake-ups.
             let is_often = drain_due < now + LOOK_EVERY;
             if is_often && now < look_at {
                 sleep_until(drain_due);
@@ -216,7 +218,8 @@ impl Control {
                     }
                 }
                 Ok(DataMessage::Left(is_restored)) => {
-                    // A guard that is not dismissed restores the modem instead.
+                    // If the modem is not restored, drop the guard without dismissal. The guard then restores the
+                    // modem.
                     if is_restored {
                         self.detach()
                     } else {
@@ -241,7 +244,7 @@ impl Control {
         self.attached = Some(Attached { port, guard, unsent: vec![], drain: None });
     }
 
-    /// Dismisses the guard: the modem is restored, or gone.
+    /// Dismisses the guard. Called when the modem is restored, or gone.
     fn detach(&mut self) {
         if let Some(Attached { guard: Some(guard), .. }) = self.attached.take() {
             // If the guard has already ended, nothing is left to do.
@@ -254,7 +257,7 @@ impl Control {
         let Some(attached) = &mut self.attached else { return };
         let metrics = &self.host.metrics;
         let is_done = match &attached.drain {
-            // If the modem has not accepted the last drain request, a further one is not needed.
+            // If the port has not yet accepted the last drain request, a further request is not needed.
             Some(frame) if attached.unsent.is_empty() => {
                 attached.unsent.extend_from_slice(frame);
                 true

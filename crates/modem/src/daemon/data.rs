@@ -25,15 +25,15 @@ use crate::source::{Port, Source};
 
 /// Buffer size of a read, in bytes.
 ///
-/// Chosen: the bytes that a USB modem sends in ten milliseconds at full speed.
+/// Chosen: the number of bytes that a USB modem sends in ten milliseconds at full speed.
 const READ_SIZE: usize = 1 << 16;
 /// Pauses between attempts to open the port: minimum and maximum; each pause is twice the previous one.
 ///
-/// Chosen: a modem returns some seconds after a reset, and a cable is reconnected in less than a second.
+/// Chosen: a modem is available again some seconds after a reset, and a cable is reconnected in less than a second.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 /// Maximum time for restoring the modem.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
-/// Real-time priority: above ordinary programs, below the threads that drive hardware.
+/// Real-time priority of the data thread: above ordinary programs, below the threads that drive hardware.
 const PRIORITY: i32 = 20;
 
 pub(super) struct Parts {
@@ -59,14 +59,14 @@ pub(super) struct Data {
     extractor: Extractor,
     /// The slots of the subscription's KPIs.
     places: Vec<Place>,
-    /// Readings of the primary carrier that are published after those of the others.
+    /// Readings of the primary carrier, which are published after the readings of the other carriers.
     held: Vec<(SlotId, Entry)>,
-    /// Detection of drains that coincide with packets, if drains are enabled.
+    /// Detector of drains that coincide with packets; `None` without drains.
     evenness: Option<Evenness>,
     /// State of the modem before the daemon's first change.
     original: Option<Original>,
     buffer: Vec<u8>,
-    /// Faults of earlier lines.
+    /// Number of faults on earlier connections to the port.
     faults_before: u64,
     is_leaving: bool,
     /// Whether the modem is restored when the daemon stops.
@@ -81,15 +81,16 @@ struct Place {
     readings: Readings,
 }
 
-/// Selection of a KPI's readings that are published on the board.
+/// Selects which readings of a KPI are published on the board.
 #[derive(Clone, Copy, PartialEq)]
 enum Readings {
-    /// All readings of the extractor.
+    /// All readings that the extractor returns.
     Every,
     /// Readings of the primary carrier. A program that does not select a carrier would otherwise see the last carrier of
     /// each packet, which is rarely the primary.
     Primary,
-    /// Readings of all carriers; of those that arrive at once, the primary carrier's is published last.
+    /// Readings of all carriers. Of readings that arrive together, the reading of the primary carrier is published
+    /// last.
     PrimaryLast,
 }
 
@@ -104,7 +105,7 @@ impl Place {
     }
 }
 
-/// Reason for the end of the work with a port.
+/// Reason why the work with a port ended.
 enum End {
     Left,
     NotRestored,
@@ -144,7 +145,7 @@ impl Data {
             let realtime = priority::set_realtime(PRIORITY).and_then(|()| Ok(rustix::mm::mlockall(locked)?));
             self.note(Notice::Realtime(realtime));
         } else {
-            // Where the kernel refuses short slices, other programs may delay readings.
+            // If the kernel refuses short time slices, other programs may delay readings.
             let _ = priority::request_short_slices();
         }
         let (mut pause, mut is_told) = (PAUSES[0], false);
@@ -269,7 +270,7 @@ impl Data {
                 };
                 metrics.on_sample(slot.0, sample.carrier, sample.value, arrival_ns);
                 if let Some(tap) = tap {
-                    // If the tap is full, the sample is dropped; the board still has the last one.
+                    // If the tap is full, the sample is dropped; the board still contains the latest reading.
                     let _ = tap.try_send(Tapped { slot, sequence, sample, arrival_ns });
                 }
                 if let Some(evenness) = evenness {
@@ -290,7 +291,7 @@ impl Data {
             metrics.on_latency(now_ns() - arrival_ns);
         }
         if dodges {
-            // If the control thread has panicked, the daemon ends.
+            // Sending fails only if the control thread has panicked; the daemon then ends.
             let _ = messages.send(DataMessage::Dodge);
         }
         metrics.reads.add(1);
@@ -344,7 +345,7 @@ impl Data {
         self.parts.metrics.streaming.store(u32::from(is_streaming), Ordering::Relaxed);
     }
 
-    /// Executes orders; returns whether one of them is the first order to leave.
+    /// Executes orders; returns whether one of the orders is the first order to leave.
     fn obey(&mut self, mut line: Option<&mut Line>) -> bool {
         let was_leaving = self.is_leaving;
         while let Ok(order) = self.parts.orders.try_recv() {
@@ -384,7 +385,7 @@ impl Data {
     }
 
     fn tell(&self, message: DataMessage) {
-        // If the control thread has panicked, the daemon ends.
+        // Sending fails only if the control thread has panicked; the daemon then ends.
         let _ = self.parts.messages.send(message);
     }
 

@@ -9,7 +9,7 @@ use airpace_diag::{LogCode, kpi, session};
 /// A message of the daemon to users.
 #[derive(Debug)]
 pub enum Notice {
-    /// The data thread has real-time priority and locked memory, or the error that prevents it.
+    /// Result of the request for real-time priority and locked memory: success, or the error that prevents it.
     Realtime(io::Result<()>),
     /// The port was opened.
     Opened,
@@ -17,15 +17,15 @@ pub enum Notice {
     NotOpened(io::Error),
     /// The modem streams the subscription: its model and software, if the modem reports them.
     Streaming(Option<String>),
-    /// Packets with this code will not arrive, with the reason.
+    /// The modem will not send packets with this code, for the given reason.
     Missing(LogCode, Missing),
-    /// The port was lost, which is a gap. The daemon opens it again, without further messages.
+    /// The port was lost, which causes a gap in the readings. The daemon opens it again, without further messages.
     Lost(io::Error),
     /// The session failed. The daemon tries again.
     Failed(session::Trouble),
     /// The first packet of a kind that cannot be parsed.
     Trouble(kpi::Trouble),
-    /// The guard does not run. If the daemon is killed, the modem keeps its current state.
+    /// The guard process does not run. If the daemon is killed, the modem keeps its current state.
     Unguarded(io::Error),
     /// The modem did not respond to the requests that restore it.
     NotRestored,

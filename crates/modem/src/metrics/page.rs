@@ -100,12 +100,12 @@ fn latency(metrics: &Metrics, page: &mut Page) {
     page.sample(&format!("{name}_count"), &[], count);
 }
 
-/// Locks a mutex. A poisoned lock is used too, because it protects only plain data.
+/// Locks a mutex. Also uses a poisoned lock, because the lock protects only plain data.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Builder for the lines of the format.
+/// Builder of the page's lines.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Parses a page by its grammar: every sample by name and labels, after the TYPE of its name.
+    /// Parses a page by its grammar into samples by name and labels. Each sample must follow the TYPE line of its name.
     fn read(page: &str) -> BTreeMap<String, f64> {
         let (mut samples, mut kinds) = (BTreeMap::new(), BTreeMap::new());
         for line in page.lines() {

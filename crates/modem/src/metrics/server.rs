@@ -1,5 +1,5 @@
-//! HTTP server of the page, on a separate thread. It serves several clients concurrently, with a time limit of one second
-//! per client, so that an idle client does not block others.
+//! HTTP server of the page, on a separate thread. The server handles several clients concurrently, with a time limit of
+//! one second per client, so that an idle client does not block others.
 //!
 //! Chosen: no library. The server has only one page, and existing servers bring thread pools or a runtime into a process
 //! that must not be disturbed.
@@ -21,14 +21,14 @@ use super::{Metrics, page};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of connections. A further connection replaces the oldest.
 ///
-/// Chosen: more than the scrapers of any site; a page for each takes little memory.
+/// Chosen: more than the scrapers of any site; the pages for all connections take little memory.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum size of a request, in bytes.
 const MAX_REQUEST: usize = 8_192;
 /// Ratio of rest to work: the thread rests this many times as long as it has worked, so no flood of requests takes more
 /// than a tenth of a core.
 ///
-/// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few of them.
+/// Chosen: a page takes a fraction of a millisecond, so an occasional request waits for a few milliseconds.
 const REST: u32 = 9;
 /// Maximum duration of an uninterrupted rest, so that slow clients are disconnected in time.
 const MAX_REST: Duration = Duration::from_millis(100);
@@ -302,7 +302,7 @@ mod tests {
         for _ in 0..200 {
             assert!(asked(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
         }
-        // After each response except the last, the server rested before it sent the next one.
+        // The server rested after each response except the last one.
         let work = Duration::from_nanos((worked() - before) * 9 / 10);
         assert!(work * REST <= began.elapsed(), "{work:?} of work in {:?}", began.elapsed());
     }

@@ -11,16 +11,16 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{self, OpenptFlags};
 use rustix::termios::{self, OptionalActions};
 
-/// A front end of a modem. One host at a time can connect to it.
+/// A front end of a modem, at which hosts connect. One host at a time can be connected.
 #[derive(Debug)]
 pub enum Door {
     /// A pseudo-terminal: a host opens it like a modem's serial device.
     Terminal {
-        /// The modem's end.
+        /// Descriptor of the modem's end of the terminal.
         modem: OwnedFd,
-        /// Path of the host's end.
+        /// Path of the host's end of the terminal.
         path: String,
-        /// Whether a host has opened it.
+        /// Whether a host has opened the terminal.
         has_host: bool,
     },
     /// A TCP port.
@@ -32,7 +32,7 @@ pub enum Door {
     },
 }
 
-/// Interval of the checks whether a host has opened the terminal, which the system does not report.
+/// Interval between checks whether a host has opened the terminal. The system does not report this event.
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
 
 impl Door {
@@ -104,7 +104,8 @@ impl Door {
         }
     }
 
-    /// Waits until the host has sent bytes, can accept bytes (if `for_room`), or another host connects; at most `most`.
+    /// Waits until the host has sent bytes, can accept bytes (if `for_room`), or another host connects. Waits at most
+    /// `most`.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -150,9 +151,9 @@ impl Door {
         }
     }
 
-    /// Closes the port for output, and waits until the host has read all bytes or is gone, at most `most`. Without this,
-    /// closing a port discards the bytes that the host has not read: a TCP connection with an unread request is reset,
-    /// and a terminal is emptied.
+    /// Closes the port for output, and waits until the host has read all bytes or is gone, but at most `most`. Without
+    /// this wait, closing a port discards the bytes that the host has not read: a TCP connection with an unread request
+    /// is reset, and a terminal is emptied.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -160,8 +161,8 @@ impl Door {
         let until = Instant::now() + most;
         match self {
             Door::Terminal { modem, path, has_host: true } => {
-                // A descriptor of the host's end shows how many bytes are unread there. If the host has exclusive access,
-                // only root can open it; then the host must close its end first.
+                // A descriptor of the host's end returns the number of unread bytes at that end. If the host has
+                // exclusive access, only root can open it; then the host must close its end first.
                 let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let host = rustix::fs::open(path.as_str(), flags, Mode::empty()).ok();
                 let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -177,7 +178,8 @@ impl Door {
                     if is_done {
                         break;
                     }
-                    // A host that continues to send requests must not block because they are not read.
+                    // Read and discard the host's requests: a host that continues to send requests must not block
+                    // because nobody reads them.
                     let _ = rustix::io::read(&*modem, &mut [0; 256]);
                     std::thread::sleep(LOOKS_EVERY);
                 }
@@ -207,7 +209,7 @@ impl Door {
         match self {
             Door::Terminal { modem, has_host, .. } => {
                 *has_host = false;
-                // Bytes that the host did not read are not for the next host, which starts in another framing.
+                // Discard the bytes that the host did not read: the next host starts in another framing.
                 let _ = termios::tcflush(&*modem, termios::QueueSelector::IOFlush);
             }
             Door::Tcp { host, .. } => *host = None,

@@ -30,9 +30,9 @@ impl From<&LogPacket<'_>> for Recorded {
 /// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// Speed relative to the recording; positive.
+    /// Replay speed relative to the recording; must be positive.
     pub speed: f64,
-    /// Maximum duration of a gap without packets, in the log's time. Longer gaps are shortened to this.
+    /// Maximum duration of a gap without packets, in the log's time. Longer gaps are shortened to this duration.
     pub longest_gap: Duration,
     /// Whether packets keep their recorded stamps. Otherwise, a packet carries its send time, minus its recorded distance
     /// from the newest packet before it.
@@ -45,7 +45,7 @@ impl Default for ReplayOptions {
     fn default() -> ReplayOptions {
         ReplayOptions {
             speed: 1.0,
-            // Chosen: the longest silence that a viewer interprets as a pause instead of the end.
+            // Chosen: the longest silence that a viewer interprets as a pause and not as the end.
             longest_gap: Duration::from_secs(3),
             keeps_time: false,
             is_looped: false,
@@ -66,11 +66,11 @@ pub enum Cut {
 #[derive(Clone, Debug)]
 pub struct Replay {
     packets: Vec<Recorded>,
-    /// Send time of each packet in the first round, and the time that its stamp then shows, in nanoseconds.
+    /// Send time of each packet in the first round, and the time in its stamp in this round, both in nanoseconds.
     times: Vec<(u64, u64)>,
     cuts: Vec<Cut>,
     options: ReplayOptions,
-    /// Time from one round to the next, in nanoseconds.
+    /// Time from the start of one round to the start of the next, in nanoseconds.
     length: u64,
     next: usize,
     /// Number of complete rounds.
@@ -144,7 +144,8 @@ fn scaled(nanos: i128, speed: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Returns a replay of packets at these milliseconds since 2026; negative ones count from 1980.
+    /// Returns a replay of packets whose stamps are these milliseconds since 2026; for a negative number, the stamp
+    /// counts from 1980.
     fn replay(millis: &[i64], options: ReplayOptions) -> Replay {
         let packets = millis.iter().map(|&millis| {
             let epoch = if millis < 0 { 0 } else { 1_450_000_000_000 };

@@ -93,7 +93,8 @@ fn two_hosts(source: Source, door: Door) {
         let mut first = Host::new(&source, &[CODE]);
         first.until(|host| host.came.len() >= 50);
         drop(first);
-        // If a terminal is opened again at once, it does not report that it was closed.
+        // Wait until the modem has noticed the disconnection: if a terminal is opened again at once, it does not report
+        // that it was closed.
         while went.load(Ordering::Relaxed) == 0 {
             thread::yield_now();
         }
@@ -175,7 +176,7 @@ fn a_log_that_is_over_ends_the_service_if_that_is_wanted() {
 /// A host that does not read the modem's last packets at once, and continues to send requests, still receives all packets
 /// that were sent.
 fn a_slow_host(source: Source, mut door: Door) {
-    // The packet source starts only after the host's request, independently of the time that this takes.
+    // The packet source starts only after the host's request, however long that takes.
     let has_asked = AtomicBool::new(false);
     let mut count = 0;
     let speech = || {
@@ -223,7 +224,7 @@ fn a_slow_host(source: Source, mut door: Door) {
                 }
             }
         }
-        // The modem waits for a host that is still connected.
+        // Dropping the port disconnects the host, for which the modem waits.
         drop(host.port);
         let sent = server.join().unwrap().modem.sent;
         assert_eq!((sent, host.came.len()), (30, 30), "sent, and came");

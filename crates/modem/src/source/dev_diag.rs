@@ -1,5 +1,6 @@
-//! `/dev/diag`. Its driver gives data only to the process that opened it, blocks reads in any mode, and reports itself
-//! readable when it is not. A separate thread therefore reads it and forwards the stream through a pipe.
+//! The device `/dev/diag`. Its driver gives data only to the process that opened it, blocks reads in any mode, and
+//! reports the device as readable when it is not. A separate thread therefore reads the device and forwards the stream
+//! through a pipe.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::sys;
 
-/// The open device, switched to give its data to this process.
+/// The open device, configured so that the driver delivers its data to this process.
 #[derive(Debug)]
 pub(super) struct DevDiag {
     device: Arc<OwnedFd>,
@@ -23,7 +24,7 @@ pub(super) struct DevDiag {
     stream: UnixStream,
     /// Whether the modem is on a separate chip.
     is_remote: bool,
-    /// Whether the driver accepted the modem's buffering; otherwise a drain is not possible.
+    /// Whether the driver accepted the buffering mode of the modem; if not, drains are not possible.
     buffers: bool,
     /// Flag that makes the thread end when it wakes up.
     is_over: Arc<AtomicBool>,
@@ -40,7 +41,7 @@ impl DevDiag {
         let mode = char_device::MEMORY_DEVICE_MODE;
         let switched =
             sys::ioctl(fd, char_device::IOCTL_SWITCH_LOGGING, &mut char_device::switch_logging(mode));
-        // Drivers before Android 7 take the number itself as argument.
+        // Drivers before Android 7 take the mode number itself as argument.
         switched.or_else(|_| sys::ioctl_number(fd, char_device::IOCTL_SWITCH_LOGGING, mode))?;
         let mut remote = [0; 2];
         let is_remote =
@@ -63,7 +64,7 @@ impl DevDiag {
         self.stream.as_fd()
     }
 
-    /// Writes whole frames: the driver accepts all or none.
+    /// Writes whole frames: the driver accepts all frames of a write or none.
     pub(super) fn write(&self, frames: &[u8]) -> io::Result<usize> {
         rustix::io::write(&*self.device, &char_device::write(frames, self.is_remote))?;
         Ok(frames.len())
@@ -97,12 +98,13 @@ impl Drop for DevDiag {
 
 fn vote(device: BorrowedFd<'_>, wants: bool) {
     for mut vote in char_device::real_time_votes(wants) {
-        // A driver without real-time votes ignores this.
+        // A driver without real-time votes returns an error, which is ignored.
         let _ = sys::ioctl(device, char_device::IOCTL_VOTE_REAL_TIME, &mut vote);
     }
 }
 
-/// Reads until the device is gone or the pipe's reader closes it. Closing the pipe notifies the reader.
+/// Reads until the device is gone or the pipe's reader closes the pipe. At the end, closing the pipe notifies the
+/// reader.
 fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
     let (mut buffer, mut stream, mut merge) = (vec![0; char_device::READ_SIZE], Vec::new(), Merge::default());
     loop {
@@ -115,7 +117,8 @@ fn pump_stream(device: &OwnedFd, is_over: &AtomicBool, mut pipe: UnixStream) {
             return;
         }
         stream.clear();
-        // Blocks after a malformed block cannot be read. The frame that is truncated by this is counted later.
+        // Blocks after a malformed block cannot be read. The frame that is truncated as a result is counted later as a
+        // fault.
         for (origin, bytes) in char_device::blocks(&buffer[..count]).map_while(Result::ok) {
             merge.push(origin, bytes, &mut stream);
         }

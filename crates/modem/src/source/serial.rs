@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{self, OptionalActions, QueueSelector};
 
-/// Folder in which the system keeps names of serial ports that do not depend on the order of plugging in.
+/// Folder with links to serial ports whose names do not depend on the order in which devices are plugged in.
 pub(super) const BY_ID: &str = "/dev/serial/by-id";
 
 /// Opens a serial device, without echo, translation, or access by other programs.
@@ -24,9 +24,10 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     if !termios::isatty(&fd) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no serial device"));
     }
-    // Otherwise, programs that search for modems would send commands in between. The exclusive mode does not bind root.
-    // The lock binds every program that requests it, as serial terminals and Airpace do, and lasts as long as the guard
-    // has the port.
+    // The exclusive mode and the lock keep other programs from the port: programs that search for modems would
+    // otherwise send commands during the session. The exclusive mode does not apply to root. The lock applies to every
+    // program that requests it, as serial terminals and Airpace do, and it lasts as long as the guard has the port
+    // open.
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).map_err(taken)?;
     if !is_pseudo(&fd)? {
         termios::ioctl_tiocexcl(&fd)?;
@@ -39,14 +40,15 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Returns whether the device is a pseudo-terminal. Its exclusive mode would outlast this process: it ends with the other
-/// end, and until then only root could open it again. No program searches for modems there.
+/// Returns whether the device is a pseudo-terminal. A pseudo-terminal is not opened in exclusive mode, because that
+/// mode would last until the other end closes, and until then only root could open the terminal again. No program
+/// searches for modems at pseudo-terminals.
 fn is_pseudo(fd: &OwnedFd) -> io::Result<bool> {
     // Linux, Documentation/admin-guide/devices.txt: Unix98 PTY slaves.
     Ok((136..=143).contains(&rustix::fs::major(rustix::fs::fstat(fd)?.st_rdev)))
 }
 
-/// Returns the error for a refused port.
+/// Returns the error for a port that is refused because another program uses it.
 fn taken(error: Errno) -> io::Error {
     match error {
         Errno::BUSY | Errno::WOULDBLOCK => io::Error::new(
@@ -60,7 +62,7 @@ fn taken(error: Errno) -> io::Error {
     }
 }
 
-/// Returns the link below `by_id` that leads to `path`, or `path` if there is none.
+/// Returns the link below `by_id` that leads to `path`, or `path` if there is no such link.
 pub(super) fn lasting(path: PathBuf, by_id: &Path) -> PathBuf {
     let (Ok(device), Ok(links)) = (fs::canonicalize(&path), fs::read_dir(by_id)) else { return path };
     let mut links: Vec<_> = links.filter_map(|link| Some(link.ok()?.path())).collect();

@@ -29,12 +29,12 @@ const MAX_LINE_BYTES: usize = 4_096;
 /// Chosen: about ten times the present number of KPIs.
 const MAX_LISTED: u32 = 4_096;
 
-/// A connection to the daemon. Its subscriptions end when it closes.
+/// A connection to the daemon. The subscriptions of a connection end when it closes.
 #[derive(Debug)]
 pub struct Client {
     socket: OwnedFd,
     received: Vec<u8>,
-    /// Whether an answer is outstanding, including one that did not arrive in time.
+    /// Whether an answer is outstanding, including an answer that did not arrive in time.
     is_answer_due: bool,
     /// Deadline for the answer, in ns of [`crate::clock`].
     until_ns: u64,
@@ -242,8 +242,8 @@ fn lost(source: Errno) -> Error {
     }
 }
 
-/// Whether a terminal interprets the character instead of printing it: control characters except tabs, and
-/// bidirectional text marks.
+/// Whether a terminal interprets the character instead of printing it. This holds for control characters except tabs,
+/// and for bidirectional text marks.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && c != '\t')
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

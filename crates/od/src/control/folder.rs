@@ -40,7 +40,7 @@ impl Folder {
     /// [`Error::Folder`] if other users may change its content, [`Error::InUse`] if a daemon runs there,
     /// [`Error::System`] if a system call fails.
     pub fn claim(path: &Path) -> Result<Folder, Error> {
-        // Remove a trailing `/`: with it, `open` would follow a symbolic link in spite of `NOFOLLOW`.
+        // Remove a trailing `/`: with this `/`, `open` would follow a symbolic link in spite of `NOFOLLOW`.
         let path = path.components().as_path().to_owned();
         let refused = |what| Error::Folder { dir: path.clone(), what };
         DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| Error::System {
@@ -106,7 +106,7 @@ impl Drop for Folder {
 
 /// Reason why a file cannot be used.
 enum Problem {
-    /// The file is not one that a daemon creates.
+    /// The file is not a file that a daemon creates.
     Strange,
     /// A system call failed.
     Of(Errno),

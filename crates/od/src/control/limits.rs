@@ -17,9 +17,10 @@ pub const MAX_PROGRAMS: usize = 128;
 ///
 /// Chosen: a process needs one connection. A process that connects once per thread or library has a few.
 pub const MAX_PER_PROCESS: usize = 16;
-/// Maximum number of connections of all processes of one user; does not apply to root and the daemon's own user.
+/// Maximum number of connections of all processes of one user. The limit does not apply to root and the daemon's own
+/// user.
 ///
-/// Chosen: two users cannot use up the part that users other than root and the daemon's own share.
+/// Chosen: two users cannot use up the connections that all users other than root and the daemon's own user share.
 pub const MAX_PER_USER: usize = 40;
 /// Number of connections that are reserved for root and the daemon's own user.
 ///
@@ -27,7 +28,8 @@ pub const MAX_PER_USER: usize = 40;
 pub const RESERVED_PROGRAMS: usize = 32;
 /// Maximum number of subscriptions of one process over all its connections.
 pub const MAX_LEASES: u32 = 256;
-/// Maximum time for an unfinished request or answer, and for a connection without a request for the region or a KPI.
+/// Maximum time for which a request or answer may be unfinished, and for which a connection may be open without having
+/// requested the region or a KPI.
 ///
 /// Chosen: a running program sends its request at once. A suspended program resumes within seconds or not for a long
 /// time.
@@ -54,9 +56,9 @@ pub(super) fn may_connect(newcomer: Peer, connected: &[Peer]) -> Result<(), Stri
     Ok(())
 }
 
-/// Sorts the programs that wait for their turn. Root and the daemon's own user come first. Then each other user gets
-/// one turn, then each gets a second turn: a user with many connections takes no more time than a user with one. The
-/// sort is stable.
+/// Sorts the programs that wait for their turn. Root and the daemon's own user come first. Then come the first
+/// connections of each other user, then their second connections, and so on: a user with many connections takes no more
+/// time than a user with one connection. The sort is stable.
 pub(super) fn order_turns(order: &mut [usize], who: impl Fn(usize) -> Peer) {
     let mut turns_of = BTreeMap::new();
     order.sort_by_cached_key(|&at| {
@@ -80,8 +82,8 @@ pub(super) struct Allowance {
 }
 
 /// Computes how many subscriptions `who` may add. `held` lists the subscriptions of all peers, `rows` is the number of
-/// rows of the region. A user other than root and the daemon's own may hold at most three eighths of the rows, and all
-/// such users together three quarters.
+/// rows of the region. A user other than root and the daemon's own user may hold at most three eighths of the rows, and
+/// all such users together three quarters.
 pub(super) fn allowance(who: Peer, rows: u32, held: &[(Peer, u32)]) -> Allowance {
     let of = |counts: &dyn Fn(&Peer) -> bool| -> u32 {
         held.iter().filter(|(peer, _)| counts(peer)).map(|(_, leases)| leases).sum()

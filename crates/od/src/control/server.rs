@@ -1,4 +1,4 @@
-//! Server of the control protocol, for the daemon. It never waits for a program.
+//! Server of the control protocol, for the daemon. The server never waits for a program.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -25,15 +25,15 @@ use crate::peer::Peer;
 /// Chosen: connecting and subscribing takes a handful of requests. A program that floods the socket delays the others
 /// by this number per turn.
 const MAX_REQUESTS_PER_TURN: usize = 8;
-/// Maximum processor time that the thread uses before it rests (ns).
+/// Maximum processor time that the thread uses before the server rests (ns).
 ///
-/// Chosen: enough for the few requests of a program. A program with a later turn waits for a few such periods and their
-/// rests.
+/// Chosen: enough for the few requests of a program. A program that is not answered in one such period waits for a few
+/// periods and the rests between them.
 const STRETCH_NS: u64 = 500_000;
-/// Ratio of rest to work: limits the server to a tenth of a core during a flood of requests.
+/// Ratio of rest time to work time. It limits the server to a tenth of a core during a flood of requests.
 ///
 /// Chosen: a request takes some microseconds, so a program that sends one request at a time waits less than a
-/// millisecond for each.
+/// millisecond for each answer.
 const REST: u64 = 9;
 
 /// Decisions of the daemon about requests.
@@ -94,12 +94,13 @@ impl Server {
         Ok(Server { socket, programs: Vec::new(), first: 0, rests_until_ns: 0, _folder: folder })
     }
 
-    /// Handles pending requests and new connections. Waits at most `wait` for them; never waits for a program.
+    /// Handles pending requests and new connections. Waits at most `wait` for requests or connections; never waits for
+    /// a program to read or send more.
     ///
     /// After work, the server rests nine times as long. A later call answers requests that arrive during the rest.
     ///
     /// # Errors
-    /// Only errors of the daemon's own socket. An error of a program's socket closes its connection.
+    /// Returns errors of the daemon's own socket only. An error of a program's socket closes its connection.
     pub fn serve(&mut self, host: &mut impl Host, wait: Duration) -> Result<(), Error> {
         let rest = Duration::from_nanos(self.rests_until_ns.saturating_sub(now_ns()));
         if !rest.is_zero() {

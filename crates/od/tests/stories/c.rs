@@ -1,5 +1,5 @@
-//! Tests of libOD for C programs: the library is installed into a folder, found by pkg-config, and used with the
-//! system's C compiler.
+//! Tests of libOD for C programs: the tests install the library into a folder, find it by pkg-config, and use it with
+//! the system's C compiler.
 //!
 //! If pkg-config or a C++ compiler is missing, the test reports this and skips that part; `./test` installs both.
 
@@ -90,7 +90,7 @@ fn the_header_and_the_library_mean_the_same() {
     let Some(path) = compile("tests/c/header.c", folder.path()) else { return };
     let said: BTreeSet<_> = succeed(&mut program(&path)).lines().map(str::to_owned).collect();
 
-    /// The offset and size of each field, as `header.c` prints them.
+    /// Lists the offset and size of each field, in the form in which `header.c` prints them.
     macro_rules! facts {
         ($c:literal, $rust:ident, $value:expr, [$($field:ident),*]) => {{
             let value: $rust = $value;
@@ -99,7 +99,7 @@ fn the_header_and_the_library_mean_the_same() {
                 offset_of!($rust, $field),
                 size_of_val(&value.$field)
             )),*];
-            // The pattern names every field: adding a field without a check does not compile.
+            // The pattern contains every field, so a new field without a check does not compile.
             let $rust { $($field: _),* } = value;
             fields.into_iter().chain([format!("{} {}", $c, size_of::<$rust>())])
         }};

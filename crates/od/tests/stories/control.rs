@@ -135,7 +135,8 @@ fn a_flood_of_requests_leaves_the_daemon_at_rest_most_of_the_time() {
         while began.elapsed() < Duration::from_secs(1) {
             assert_eq!(od.kpis().expect("others are served").len(), 3);
         }
-        // A tenth of a core, plus the cost of going to sleep. On a busy machine the share is smaller, never larger.
+        // The server uses at most a tenth of a core, plus the cost of going to sleep. On a busy machine the share is
+        // smaller, never larger.
         let share = (work() - before).as_secs_f64() / began.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
         assert!(share < 0.2, "the control thread took {:.0} % of a core", share * 100.0);
@@ -164,7 +165,7 @@ fn a_place_that_nobody_needs_is_given_to_another_kpi_once_there_is_no_other() {
     assert_eq!((reading.value, reading.sequence), (-3.0, 1), "readings are counted anew");
     assert_eq!(kept.name(), "lte.rsrp", "who is subscribed keeps his place");
 
-    // A thousand subscriptions, as by a program with an endless loop.
+    // Request a thousand subscriptions, as a program with an endless loop would.
     drop(next);
     for radio in 0..1_000 {
         drop(od.subscribe(&format!("nr.snr@{radio}")).expect("there is room again"));
@@ -177,7 +178,7 @@ fn who_lost_his_lease_is_not_given_readings_of_another_kpi() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let slot = board.add("lte.rsrp", "dBm").expect("there is room");
     publisher.publish(slot, &Entry { value: -97.5, ..Entry::default() });
-    // A daemon that closes every connection after its answer to `subscribe`.
+    // Run a daemon that closes every connection after its answer to `subscribe`.
     let listener = UnixListener::bind(folder.path().join(SOCKET_NAME)).expect("bound");
     let kpi = std::thread::scope(|scope| {
         scope.spawn(|| {

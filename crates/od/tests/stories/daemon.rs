@@ -1,4 +1,4 @@
-//! A small daemon for tests: three KPIs, in its own folder, in this process or in another one.
+//! A small daemon for tests. It offers three KPIs, has its own folder, and runs in this process or in a separate one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -31,8 +31,8 @@ pub struct Daemon {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a server in the folder `dir`. If a daemon has just stopped there, a process that another test is starting may
-/// hold a copy of its lock until its `exec`.
+/// Starts a server in the folder `dir`. Retries if a daemon has just stopped there: a process that another test is
+/// starting may hold a copy of the daemon's lock until its `exec`.
 fn bind(dir: &Path) -> Server {
     loop {
         match Server::bind(dir) {
@@ -46,12 +46,12 @@ fn bind(dir: &Path) -> Server {
 #[derive(Default)]
 pub struct State {
     pub is_over: AtomicBool,
-    /// The control thread hangs: it neither answers nor writes heartbeats.
+    /// Whether the control thread hangs: it then neither answers nor writes heartbeats.
     pub is_stuck: AtomicBool,
-    /// KPIs without any lease left, in the order in which their last lease ended.
+    /// KPIs that have no lease any more, in the order in which their last leases ended.
     pub unsubscribed: Mutex<Vec<String>>,
     pub programs: Mutex<usize>,
-    /// Processor time of the control thread.
+    /// Processor time that the control thread has used.
     pub work: Mutex<Duration>,
 }
 
@@ -209,7 +209,7 @@ impl Drop for Process {
     }
 }
 
-/// Main function of the process of [`Process`]. Does nothing if run as a normal test.
+/// Main function of a process started by [`Process`]. Does nothing if run as a normal test.
 #[test]
 fn daemon_in_a_process_of_its_own() {
     let Some(dir) = std::env::var_os(ROLE).map(PathBuf::from) else { return };
@@ -232,7 +232,7 @@ pub struct Visitors {
 /// folder is in [`VISITED`].
 const VISITS: &str = "OD_TEST_VISITS";
 const VISITED: &str = "OD_TEST_VISITS_TO";
-/// Environment variable with the list of KPIs to which its first connection subscribes.
+/// Environment variable with the list of KPIs to which the process's first connection subscribes.
 const WISHES: &str = "OD_TEST_WISHES";
 
 impl Visitors {
@@ -282,7 +282,7 @@ impl Drop for Visitors {
     }
 }
 
-/// Main function of the process of [`Visitors`]. Does nothing if run as a normal test.
+/// Main function of a process started by [`Visitors`]. Does nothing if run as a normal test.
 #[test]
 fn visitors_in_a_process_of_their_own() {
     let Some(dir) = std::env::var_os(VISITED).map(PathBuf::from) else { return };

@@ -1,4 +1,5 @@
-//! Tests of folders that other users can change: the daemon neither serves them nor touches the targets of their links.
+//! Tests of folders whose content other users can change. The daemon neither serves such folders nor changes the files
+//! to which links in them lead.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -83,7 +84,8 @@ fn a_folder_that_others_can_write_is_not_served() {
     let place = Place::new();
     for mode in [0o777, 0o775, 0o757, 0o1777, 0o722] {
         set_mode(&place.dir(), mode);
-        // Changing the permissions of a shared folder would break other programs.
+        // A folder that all users share is refused with another text: changing its permissions would break other
+        // programs.
         let why = if mode == 0o1777 { "all users share" } else { "can be written by others" };
         place.refused(&place.dir(), why);
         assert_eq!(fs::read_dir(place.dir()).expect("ours").count(), 0, "nothing is put there");

@@ -41,8 +41,8 @@ fn sound() -> Vec<u8> {
     board
 }
 
-/// Result for a program that opens a daemon which sends the descriptor `board` and then the answers `rest`; also the
-/// daemon's socket.
+/// Opens the region of a daemon that sends the descriptor `board` and then the answers `rest`. Returns the program's
+/// result and the daemon's socket.
 fn open(board: Option<BorrowedFd<'_>>, rest: &str) -> (Result<Od, Error>, UnixStream) {
     let dir = tempfile::TempDir::new().expect("a folder");
     let listener = UnixListener::bind(dir.path().join(SOCKET_NAME)).expect("bound");

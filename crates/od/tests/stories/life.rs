@@ -1,4 +1,4 @@
-//! Tests of daemons that stop, die, hang or restart: programs never take old readings for new ones.
+//! Tests of daemons that stop, die, hang or restart: programs never mistake old readings for new readings.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -7,7 +7,7 @@ use od::control::{MAX_PER_PROCESS, MAX_PER_USER};
 
 use crate::daemon::{Daemon, Visitors};
 
-/// User IDs without an account.
+/// User IDs that belong to no account of the machine.
 const GREEDY: u32 = 54_321;
 const MODEST: u32 = 54_322;
 

@@ -66,7 +66,7 @@ struct Comb {
     older_weight: f32,
 }
 
-/// Error of estimated gains, as powers.
+/// Error of estimated gains (power).
 #[derive(Clone, Copy, Debug)]
 struct Residual {
     noise: f32,
@@ -87,7 +87,7 @@ struct Statistics {
     /// Mean power, with noise, of the reference signals in the last symbol that has them: index 0 for ports 2 and 3,
     /// index 1 for ports 0 and 1.
     levels: [Option<f32>; 2],
-    /// Number of reference signals behind `noise`, at most [`MAX_BEHIND`].
+    /// Number of reference signals averaged in `noise`, at most [`MAX_BEHIND`].
     behind: f32,
     /// Whether the last noise measurement was far from `noise`.
     is_odd: bool,
@@ -196,7 +196,8 @@ impl Estimator {
         }
     }
 
-    /// Discards the channel and all statistics except `levels`, because they came from another source.
+    /// Discards the channel and all statistics except `levels`, because they were measured on another signal than the
+    /// present one.
     pub fn restart(&mut self) {
         self.forget();
         self.statistics = Statistics { levels: self.statistics.levels, ..Statistics::default() };
@@ -204,7 +205,7 @@ impl Estimator {
         self.narrow.restart();
     }
 
-    /// Long-term statistics of the channel.
+    /// Returns the long-term statistics of the channel.
     pub fn learnt(&self) -> Learnt {
         Learnt { statistics: self.statistics }
     }
@@ -350,7 +351,7 @@ impl Estimator {
                 // Disturbed reference signals measure the interference, not the error of the channel estimate.
                 let disturbed = self.narrow.disturbed(pilots.comb);
                 let sum = distance(&self.work.raw[port], &self.work.smooth, pilots.comb, disturbed);
-                // The part of an estimate that comes from its own measurement does not appear in the residual.
+                // The residual does not contain the part of an estimate that comes from the measurement itself.
                 misfit.0 += sum / others;
                 misfit.1 += (self.work.raw[port].len() - disturbed.len()) as f32;
                 if port == 0 {
@@ -434,7 +435,8 @@ impl Estimator {
         [self.late_symbol(), slot + 1, slot]
             .into_iter()
             .for_each(|symbol| estimator.add(number, symbol, grid));
-        // No interpolation in `finish`: these were measured before, not after, the first symbol of the second slot.
+        // `finish` must not interpolate: these reference signals were received before the first symbol of the second
+        // slot, not after it.
         estimator.work.late.iter_mut().for_each(|(_, raw)| raw.clear());
         estimator.finish(number);
         estimator.channel
@@ -477,7 +479,7 @@ impl Estimator {
 /// 40 subframes.
 const MIN_MOTION: f32 = 6e-4;
 
-/// Recomputes the weights for `key` if they belong to another key.
+/// Recomputes the weights for `key` if they were computed for another key.
 fn make(weights: &mut (Key, Weights), key: Key) {
     if weights.0 != key {
         *weights = (key, Weights::new(key));

@@ -5,12 +5,12 @@ use num_complex::Complex32;
 /// Synchronisation measurements from one subframe, or the sum over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Hints {
-    /// Sum of products of neighbouring reference signals of a port, the lower one conjugated. Its angle is the phase
-    /// rotation of a delay over six subcarriers.
+    /// Sum of products of neighbouring reference signals of a port, the signal on the lower subcarrier conjugated. Its
+    /// angle is the phase rotation of a delay over six subcarriers.
     pub neighbours: Complex32,
     /// Sum of the powers of all reference signals.
     pub power: f32,
-    /// Number of pairs of neighbours.
+    /// Number of pairs of neighbouring reference signals.
     pub pairs: usize,
     /// Number of reference signals.
     pub count: usize,
@@ -35,7 +35,7 @@ impl Hints {
         self.is_fast |= other.is_fast;
     }
 
-    /// The measurements scaled to signals with `by` times the power.
+    /// Returns the measurements, scaled to signals with `by` times the power.
     pub(crate) fn times(&self, by: f32) -> Hints {
         Hints {
             neighbours: self.neighbours * by,

@@ -40,12 +40,12 @@ pub(super) fn spread_s(step: i32) -> f64 {
     0.1e-6 * libm::exp2(f64::from(step) / 2.0)
 }
 
-/// Minimum noise over channel power.
+/// Minimum ratio of noise to channel power.
 ///
 /// Chosen: with less noise the inverse of the correlation matrix would lose its precision.
 const MIN_NOISE: f32 = 1e-5;
 
-/// Maximum noise over channel power.
+/// Maximum ratio of noise to channel power.
 ///
 /// Chosen: a comb with this much noise contributes nothing.
 const MAX_NOISE: f32 = 1e6;

@@ -37,7 +37,7 @@ pub struct RateMatcher {
 }
 
 impl RateMatcher {
-    /// For words of `len` bits (at most 128), with their CRC.
+    /// Creates a rate matcher for words of `len` bits (at most 128), with their CRC.
     ///
     /// Source: TS 36.212 §5.1.4.2.2
     pub fn new(len: usize) -> RateMatcher {
@@ -56,7 +56,8 @@ impl RateMatcher {
         self.places.len() / 3
     }
 
-    /// The first `count` transmitted bits of a coded word. After the end of the circular buffer, it starts again.
+    /// The first `count` transmitted bits of a coded word. Reading continues at the start of the circular buffer after
+    /// its end.
     pub fn select<'a>(&'a self, codeword: &'a Codeword, count: usize) -> impl Iterator<Item = u8> + 'a {
         let bit = |&place: &u16| codeword.steps()[usize::from(place) / 3][usize::from(place) % 3];
         self.places.iter().cycle().take(count).map(bit)
@@ -77,7 +78,7 @@ impl RateMatcher {
         let largest = sums.iter().map(|soft| i32::from(soft.unsigned_abs())).max().unwrap_or(0);
         let limit = i32::from(super::viterbi::MAX_SOFT);
         if largest > limit {
-            // A product instead of a division. No overflow: 2^15 · 2^16 · 255 / 256 is below 2^31.
+            // Multiply instead of dividing by `largest`. No overflow: 2^15 · 2^16 · 255 / 256 is below 2^31.
             let factor = (limit << 16) / largest;
             let half = 1 << 15;
             sums.iter_mut().for_each(|soft| *soft = ((i32::from(*soft) * factor + half) >> 16) as i16);

@@ -39,7 +39,7 @@ pub enum Illegal {
     Padding,
 }
 
-/// Fields of a format with one block that stand together.
+/// Adjacent fields in the formats with one block.
 struct BlockFields {
     block: Block,
     harq: u8,
@@ -226,8 +226,8 @@ impl Fields<'_> {
         let steps = self.carrier.compact_steps();
         let value = self.reader.take(riv_bits(steps));
         let i_tbs = self.reader.small(MCS_BITS);
-        // Source: TS 36.213 §7.1.6.3: runs are counted among the steps of the gap that is used, which for the second
-        // gap may be fewer than the width of the field provides for.
+        // Source: TS 36.213 §7.1.6.3: the RIV counts runs in allocation steps. With the second gap, the carrier may
+        // have fewer steps than the width of the field allows.
         let step = compact_step(self.carrier.prbs);
         let (start, len) =
             run_of_riv(gap.virtual_blocks(self.carrier.prbs) / step, value).ok_or(Illegal::Run)?;

@@ -92,12 +92,12 @@ impl Downlink {
     fn to_dci(self, carrier: &Carrier, audience: Audience, table: McsTable, grant: Dci) -> Dci {
         let blocks = self.blocks();
         let layers = self.layers(carrier.ports).unwrap_or([1, 1]);
-        // Source: TS 36.213 §7.1.7: format 1A is read by the table of every device.
+        // Source: TS 36.213 §7.1.7: format 1A always uses the MCS table up to 64QAM.
         let table = if self.format == Format::F1A { McsTable::Qam64 } else { table };
         let size = |at: usize| {
             let block = blocks[at]?;
             if audience == Audience::Everyone {
-                // Source: TS 36.213 §7.1.7: the column of 2 or 3 PRB pairs, and I_TBS = I_MCS.
+                // Source: TS 36.213 §7.1.7: the size comes from the column of 2 or 3 PRB pairs, with I_TBS = I_MCS.
                 return lte::tbs(block.mcs, 2 + u16::from(self.tpc & 1), 1);
             }
             table.tbs(block.mcs, grant.prbs.len(), layers[at])

@@ -2,15 +2,17 @@
 
 use crate::observation::Observation;
 
-/// Numbers subframes without the wrap of frame numbers. After a jump of frame numbers, it continues by elapsed time.
+/// Numbers subframes without the wrap of frame numbers. After a jump of frame numbers, the clock counts by elapsed
+/// time.
 #[derive(Clone, Debug)]
 pub struct Clock {
     samples_per_subframe: f64,
     last: Option<Last>,
-    /// For each followed cell: PCI and offset from its own subframe numbers. The current cell is the last entry.
+    /// For each followed cell: PCI, and offset of the decoder's subframe numbers from the cell's own numbers. The
+    /// current cell is the last entry.
     shifts: Vec<(u16, i64)>,
-    /// Offset from the elapsed time in subframes. It is needed because subframes of another cell may start at any time
-    /// between those of the first cell.
+    /// Offset of the subframe numbers from the elapsed time (subframes). The offset is needed because subframes of
+    /// another cell may start at any time between those of the first cell.
     lead: i64,
 }
 
@@ -43,7 +45,7 @@ impl Clock {
     /// Returns the number of a subframe of cell `pci`, larger than all previous ones, and the jump of the cell's own
     /// numbers against the returned ones before it (subframes), forward or backward.
     ///
-    /// The first number is the cell's own, 10 · SFN + subframe.
+    /// The first number returned is the cell's own, 10 · SFN + subframe.
     pub fn number(&mut self, pci: u16, observation: &Observation) -> (u64, i64) {
         let own = i64::from(observation.sfn) * 10 + observation.number as i64;
         let sample = observation.sample;

@@ -13,7 +13,7 @@ use crate::pdcch::CceRange;
 
 /// Number of subframes without a message after which a user is no longer active.
 ///
-/// Chosen: 200 ms, as FALCON's histogram.
+/// Chosen: 200 ms, as in the histogram of FALCON.
 const ACTIVE: u64 = 200;
 
 /// Number of subframes without a message after which a user is removed. A base station releases an idle connection
@@ -43,10 +43,10 @@ pub struct User {
     pub believed: u64,
     /// Number of messages with sufficient confidence, whether accepted or waiting for an unambiguous format.
     pub sure: u32,
-    /// Evidence for the user from all messages that were not accepted on their own (bits).
+    /// Sum of the evidence for the user from all messages that were not accepted on their own (bits).
     pub support: f32,
-    /// Messages that contribute to `support`: subframe number in the frame, place, and contribution (bits). There is at
-    /// most one for each pair of subframe number and place.
+    /// Messages that contribute to `support`: number of the subframe in its frame, CCEs, and contribution (bits). There
+    /// is at most one entry for each pair of subframe number and CCEs.
     suspected: Vec<(u8, CceRange, f32)>,
     modes: [f32; MODES.len()],
     extras: [f32; EXTRAS.len()],
@@ -217,7 +217,7 @@ impl History {
             self.last_response.is_some_and(|last| self.now.saturating_sub(last) <= AFTER_RESPONSE);
         let new = PRIORS.rnti.new_user + if is_expected { PRIORS.rnti.expected_user } else { 0.0 };
         let Some(user) = self.users.get(&rnti) else { return new };
-        // Active users share half of the probability. An inactive user has 1/16, divided by the number of known users.
+        // Active users share half of the probability. The other known users share 1/16.
         let one_of = |count: usize| -libm::log2f(count.max(1) as f32);
         if user.believed == 0 {
             (new + (user.support - own).max(0.0)).min(PRIORS.rnti.likely_user)
@@ -228,8 +228,8 @@ impl History {
         }
     }
 
-    /// Takes a message that is addressed to `rnti` with sufficient confidence, independently of its reading. Returns
-    /// its contribution to the odds of a group (bits).
+    /// Adds a message that is addressed to `rnti` with sufficient confidence, independently of its reading. Returns its
+    /// contribution to the odds of a group (bits).
     pub fn hear(&mut self, rnti: Rnti, readings: &[Reading], in_own_space: bool) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
@@ -239,12 +239,12 @@ impl History {
         user.learn_group(readings, in_own_space)
     }
 
-    /// Takes a message that is not accepted on its own yet, at a place in a subframe with index `number` in its frame.
-    /// Returns the message's own contribution to its user's support (bits).
+    /// Adds a message that is not accepted on its own yet. `place` are its CCEs, and `number` is the number of the
+    /// subframe in its frame. Returns the message's own contribution to its user's support (bits).
     ///
     /// Signals that another cell repeats in every frame, such as reference signals, disturb the same bits in each
-    /// frame. A false message due to such signals is then repeated as well. So a second message at the same place in
-    /// the same subframe of a frame contributes nothing.
+    /// frame. A false message due to such signals is then repeated as well. So a second message on the same CCEs in the
+    /// same subframe of a frame contributes nothing.
     pub fn suspect(&mut self, rnti: Rnti, number: u8, place: CceRange, surplus: f32) -> f32 {
         if Audience::of(rnti) != Some(Audience::User) {
             return 0.0;
@@ -261,7 +261,7 @@ impl History {
         own
     }
 
-    /// Adds the evidence of a user's block for the MCS table up to 256QAM (bits).
+    /// Adds the evidence (bits) of one of the user's blocks for the MCS table up to 256QAM.
     pub fn weigh_table(&mut self, rnti: Rnti, bits: f32) {
         if let Some(user) = self.users.get_mut(&rnti) {
             user.wide_table = (user.wide_table + bits).clamp(PRIORS.user.floor, -PRIORS.user.floor);

@@ -1,8 +1,8 @@
-//! What is expected of a cell's messages before any of them is read: all priors of [`super::Evidence`], in bits.
+//! Prior probabilities of a cell's messages, used by [`super::Evidence`] (bits).
 //!
-//! Chosen: estimates of how base stations behave, mostly round. No measurement of a single value is on record. The
-//! recordings with known grants test the values as a whole: `docs/evaluation/decoder.md` has the shares of messages that
-//! are read and that are wrong.
+//! Chosen: estimates of how base stations behave, mostly round numbers. No single value was measured. The recordings
+//! with known grants test all values together: `docs/evaluation/decoder.md` lists the shares of decoded and of wrong
+//! messages.
 
 /// All priors.
 pub(super) struct Priors {
@@ -13,7 +13,7 @@ pub(super) struct Priors {
     pub(super) conflict: ConflictPriors,
 }
 
-/// To whom a message is addressed: log2 of probabilities.
+/// Prior probabilities of the receiver of a message (log2).
 ///
 /// Chosen: one message in 32 is system information, and a cell pages or answers random access less often.
 pub(super) struct RntiPriors {
@@ -30,11 +30,11 @@ pub(super) struct RntiPriors {
     pub(super) new_user: f32,
     /// Increase of `new_user` after a random-access response (bits).
     pub(super) expected_user: f32,
-    /// Maximum for a user that has no accepted message yet.
+    /// Maximum prior of a user that has no accepted message yet.
     pub(super) likely_user: f32,
 }
 
-/// How a user's messages resemble each other (bits).
+/// Priors for the similarity of a user's messages (bits).
 ///
 /// Chosen: estimates, see the module.
 pub(super) struct UserPriors {
@@ -44,10 +44,10 @@ pub(super) struct UserPriors {
     pub(super) recurrence: f32,
     /// log2 of the prior odds that an RNTI is a group.
     pub(super) group: f32,
-    /// Evidence for a group if a message is in the common search space but not in the user's own search space.
+    /// Evidence for a group, from a message in the common search space that is not in the user's own search space.
     pub(super) common_place: f32,
-    /// Limit of the evidence about a user's configuration. The configuration may change, so the evidence must not grow
-    /// without limit.
+    /// Minimum of the evidence about a user's configuration; its maximum is the negative of this value. The
+    /// configuration may change, so the evidence must not grow without limit.
     pub(super) floor: f32,
     /// Evidence of a message against a mode or combination of fields with which it is impossible.
     pub(super) impossible: f32,
@@ -59,7 +59,7 @@ pub(super) struct UserPriors {
     pub(super) modes: [f32; 6],
 }
 
-/// How often base stations choose each value of a field: −log2 of the share of messages.
+/// Frequency of each value of a field among a base station's messages: −log2 of the share.
 ///
 /// Chosen: the shares are round; for any scheduler, they are right within a factor of two.
 pub(super) struct FieldPriors {
@@ -75,15 +75,15 @@ pub(super) struct FieldPriors {
     pub(super) groups: f32,
     /// Allocations by a subset of PRBs.
     pub(super) subset: f32,
-    /// Allocations of all RBGs (25 %), among those by RBGs.
+    /// Allocations of all RBGs (25 % of the allocations by RBGs).
     pub(super) all_groups: f32,
-    /// Allocations of a contiguous run of RBGs (35 %).
+    /// Allocations of a contiguous run of RBGs (35 % of the allocations by RBGs).
     pub(super) run_of_groups: f32,
-    /// Allocations of any set of RBGs (40 %).
+    /// Allocations of any set of RBGs (40 % of the allocations by RBGs).
     pub(super) any_groups: f32,
     /// Localised runs (80 %).
     pub(super) localised: f32,
-    /// Distributed runs.
+    /// Distributed runs (20 %).
     pub(super) distributed: f32,
     /// Uplink grants with hopping (5 %).
     pub(super) hops: f32,
@@ -93,15 +93,15 @@ pub(super) struct FieldPriors {
     pub(super) one_block: f32,
     /// Grants with both blocks.
     pub(super) both_blocks: f32,
-    /// PDCCH orders among messages of their size.
+    /// PDCCH orders among messages of the same size.
     pub(super) order: f32,
     /// Format 2A grants with one block whose swap flag, which then has no meaning, is set (2 %).
     pub(super) idle_flag_set: f32,
-    /// The same with a clear flag.
+    /// Format 2A grants with one block whose swap flag is clear.
     pub(super) idle_flag_clear: f32,
 }
 
-/// How MCS tables and retransmissions show in a user's blocks: log2 of shares or odds.
+/// Priors for the MCS tables and retransmissions of a user's blocks: log2 of shares or odds.
 ///
 /// Chosen: estimates, see the module.
 pub(super) struct TablePriors {
@@ -109,13 +109,14 @@ pub(super) struct TablePriors {
     pub(super) large: f32,
     /// New data with a redundancy version other than 0.
     pub(super) later_version: f32,
-    /// Among blocks without a reserved MCS whose new-data indicator did not toggle: blocks of the same size, which are
-    /// retransmissions with their MCS.
+    /// Share of blocks with the same size as before, among blocks without a reserved MCS whose new-data indicator did
+    /// not toggle. Such blocks are retransmissions with an unchanged MCS.
     pub(super) again_plain: f32,
-    /// Among the same blocks: those whose earlier size is unknown, because their first transmission was missed.
+    /// Share of blocks whose earlier size is unknown because their first transmission was missed, among the same blocks
+    /// as for `again_plain`.
     pub(super) again_unknown: f32,
-    /// Probability that a grant was missed, if there is an indication: a subframe in between was not received, or the other
-    /// block of the grant shows it.
+    /// Probability that a grant was missed, if there is an indication: the decoder did not receive a subframe in
+    /// between, or the other block of the grant shows that a grant was missed.
     pub(super) surely_missed: f32,
     /// One new block in this many has an indicator that did not toggle, because the grant before it was missed.
     pub(super) blocks_per_miss: u32,

@@ -50,7 +50,8 @@ impl Meanings {
         let mut by_size = vec![Vec::new(); 65];
         for (at, &extras) in EXTRAS.iter().enumerate() {
             for format in Format::ALL {
-                // Format 1C is for broadcast messages, 3 and 3A for groups. They have no fields of one user.
+                // Format 1C is for broadcast messages, 3 and 3A for groups. These formats have no fields that are
+                // configured per user.
                 let is_common = matches!(format, Format::F1C | Format::F3 | Format::F3A);
                 if at == 0 || !is_common {
                     by_size[usize::from(carrier.size(format, extras)).min(64)].push((at, format));
@@ -118,7 +119,8 @@ fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
     let mcs =
         if uplink.mcs > 28 { PRIORS.fields.reserved_mcs + 1.58 } else { PRIORS.fields.plain_mcs + 4.86 };
     let requests = (extras.csi_request_bits() + extras.srs_request_bits()) as f32;
-    // The constants are the flag between formats 0 and 1A, new-data indicator, power command and cyclic shift.
+    // The constants are the bits of four fields: the flag between formats 0 and 1A (1), new-data indicator (1), power
+    // command (2) and cyclic shift (3).
     1.0 + hops + mcs + 1.0 + 2.0 + 3.0 + requests
 }
 
@@ -171,7 +173,8 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
         },
     };
     let everyone = match audience {
-        // Source: TS 36.212 §5.3.3.1.3: HARQ process and power are reserved or nearly so.
+        // Source: TS 36.212 §5.3.3.1.3: in broadcast messages, HARQ process and power command are almost entirely
+        // reserved.
         Audience::Everyone => -3.0,
         Audience::User => 0.0,
     };
@@ -180,7 +183,7 @@ fn downlink_cost(carrier: &Carrier, extras: Extras, audience: Audience, downlink
 
 /// Cost of MCS, new-data indicator and redundancy version (bits).
 fn block_cost(block: &Block) -> f32 {
-    // log2(3) = 1.58 for one of three reserved MCS or later versions, log2(29) = 4.86 for one of 29 MCS.
+    // log2(3) = 1.58 for one of three reserved MCS or later versions, log2(29) = 4.86 for one of 29 other MCS.
     let mcs_and_version = match (block.mcs > 28, block.rv == 0) {
         (true, _) => PRIORS.fields.reserved_mcs + 1.58 + 2.0,
         (false, true) => PRIORS.fields.plain_mcs + 4.86 + PRIORS.fields.first_version,

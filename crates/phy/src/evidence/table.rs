@@ -8,11 +8,11 @@ use super::priors::PRIORS;
 use crate::dci::Block;
 use crate::harq::PastGrant;
 
-/// Minimum evidence (bits) for a known table: the log2 odds of the table up to 256QAM are above this, or below
-/// `large` by more than this.
+/// Minimum evidence (bits) for a known table: the log2 odds of the table up to 256QAM exceed this value, or are lower
+/// than the prior `large` by more than this value.
 pub const TOLD: f32 = 4.0;
 
-/// Estimate of the share of missed grants. It uses blocks for which the table makes no difference. If a block has a
+/// Estimate of the share of missed grants, from blocks with the same size in both MCS tables. If a block has a
 /// different size than the previous one but the same new-data indicator, it is not a retransmission, so a grant in
 /// between was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Misses {
     /// log2 of the probability that a block is new data although its indicator did not toggle. It is higher if a grant
     /// is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
-        // Share of missed grants, with one of `blocks_per_miss` blocks as prior.
+        // Share of missed grants. The prior is one miss in `blocks_per_miss` blocks.
         let share =
             f64::from(self.missed + 1) / f64::from(self.blocks.saturating_add(PRIORS.table.blocks_per_miss));
         let seldom = libm::log2(share) as f32;
@@ -43,9 +43,9 @@ impl Misses {
     }
 }
 
-/// Evidence of one block for the table up to 256QAM against the table up to 64QAM (bits). `sizes` contains its sizes
-/// according to both tables, `past` the previous state of its HARQ process. `missed` is log2 of the probability that
-/// grants since then were missed.
+/// Evidence of one block for the table up to 256QAM against the table up to 64QAM (bits). `sizes` contains the block's
+/// sizes according to both tables, `past` the previous state of its HARQ process. `missed` is log2 of the probability
+/// that grants since then were missed.
 ///
 /// Chosen: code rates are not used. Base stations grant, by either table, blocks that need more bits than their PRBs
 /// have, because the device may decode the block after a retransmission.
@@ -63,13 +63,14 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&Past
         let version = if block.rv == 0 { 0.0 } else { PRIORS.table.later_version };
         return match (toggles, first) {
             (Some(false), Some(first)) if Some(first.size) == size => PRIORS.table.again_plain,
-            // The missed grant is the previous one, or also the first transmission of this block.
+            // The grant that was missed is that of another block in between, and perhaps also that of this block's
+            // first transmission.
             (Some(false), Some(_)) => missed + version.max(PRIORS.table.again_plain),
             (Some(false), None) => PRIORS.table.again_unknown,
             _ => version,
         };
     }
-    // A retransmitted block contains the same data as before, mostly with the same modulation.
+    // A retransmitted block contains the same data as the previous transmission, mostly with the same modulation.
     let again = if toggles == Some(true) { PRIORS.table.toggled_again } else { 0.0 };
     let version = if block.rv == 0 { PRIORS.table.first_version_again } else { 0.0 };
     let modulation = first.and_then(|first| table.mcs(first.mcs)).map(|row| row.modulation);

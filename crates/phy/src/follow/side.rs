@@ -8,7 +8,7 @@ use airpace_radio::{Dci, OwnRadio, Rnti};
 
 use crate::found::Found;
 
-/// Radio state of the followed user on one carrier, inferred from the control channel. It has the type that the
+/// Radio state of the followed user on one carrier, inferred from the control channel. The result has the type that the
 /// receivers of congestion control schemes use.
 ///
 /// | field of [`OwnRadio`] | value |
@@ -27,7 +27,7 @@ pub struct OwnSide {
 }
 
 impl OwnSide {
-    /// Radio state of the user with the given RNTI.
+    /// Creates the radio state of the user with the given RNTI.
     pub fn new(rnti: Rnti) -> OwnSide {
         OwnSide { rnti, bits_per_prb: None, grants: BTreeMap::new() }
     }

@@ -17,9 +17,9 @@ pub struct Block {
     pub rv: Option<u8>,
     /// New-data indicator; `None` for messages to everyone.
     pub ndi: Option<bool>,
-    /// Modulation, if the grant or the first transmission gives it.
+    /// Modulation, if the grant or the grant of the first transmission determines it.
     pub modulation: Option<&'static str>,
-    /// Transport block size, in bits; `None` if only the first transmission contains it and that was not received.
+    /// Transport block size, in bits; `None` for a retransmission whose first grant was not decoded.
     pub tbs_bits: Option<u64>,
 }
 

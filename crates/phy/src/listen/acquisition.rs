@@ -34,8 +34,8 @@ const NEAR: f32 = 0.25;
 /// stronger throughout.
 const AS_LOUD_AS_LOST: f32 = 1.5;
 
-/// Minimum correlation with a PSS, as a share of the power, for which the PSS counts as detected. Noise rarely exceeds this
-/// value.
+/// Minimum correlation with a PSS, as a share of the received power, for which the PSS counts as detected. Noise rarely
+/// exceeds this value.
 const HEARD_PRIMARY: f32 = 0.1;
 
 /// Minimum length of the view for the first search (samples of the view): 10 ms.
@@ -102,7 +102,8 @@ impl Listener {
         let found = self.try_candidates();
         let State::Searching(searching) = &mut self.state else { return found };
         let rate_hz = self.options.rate_hz;
-        // Keep half of the view, so that the next search contains a signal across the end of this view in full.
+        // Keep half of the view, so that a signal that crosses the end of this view lies completely within the next
+        // view.
         if searching.len() >= MAX_VIEW {
             let gone = searching.len() - MAX_VIEW + LATER_STEP;
             searching.forget(gone, rate_hz);
@@ -112,10 +113,10 @@ impl Listener {
         found
     }
 
-    /// Decodes the PBCH of the best cells of the view and starts to track the first cell that can be tracked. At the end of
-    /// the samples, a cell that was tracked before needs no PBCH. If a cell was lost a moment ago, only that cell is
-    /// accepted, unless another is stronger than the lost one usually was. If other cells are stronger than a requested
-    /// cell, the first of them is subtracted from the samples.
+    /// Decodes the PBCH of the best cells of the view and starts to track the first cell that can be tracked. At the
+    /// end of the samples, a cell that was tracked before needs no PBCH. If a cell was lost a moment ago, only that
+    /// cell is accepted, unless another cell is stronger than the lost cell was on average. If other cells are stronger
+    /// than a requested cell, the first of them is subtracted from the samples.
     fn try_candidates(&mut self) -> Option<ListenerEvent> {
         let State::Searching(searching) = &mut self.state else { return None };
         let (candidates, primary) = searching.candidates(&mut self.search);
@@ -161,7 +162,8 @@ impl Listener {
                 self.watch.begin(is_near || is_other_there);
             }
         }
-        // In a fade, the synchronisation signals of a cell cannot be detected, but its reference signals still can.
+        // In a fade, the synchronisation signals of a cell cannot be detected, but its reference signals still can be
+        // detected.
         let after = self.reached.max(0) as u64;
         let expected = held.filter(|lost| is_asked_for(lost.pci()));
         let expected = expected.map(|lost| Lock { after, ..lost.expected(next) });
@@ -222,8 +224,9 @@ impl Listener {
         Some(Lock { cell, cfo_hz: candidate.cfo_hz, frame_start, sfn: broadcast.sfn, after })
     }
 
-    /// Returns the first other cell whose present power exceeds the usual power of the lost cell by [`AS_LOUD_AS_LOST`]. A
-    /// fade of the lost cell does not make another cell that strong, so the lost cell was the weaker of the two.
+    /// Returns the first other cell whose present power exceeds the usual power of the lost cell by the factor
+    /// [`AS_LOUD_AS_LOST`]. A fade of the lost cell does not make another cell that strong, so the lost cell was the
+    /// weaker of the two.
     fn louder_than(&self, lost: &LostCell, candidates: &[Candidate], next: i64) -> Option<(Lock, Following)> {
         let State::Searching(searching) = &self.state else { return None };
         let others: Vec<Candidate> =

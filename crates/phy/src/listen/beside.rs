@@ -26,8 +26,8 @@ pub(super) struct Beside {
     raw: Vec<Ring>,
     resender: Resender,
     rebuilder: Rebuilder,
-    /// The last subframe received, with the reconstructed transmission. Its end is estimated better once the next subframe
-    /// was received.
+    /// The last subframe received, with the reconstructed transmission. The channel at the end of this subframe is
+    /// estimated better after the next subframe was received.
     last: Option<DecodedSubframe>,
     data: DataReader,
     /// Reconstructed signal of the cell at each antenna.
@@ -54,7 +54,7 @@ const MAX_TRIES: u32 = 20;
 /// Chosen: 100 ms. A shorter gap is filled with zeros at the cell's sample rate, which must not take long.
 const MAX_GAP_PARTS: u64 = 10;
 
-/// Number of subframes after which the attempts are counted from zero again.
+/// Number of subframes after which the count of attempts is reset to zero.
 const STEADY: u64 = 256;
 
 /// One subframe of the cell.
@@ -98,7 +98,7 @@ impl Beside {
                 None => None,
                 Some(_) => Some(Resampler::new(own_hz, rate_hz, half_band_hz(numerology.bandwidth()))?),
             };
-            // Sample 0 of a conversion is the first raw sample.
+            // Sample 0 at the cell's sample rate is the first raw sample.
             let first = if to_raw.is_some() { 0 } else { given };
             Some(Received { own: Signal::new(first), to_raw, raw: Signal::new(given) })
         };
@@ -130,7 +130,7 @@ impl Beside {
         self.raw.iter().map(Ring::len).sum::<usize>() + self.of_antennas.iter().map(of_antenna).sum::<usize>()
     }
 
-    /// Number of subframes for which the cell was tracked.
+    /// Number of subframes in which the cell was tracked.
     pub(super) fn subframes(&self) -> u64 {
         self.subframes
     }
@@ -243,8 +243,8 @@ impl Beside {
         self.pass_on(end, out);
     }
 
-    /// Passes on the raw samples before number `end`, minus the reconstructed signal of the cell where available. A gap is
-    /// passed on as a whole.
+    /// Passes on the raw samples before number `end`, minus the reconstructed signal of the cell where available. A gap
+    /// in the samples is passed on as one gap.
     fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
         while self.given < end {
             let Some(run) = self.raw[0].run_from(self.given) else { break };
@@ -274,7 +274,8 @@ impl Beside {
         for one in &mut self.of_antennas {
             one.raw.forget_before(self.given);
         }
-        // The tracker may have to go back by half a subframe. The reacquisition of a lost cell needs one frame.
+        // The tracker may need samples from up to half a subframe before. The reacquisition of a lost cell needs one
+        // frame.
         let kept = self.options.rate_hz / if self.lost.is_some() { 100 } else { 1000 };
         forget_before(&mut self.raw, self.given - kept as i64);
     }

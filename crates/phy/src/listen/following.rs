@@ -28,7 +28,7 @@ pub(super) struct Following {
 /// after a tenth of a second.
 const NEW_SUBFRAMES: u32 = 300;
 
-/// Minimum mean power of the other cell relative to the tracked one for that switch (dB).
+/// Minimum mean power of the other cell relative to the tracked cell for a switch within [`NEW_SUBFRAMES`] (dB).
 const OUTSHINES_DB: f32 = 5.0;
 
 impl Following {

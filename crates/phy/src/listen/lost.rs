@@ -1,8 +1,8 @@
 //! State of a lost cell, used to reacquire it after a fade.
 //!
 //! A fading cell is usually still present. For a limited time the listener therefore accepts no other cell, unless that
-//! cell is stronger than the lost one usually was, and tries to track the lost cell at its extrapolated timing. At the end
-//! of the samples, the listener accepts the lost cell without another PBCH.
+//! cell is stronger than the lost cell was on average, and tries to track the lost cell at its extrapolated timing. At
+//! the end of the samples, the listener accepts the lost cell without another PBCH.
 
 use super::usual::Usual;
 use super::{KEPT_S, Lock, MAX_GAP_S};
@@ -73,8 +73,8 @@ impl LostCell {
         LostCell { usual, ..self }
     }
 
-    /// Dates the hold time from the previous loss `before` if the cell was tracked for only `followed` subframes since,
-    /// fewer than [`HELD_S`].
+    /// Lets the hold time start at the previous loss `before` if the cell was tracked for only `followed` subframes
+    /// since then, a shorter time than [`HELD_S`].
     pub(super) fn lost_again(self, before: Option<f64>, followed: u32) -> LostCell {
         let is_hardly_found = f64::from(followed) < HELD_S * 1e3;
         LostCell { held_from: before.filter(|_| is_hardly_found).unwrap_or(self.lost_at), ..self }
@@ -132,9 +132,10 @@ impl LostCell {
         }
     }
 
-    /// Returns the broadcast of a candidate that is this cell found again; a frame of the candidate starts at raw sample
-    /// `frame_start`. Returns `None` if the candidate is another cell or comes too late. The SFN is extrapolated from the
-    /// elapsed time, rounded to whole frames, which tolerates less than half a frame of missing samples.
+    /// Returns the broadcast of a candidate that is this cell found again; a frame of the candidate starts at raw
+    /// sample `frame_start`. Returns `None` if the candidate is another cell or was found too late. The SFN is
+    /// extrapolated from the elapsed time, rounded to whole frames, which tolerates less than half a frame of missing
+    /// samples.
     pub(super) fn broadcast(&self, candidate: &Candidate, frame_start: f64) -> Option<Broadcast> {
         let frames = libm::round((frame_start - self.frame_start) * 100.0 / self.rate_hz as f64) as i64;
         let is_again = (candidate.pci, candidate.cp, candidate.duplex)

@@ -21,7 +21,8 @@ struct Other {
     looks: u32,
     /// Mean power of the cell over the last checks. Checks that did not find the cell count as 0.
     mean: f32,
-    /// Mean power of the tracked cell in the subframes since then, and the number of these subframes.
+    /// Mean power of the tracked cell in the subframes since the observation started, and the number of these
+    /// subframes.
     own: f32,
     subframes: u32,
 }
@@ -29,7 +30,7 @@ struct Other {
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// No other cell is as strong.
+    /// No other cell is as strong as the tracked cell.
     Alone,
     /// Another cell may be stronger: the next check should follow soon.
     Unsure,
@@ -43,7 +44,7 @@ pub(super) enum Verdict {
 /// learnt from the start.
 const LOUDER: f32 = 2.0;
 
-/// Minimum power relative to the tracked cell: the comparison stops if the other cell is weaker.
+/// Minimum mean power of the other cell relative to the tracked cell. The comparison stops below this power.
 const AS_LOUD: f32 = 1.0;
 
 /// Minimum number of checks before a switch.
@@ -63,8 +64,8 @@ impl Louder {
         Louder { other: None, left: Vec::new() }
     }
 
-    /// Reports that the search found cell `pci` after the loss of cell `before`. If both are the same cell, the comparison
-    /// continues.
+    /// Takes notice that the search found cell `pci` after the loss of cell `before`. If both are the same cell, the
+    /// comparison continues.
     pub(super) fn begin(&mut self, pci: u16, before: Option<u16>) {
         if before != Some(pci) {
             self.other = None;
@@ -115,7 +116,7 @@ impl Louder {
         Verdict::Unsure
     }
 
-    /// Reports a switch: cell `pci`, which the listener leaves, is not taken again.
+    /// Takes notice of a switch: the listener leaves cell `pci` and does not switch back to it.
     pub(super) fn leave(&mut self, pci: u16) {
         self.other = None;
         self.left.push(pci);

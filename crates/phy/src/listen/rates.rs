@@ -7,8 +7,8 @@ use crate::resample::Resampler;
 use crate::sync::VIEW_HZ;
 
 /// Returns the numerology for a cell when samples arrive at `rate_hz`. If `rate_hz` is a multiple of [`VIEW_HZ`] with a
-/// supported FFT size, the samples are not resampled. Otherwise the sample rate, lower or higher, with the lowest cost of
-/// resampling and FFT is chosen. Returns `None` if `rate_hz` is too low for the cell.
+/// supported FFT size, the samples are not resampled. Otherwise the function chooses the sample rate, lower or higher,
+/// with the lowest cost of resampling and FFT. Returns `None` if `rate_hz` is too low for the cell.
 pub(super) fn numerology(cell: &Cell, rate_hz: u64) -> Option<Numerology> {
     let of_rate = |rate_hz: u64| {
         let size = usize::try_from(rate_hz / u64::from(SUBCARRIER_HZ)).ok()?;

@@ -49,7 +49,8 @@ const MAX_AMPLITUDE: f32 = 4.0;
 /// threshold and 0.9952 with twice the threshold.
 const MIN_ANSWER: f32 = 0.3;
 
-/// Minimum ratio of the answer's squared amplitude to the noise variance, in addition to [`MIN_ANSWER`].
+/// Minimum ratio of a PHICH answer's squared amplitude to the noise variance for which the answer counts as
+/// transmitted, in addition to [`MIN_ANSWER`].
 ///
 /// Chosen: three standard deviations, which noise reaches once in 370. In the evaluation of [`LIKELY_BITS`], the share
 /// decoded is 0.9952 with half, with once and with twice the threshold: at 25 dB, all answers are far above it.
@@ -184,8 +185,8 @@ impl Resender {
 /// Minimum prior of a user (log2).
 const UNKNOWN_BITS: f32 = -16.0;
 
-/// Least-squares amplitude of the bits from number `first` on, whose signs or means are given, clamped to
-/// 0..=[`MAX_AMPLITUDE`].
+/// Least-squares amplitude of the bits from number `first` on, clamped to 0..=[`MAX_AMPLITUDE`]. `signs` contains the
+/// signs or expected values of these bits.
 fn amplitude(heard: &Observation, first: usize, signs: &[f32]) -> f32 {
     let (mut sum, mut most) = (0.0, 0.0);
     for (at, sign) in signs.iter().enumerate() {

@@ -24,7 +24,7 @@ pub(super) struct Searching {
 pub(super) struct View {
     resampler: Option<Resampler>,
     pub(super) samples: Vec<Complex32>,
-    /// The samples with narrow-band tones removed, as of the last search; `None` if there were no tones.
+    /// The samples with narrow-band tones removed, as in the last search; `None` if the search found no tones.
     clean: Option<Vec<Complex32>>,
 }
 
@@ -126,7 +126,7 @@ impl Searching {
 }
 
 impl View {
-    /// Returns the samples as last searched.
+    /// Returns the samples that the last search used.
     fn clean(&self) -> &[Complex32] {
         self.clean.as_ref().unwrap_or(&self.samples)
     }

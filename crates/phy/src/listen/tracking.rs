@@ -12,15 +12,16 @@ const SURE_CFI: f32 = 5.0;
 
 /// Minimum distance between the starts of two different subframes of the same cell (subframes).
 ///
-/// Chosen: samples may be missing without notice, so that a subframe starts too early. The subframes of another cell may
-/// start at any time; the remaining distance keeps their numbers apart from those of the previous cell.
+/// Chosen: samples may be missing without notice, so that a subframe starts up to half a subframe too early.
 const APART: f64 = 0.5;
 
-/// Minimum distance between the start of a subframe and the start of the previous cell's last subframe (subframes).
+/// Minimum distance between the start of a subframe and the start of the previous cell's last subframe (subframes). The
+/// subframes of the new cell may start at any time. This distance keeps their numbers distinct from those of the
+/// previous cell.
 const APART_FROM_ANOTHER: f64 = 0.9;
 
-/// Number of subframes before the next one whose samples are kept during tracking: they may turn out not to have been
-/// received.
+/// Number of subframes before the next subframe whose samples are kept during tracking. The tracker may find out later
+/// that the cell was not received in them.
 const KEPT_SUBFRAMES: i64 = 5;
 
 impl Listener {
@@ -34,8 +35,8 @@ impl Listener {
         // samples.
         let longest = (MAX_GAP_S * self.options.rate_hz) as i64;
         self.raw.iter_mut().for_each(|raw| raw.forget_beyond_gap(next, longest));
-        // A 16-bit CRC sometimes matches by chance. Reference signals across the whole band do not, so they confirm the
-        // cell.
+        // A 16-bit CRC sometimes matches by chance. Reference signals across the whole band do not match by chance, so
+        // they confirm the cell.
         Following::new(lock, numerology, &self.raw, next, &self.options)
     }
 

@@ -1,6 +1,6 @@
-//! Long-term averages of a cell's signal quality, over more subframes than a fade lasts.
+//! Averages of a cell's signal quality over a longer time than the duration of a fade.
 
-/// Means over all subframes in which the cell was received, or over about [`MAX_SUBFRAMES`] once there are more.
+/// Means over all subframes in which the cell was received, or over about the last [`MAX_SUBFRAMES`] of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usual {
     /// Signal-to-noise ratio, in dB.

@@ -3,9 +3,9 @@
 use super::searching::Searching;
 use crate::sync::{Ring, VIEW_HZ};
 
-/// Schedule of the checks, and the samples of the last one.
+/// Schedule of the checks, and the samples of the last check.
 pub(super) struct Watch {
-    /// Samples of the check. The view is reused because its filters take long to design.
+    /// Samples of the check. The buffer is reused because its filters take long to design.
     view: Option<Box<Searching>>,
     is_looking: bool,
     /// Milliseconds of samples since the last check, and the interval until the next one.
@@ -13,13 +13,14 @@ pub(super) struct Watch {
     wait_ms: u64,
     /// Whether the next check follows after [`SHORT_WAIT_MS`] instead of `wait_ms`.
     hurries: bool,
-    /// Minimum time between two periods in which a stronger cell is tracked (milliseconds of samples), and the time passed
-    /// since the last one.
+    /// Minimum time between two periods in which a stronger cell is tracked (milliseconds of samples), and the time
+    /// since the last such period.
     rest_ms: u64,
     rested_ms: u64,
 }
 
-/// Length of a check, in samples of the view: two frames, so that they contain at least one whole part of the PBCH.
+/// Length of a check, in samples of the view: two frames, so that the samples contain at least one complete
+/// transmission of the PBCH.
 pub(super) const LOOK: usize = VIEW_HZ as usize / 50;
 
 /// Minimum interval between checks (milliseconds of samples). Used if a neighbour cell is known to be present.

@@ -1,8 +1,8 @@
 //! Joint detection: soft bits of a cell under interference from another cell with a known channel.
 //!
 //! Control elements carry QPSK. If the symbols of two cells are aligned in time, a received element is the sum of two
-//! points plus noise. The first is one of four QPSK points of the cell or zero, the second one of a few points of the
-//! other cell. Noise is then only the distance from these sums.
+//! points plus noise. The decoded cell contributes one of four QPSK points or zero, and the other cell contributes one
+//! of a few points. Only the distance of the received element from the nearest of these sums is noise.
 //!
 //! ```text
 //! P(own | received) = sum over all possible symbols of the other cell of P(own, other | received)
@@ -105,16 +105,16 @@ const BITS_PER_REG: usize = BITS_PER_CCE / REGS_PER_CCE;
 /// Prior probability that a cell transmits on an element.
 const SENT: f32 = 0.5;
 
-/// Minimum share of the noise that remains without the other cell.
+/// Minimum ratio of the noise power without the other cell to the noise power with it.
 const MIN_SHARE: f32 = 1e-3;
 
 /// Number of iterations of the noise estimate in a subframe.
 ///
-/// Chosen: the iteration starts from the estimate of the last subframes. A third iteration changes nothing.
+/// Chosen: the iteration starts from the estimate of the previous subframes. A third iteration changes nothing.
 const ROUNDS: usize = 2;
 
-/// Target of the number of REGs behind the noise estimate of a symbol, times the number of hypotheses of a unit. Only
-/// every n-th REG is used so that the product is about this number.
+/// Target for the product of two numbers: the REGs used for the noise estimate of a symbol, and the hypotheses per
+/// unit. Only every n-th REG is used so that the product is about this number.
 ///
 /// Chosen: 24 REGs of a cell with one port, and 7 of a cell with two ports.
 const LEARNT_FROM: usize = 120;
@@ -122,7 +122,7 @@ const LEARNT_FROM: usize = 120;
 /// e^−x for x from 0 to 80, with a relative error below 0.001; close to zero for larger x.
 #[inline(always)]
 fn exp_of_minus(x: f32) -> f32 {
-    /// Adding this number to a small number leaves the nearest integer in the lowest bits.
+    /// If this constant is added to a small number, the lowest bits of the sum are the nearest integer.
     const WHOLE: f32 = 1.5 * (1 << 23) as f32;
     // NaN becomes the minimum.
     let turns = (x * -std::f32::consts::LOG2_E).max(-120.0);
@@ -154,8 +154,9 @@ impl Observer {
         presence
     }
 
-    /// Demodulates the bits of all CCEs as [`Observer::bits`] does, with joint detection of another cell. `shares` is, by symbol, the noise power without the other
-    /// cell over the noise power with it; the function updates it.
+    /// Demodulates the bits of all CCEs as [`Observer::bits`] does, with joint detection of another cell. `shares` is,
+    /// by symbol, the ratio of the noise power without the other cell to the noise power with it. The function updates
+    /// these ratios.
     pub fn bits_beside(
         &self,
         both: &[TwoCellSignal<'_>],
@@ -196,7 +197,7 @@ impl Observer {
                     unit.bits(bits);
                 }
                 for (llr, sign) in bits.iter_mut().zip(&scrambling[first..]) {
-                    // Expected magnitude of a bit with this confidence: |L| · tanh |L| / 2.
+                    // Expected magnitude of a bit with log-likelihood ratio L: |L| · tanh |L| / 2.
                     let error = exp_of_minus(llr.abs());
                     expected += llr.abs() * (1.0 - error) / (1.0 + error) / BITS_PER_REG as f32;
                     *llr *= sign;
@@ -206,7 +207,8 @@ impl Observer {
             out.expected[cce] = mean;
             out.powers[cce] = if presence > 0.0 { 1.0 + mean / 2.0 } else { 1.0 };
             if presence < 0.0 {
-                // Nothing was transmitted, so the soft bits only reflect which wrong sum is the nearest. Scale them down.
+                // Nothing was transmitted, so the soft bits only reflect which of the wrong sums is nearest to the
+                // received signal. Scale them down.
                 let factor = exp_of_minus(-presence / 4.0);
                 out.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE].iter_mut().for_each(|llr| *llr *= factor);
             }

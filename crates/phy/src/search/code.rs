@@ -1,8 +1,9 @@
-//! The code of words of one size as a linear map over bits: a single CCE determines its word without a trellis.
+//! The code of words of one size as a linear map over bits: the bits of a single CCE determine the word without a
+//! trellis.
 //!
-//! The convolutional code with tail-biting and rate matching is linear. So independent received bits, as many as the
-//! word has, determine the word. The other bits of the CCE are a check. At low noise, this takes some table look-ups
-//! instead of thousands of trellis steps.
+//! The convolutional code with tail-biting and rate matching is linear. So a word of n bits is determined by n
+//! independent received bits. The other bits of the CCE are used as a check. At low noise, this takes some table
+//! look-ups instead of thousands of trellis steps.
 //!
 //! The *mask* of a word is the number that is added (exclusive or) to its CRC: the RNTI of the receiver. A *mistake* is
 //! the difference between two words that noise confuses.
@@ -38,13 +39,14 @@ pub struct Code {
     /// Two sets of bits that determine the word: one selected from the first bit onwards, one from the last bit
     /// backwards. A wrong bit at one end of a CCE affects only one of them.
     guesses: Vec<Guess>,
-    /// Contribution of each bit of the mask, then of each bit of the payload (with its CRC), to the first CCE.
+    /// Effect of each bit of the mask, then of each bit of the payload (with its CRC), on the bits of the first CCE.
     changes: Vec<Change>,
     /// Differences between words that noise confuses, sorted by the difference of their masks.
     mistakes: Vec<Mistake>,
-    /// Bitmap of the differences of masks that occur, 64 per entry, and the number of mistakes before these 64.
+    /// Bitmap of the mask differences that occur. An entry contains the bits of 64 differences, and the number of
+    /// mistakes before these differences.
     masks: Vec<(u64, u16)>,
-    /// Coded bits that the same mistakes change.
+    /// Coded bits that change in the mistakes.
     rivals: Rivals,
 }
 
@@ -57,7 +59,7 @@ pub struct Mistake {
     pub mask: u16,
 }
 
-/// Payload and the bits of the first CCE of its word: those of one word, or the difference between two words.
+/// Payload, and the bits of the first CCE of its word. A value describes one word, or the difference between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(32))]
 pub struct Change {
@@ -89,7 +91,8 @@ impl Change {
     }
 }
 
-/// For every mask: the word that agrees with the bits of highest confidence of a CCE, as many as the payload has.
+/// Words that agree with the most reliable bits of a CCE, one word for each mask. The number of these bits is that of
+/// the payload bits.
 #[derive(Clone, Debug)]
 pub struct ByMask {
     /// Word for mask 0.
@@ -104,8 +107,8 @@ pub struct ByMask {
 }
 
 impl ByMask {
-    /// Word with this mask that is closest to the soft bits. It may differ from at most one of the selected bits, and
-    /// only from one outside `sure`. `None` if every such word differs in more than two bits of `sure`.
+    /// Word with this mask that is closest to the soft bits. The word may differ from at most one of the selected bits,
+    /// and this bit must not be in `sure`. `None` if every such word differs in more than two bits of `sure`.
     pub fn nearest(&self, mask: u16, hard: CceBits, sure: CceBits, soft: &[Soft]) -> Option<Change> {
         let of_mask = self.changes[..CRC_BITS].iter().enumerate();
         let word =
@@ -128,7 +131,7 @@ impl ByMask {
 /// Maximum number of wrong bits among the reliable bits of a CCE.
 const MAX_WRONG: u32 = 2;
 
-/// Selection of independent bits of a word's first CCE, as many as the word has.
+/// Selection of independent bits of a word's first CCE; their number is the length of the word.
 #[derive(Clone)]
 struct Guess {
     /// For each group of four received bits: their contribution to the word.
@@ -232,8 +235,9 @@ impl Code {
     }
 
     /// Words that agree with a CCE, one for each mask. `order` contains the bit indices in descending order of
-    /// confidence. Its first independent bits, as many as the payload has, are taken as correct; [`ByMask::nearest`]
-    /// accepts one error among those outside `sure`. `None` if the bits do not determine the payload.
+    /// confidence. The first independent bits in this order, as many as the payload has bits, are assumed to be
+    /// correct. [`ByMask::nearest`] accepts one error among the assumed bits that are not in `sure`. `None` if the bits
+    /// do not determine the payload.
     ///
     /// A known mask reduces the number of bits that are needed by sixteen: a payload of 50 bits is determined even if
     /// 22 of the 72 bits are lost.
@@ -257,7 +261,7 @@ impl Code {
             if found.count == bits {
                 break;
             }
-            // Pivot: among the changes without a CCE bit of their own, one that changes this bit gets it.
+            // Select the pivot: one of the changes that have no CCE bit yet and that change this bit.
             let left = &mut of_payload[found.count..];
             let Some(own) = left.iter().position(|change| change.has(at) == 1) else { continue };
             left.swap(0, own);
@@ -273,8 +277,8 @@ impl Code {
         if found.count < bits {
             return None;
         }
-        // Back substitution, from the last change to the first that is needed: each then changes only its own bit of
-        // `surest`.
+        // Back substitution, from the last change to the first required change. After it, each change affects only its
+        // own bit of `surest`.
         for this in (found.unsure..bits).rev() {
             let (before, behind) = of_payload.split_at_mut(this + 1);
             for (change, at) in behind.iter().zip(&found.surest[this + 1..]) {
@@ -305,7 +309,8 @@ impl Code {
     /// Selects the first independent bits in `order`. `None` if a CCE does not determine the word.
     fn guess(&self, rows: &[Circle], order: impl Iterator<Item = usize>) -> Option<Guess> {
         let len = rows.len();
-        // For each selected bit: the bits of the word whose sum it is, and the received bits from which it is computed.
+        // For each selected bit: the bits of the word that are summed in it, and the received bits from which this sum
+        // is computed.
         let mut basis: Vec<(u128, CceBits)> = Vec::new();
         for at in order {
             let sums = (0..len).fold(0u128, |sums, bit| {
@@ -367,7 +372,8 @@ impl Iterator for Cces {
     }
 }
 
-/// All paths through the trellis that return to the correct path after few steps, starting at every bit.
+/// Returns the differences of all paths through the trellis that return to the correct path after few steps, starting
+/// at every bit.
 fn mistakes(size: usize, len: usize) -> Vec<Mistake> {
     let all = (1u128 << len) - 1;
     let turned = |pattern: u128, by: usize| {

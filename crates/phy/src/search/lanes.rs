@@ -1,9 +1,10 @@
 //! Viterbi decoder for many words in parallel, one word per lane of a SIMD vector.
 //!
-//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path whose metric is too far below
-//! the best to fit never catches up. Otherwise this decoder is equal to [`coding::Viterbi`](crate::coding::Viterbi).
-//! Its loss is a few hundredths of a decibel, and it takes half the time of a decoder with 16-bit metrics. It consists
-//! of loops over arrays, which the compiler turns into the vector instructions of the processor.
+//! Soft values have four bits and a sign. Metrics have eight bits and saturate: a path whose metric is so far below the
+//! best metric that it saturates cannot become the best path later. Otherwise this decoder is equal to
+//! [`coding::Viterbi`](crate::coding::Viterbi). Its loss is a few hundredths of a decibel, and it takes half the time
+//! of a decoder with 16-bit metrics. It consists of loops over arrays, which the compiler turns into the vector
+//! instructions of the processor.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -19,7 +20,8 @@ pub type Lane = [i8; LANES];
 
 /// Maximum magnitude of a soft value (`LOUDEST`), and the value to which the mean magnitude is scaled (`TYPICAL`).
 ///
-/// Chosen: steps of one eighth of a typical value; the confidence saturates at nearly twice the typical value.
+/// Chosen: a step of the soft values is one eighth of the typical value; the confidence saturates at nearly twice the
+/// typical value.
 const LOUDEST: i16 = 15;
 const TYPICAL: u32 = 8;
 
@@ -64,7 +66,7 @@ impl Lanes {
         self.arch.dispatch(Set { steps: &mut self.steps, lane, matcher, soft });
     }
 
-    /// Decodes the words of the first `count` lanes.
+    /// Decodes the words in the first `count` lanes.
     pub fn decode(&mut self, count: usize) -> [Decoded; LANES] {
         let turns = self.turns(count);
         let arch = turns.arch;
@@ -81,7 +83,8 @@ impl Lanes {
     }
 }
 
-/// Offset between steps and bits of a word of `len` bits, modulo `len`. So the runway ends where the word starts.
+/// Offset between steps and bits of a word of `len` bits, modulo `len`. With this offset, the runway ends where the
+/// word starts.
 #[inline(always)]
 fn lead(len: usize) -> usize {
     RUNWAY % len.max(1)
@@ -167,8 +170,8 @@ struct Turns<'a> {
     decisions: &'a mut [Decisions],
 }
 
-/// Fills all repetitions after the first: each repeats the previous one. Words of the same length are processed
-/// together.
+/// Fills all repetitions of the word after the first: each repetition is a copy of the previous one. Words of the same
+/// length are processed together.
 #[inline(always)]
 fn go_round(steps: &mut [[Lane; 3]], lens: &[usize; LANES]) {
     let mut done = 0;
@@ -226,8 +229,8 @@ fn butterflies(step: &[Lane; 3], old: &[Lane; STATES], new: &mut [Lane; STATES])
     }
     let mut decisions = [[0u8; LANES]; STATES / PER_BYTE];
     for block in 0..STATES / 2 / PER_BYTE {
-        // The decisions of a block stay in registers until all of its butterflies are done. The last butterfly is in
-        // the highest bit.
+        // The decisions of a block stay in registers until all of its butterflies are done. The decision of the last
+        // butterfly is in the highest bit.
         let (mut of_zero, mut of_one) = ([0u8; LANES], [0u8; LANES]);
         for half in (block * PER_BYTE..(block + 1) * PER_BYTE).rev() {
             let (zero, one) = (&costs[PATTERNS[half]], &costs[7 ^ PATTERNS[half]]);
@@ -295,8 +298,8 @@ fn trace_back(decisions: &[Decisions], lens: &[usize; LANES], metrics: &[Lane; S
 
 /// For each lane's state: 1 if it came from its odd predecessor, otherwise 0.
 ///
-/// Chosen: vector instructions neither look up a byte nor shift by a different number in each lane. So every byte of
-/// decisions is compared, and the shift is done in three fixed steps.
+/// Chosen: vector instructions neither look up a byte nor shift by a different number in each lane. So the index of
+/// every byte of decisions is compared with the state, and the shift is done in three fixed steps.
 #[inline(always)]
 fn odd_predecessors(decisions: &Decisions, states: &[u8; LANES]) -> [u8; LANES] {
     let mut eight = [0u8; LANES];
@@ -353,7 +356,7 @@ mod tests {
             let old = metrics;
             let mut decision = 0u64;
             for state in 0..STATES {
-                // The newest bit inverts all outputs, and so does the oldest.
+                // A change of the newest bit inverts all outputs, and so does a change of the oldest bit.
                 let newest = if state < STATES / 2 { 1 } else { -1 };
                 let [even, odd] = [1, -1].map(|oldest: i8| {
                     let signs = SIGNS[state % (STATES / 2)].map(|sign| sign as i8 * newest * oldest);
@@ -369,7 +372,7 @@ mod tests {
         let mut state = (0..STATES).max_by_key(|&state| metrics[state]).expect("states");
         let (mut bits, mut last) = (0u128, state);
         for at in (0..longest + RUNWAY).rev() {
-            // Decisions are stored from the end of the first runway.
+            // The bits of the word are read after the first runway.
             if at < len {
                 last = if at + 1 == len { state } else { last };
                 bits |= u128::from(state >= STATES / 2) << (len - 1 - at);
@@ -409,7 +412,7 @@ mod tests {
         assert_eq!(Scale::of(&[0; 9]).few_bits(0), 0);
     }
 
-    /// Any number of repeated bits is added. Bits that were not transmitted have no effect.
+    /// Repeated soft values are added, for any number of repetitions. Bits that were not transmitted have no effect.
     #[test]
     fn repeated_values_are_added() {
         let mut rng = Streams::new(10).stream("phy.lanes");
@@ -457,7 +460,8 @@ mod tests {
         }
     }
 
-    /// Eight bits are as good as sixteen, at a noise level at which one in twenty words is lost.
+    /// A decoder with eight-bit metrics loses hardly more words than one with sixteen bits, at a noise level at which
+    /// one in twenty words is lost.
     #[test]
     fn few_bits_lose_hardly_a_word() {
         let mut rng = Streams::new(7).stream("phy.lanes");

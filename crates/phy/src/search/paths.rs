@@ -1,4 +1,5 @@
-//! Paths of low weight through the trellis: the mistakes of a decoder, which returns a similar word.
+//! Paths of low weight through the trellis: the differences between a word and the similar words that a decoder may
+//! return instead.
 
 use crate::coding::Codeword;
 

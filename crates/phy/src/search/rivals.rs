@@ -1,8 +1,8 @@
-//! Likelihood ratio of a decoded word to similar words for which noise mistakes it.
+//! Likelihood ratio of a decoded word to the similar words that noise may confuse with it.
 //!
 //! The trellis returns the likeliest word, and any word is valid for some RNTI. So a wrong word that is similar to the
-//! transmitted one has nearly as much evidence: the evidence shows that a message was transmitted, and that it
-//! resembles this word. Only the few coded bits in which two similar words differ can distinguish them.
+//! transmitted one has nearly as much evidence: the evidence only shows that a word similar to this one was
+//! transmitted. Only the few coded bits in which two similar words differ can distinguish them.
 //!
 //! Chosen: public decoders have no such test. Only paths that change at most 20 coded bits count; other limits were not
 //! tried.
@@ -11,7 +11,7 @@ use super::paths::light;
 use super::*;
 use crate::coding::Codeword;
 
-/// Coded bits that change on the paths of lowest weight through the trellis.
+/// Coded bits that change in the differences of lowest weight between words.
 #[derive(Clone, Debug)]
 pub struct Rivals {
     /// For each path that leaves the correct path at the word's lowest bit: the coded bits that it changes, as pairs of

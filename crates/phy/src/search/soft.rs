@@ -16,7 +16,8 @@ const SOFT_PER_NAT: f32 = 8.0;
 const SURE: usize = 128;
 
 /// Probability that a bit is wrong for a reason that its log-likelihood ratio does not contain: an impulse, a
-/// neighbouring cell, a change of the channel. So one such bit cannot outweigh a hundred others.
+/// neighbouring cell, or a change of the channel. Because of this probability, a single wrong bit cannot outweigh a
+/// hundred correct bits.
 const SURPRISE: f64 = 1.0 / 256.0;
 
 /// Minimum expected magnitude of a log-likelihood ratio (nats) for classifying a CCE as empty. It corresponds to about
@@ -32,7 +33,8 @@ const EMPTY_SHARE: f32 = 0.25;
 /// the limit is this number divided by √SNR.
 const NOISE_SHARE: f32 = 1.0;
 
-/// Maximum value of that relative limit. Above it, the limit is not used, because messages may fade.
+/// Maximum of the limit from [`NOISE_SHARE`] relative to the expected magnitude of a message. If the limit is higher,
+/// the test is not used, because messages may fade.
 const MAX_SHARE: f32 = 0.6;
 
 /// Minimum and maximum amplitude of messages relative to the reference signals: 6 dB below to 6 dB above.
@@ -110,9 +112,9 @@ struct SoftCce {
     is_clear: bool,
     /// Sum of the magnitudes of the log-likelihood ratios (nats). Infinite if a value is NaN.
     heard: f32,
-    /// Expected sum for a message with the power of the reference signals (nats).
+    /// Expected value of `heard` for a message with the power of the reference signals (nats).
     expected: f32,
-    /// Upper limit of the sum for noise (nats).
+    /// Upper limit of `heard` for noise (nats).
     least: f32,
     /// Expected number of bit errors in the hard decisions.
     wrong: f32,
@@ -128,10 +130,10 @@ struct SoftCce {
 pub(super) struct Agreement {
     /// Evidence for the given bits against random bits (units of 1/[`PARTS`] bit).
     pub evidence: i32,
-    /// Sum of the magnitudes of the log-likelihood ratios (nats). Those whose sign differs from the given bit are
-    /// subtracted.
+    /// Sum of the magnitudes of the log-likelihood ratios (nats). The magnitudes of values whose sign differs from the
+    /// given bit are subtracted.
     pub heard: f32,
-    /// Expected sum for a message with the power of the reference signals (nats).
+    /// Expected value of `heard` for a message with the power of the reference signals (nats).
     pub expected: f32,
 }
 
@@ -175,8 +177,8 @@ fn evidence_against_both(first: f32, second: f32) -> f32 {
     least - libm::log2f(1.0 + libm::exp2f(least - most))
 }
 
-/// Maximum number of wrong bits among the 72 bits of a CCE, at the weakest signal at which messages are found. Random
-/// bits have this many wrong bits on average.
+/// Maximum number of wrong bits among the 72 bits of a CCE for an agreement. Random bits have this many wrong bits on
+/// average.
 const MAX_WRONG: u32 = 36;
 
 impl SoftRegion {

@@ -19,7 +19,7 @@ pub struct Gold {
 /// Source: TS 36.211 §7.2
 const N_C: u32 = 1600;
 
-/// Maximum number of steps in one update of a 31-bit register: its highest tap is 3.
+/// Maximum number of steps in one update of a 31-bit register, because the highest tap of the register is bit 3.
 const STRIDE: u32 = 28;
 
 impl Gold {

@@ -36,7 +36,7 @@ pub const fn shifts(n_id_1: u16) -> (usize, usize) {
     (m0, (m0 + m_prime / 31 + 1) % 31)
 }
 
-/// The m-sequence of length 31, as ±1. `next` is the recurrence for x(i+5).
+/// The m-sequence of length 31, as ±1. `next` returns x(i+5) from the previous values.
 fn m_sequence(next: impl Fn(&[u8; 36], usize) -> u8) -> [f32; 31] {
     let mut x = [0u8; 36];
     x[4] = 1;

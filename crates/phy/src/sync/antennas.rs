@@ -32,7 +32,8 @@ pub struct Antenna {
     estimator: Estimator,
     /// State of the estimator before the current subframe.
     before: Learnt,
-    /// Averages of the products of neighbouring reference signals, of their squares, and of the powers, as in [`Hints`].
+    /// Averages of the products of neighbouring reference signals, of the squared magnitudes of these products, and of
+    /// the powers, as in [`Hints`].
     neighbours: Complex32,
     squares: f32,
     power: f32,
@@ -42,22 +43,25 @@ pub struct Antenna {
     weight: f32,
 }
 
-/// Minimum SNR of an antenna, relative to the best antenna's. An antenna below it is left out.
+/// Minimum SNR of an antenna, relative to the SNR of the best antenna. An antenna with a lower SNR is not used.
 ///
-/// Chosen: such an antenna would add 0.1 dB of signal, and more noise than that if its channel estimate is poor.
+/// Chosen: such an antenna would add 0.1 dB of signal power, and would add more noise than signal if its channel
+/// estimate is poor.
 const MIN_SHARE: f32 = 0.03;
 
 /// Weight of the mean of one symbol in the estimate of the DC offset.
 const DC_SHARE: f32 = 0.1;
 
-/// Minimum ratio of an average's squared magnitude to the value expected for independent values.
+/// Minimum ratio of the squared magnitude of the averaged products to the value expected for independent products.
+/// Below it, an antenna does not receive the cell.
 ///
-/// Chosen: once the averages cover all their subframes, chance reaches this ratio once in 2000.
+/// Chosen: once the averages cover all their subframes, independent products reach this ratio by chance once in 2000.
 const STEADY: f32 = 4.0;
 
 /// Number of subframes in the averages.
 ///
-/// Chosen: noise contributes a third of its single-subframe coherence to the average, and few fades are shorter.
+/// Chosen: the coherence of noise in the average is a third of its coherence in a single subframe, and most fades are
+/// longer.
 const WATCHED: f32 = 9.0;
 
 impl Antennas {
@@ -277,9 +281,9 @@ impl Antenna {
         self.power += (hints.power - self.power) * share;
     }
 
-    /// Returns whether the reference signals exceed noise: neighbouring gains are correlated, with the same phase in all
-    /// subframes. The output of a disconnected antenna may be concentrated on few subcarriers, where chance correlations
-    /// are larger.
+    /// Returns whether the reference signals exceed noise: neighbouring gains are correlated, with the same phase in
+    /// all subframes. The output of a disconnected antenna may be concentrated on few subcarriers, where correlations
+    /// by chance are larger.
     fn hears(&self) -> bool {
         let coherence = self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE);
         let is_steady = self.neighbours.norm_sqr() * self.watched > STEADY * self.squares;

@@ -21,7 +21,7 @@ use crate::sequence::crs;
 pub struct Company {
     /// Configuration of the cell. Two ports are assumed; the cell may use only one of them.
     cell: Cell,
-    /// Whether the tracked cell has two ports.
+    /// Whether the tracked cell, next to which this cell was found, has two ports.
     is_beside_two: bool,
     layout: Layout,
     /// Number of subframes by which its subframe numbers are ahead of the tracked cell's: 0 or 5.
@@ -40,7 +40,8 @@ pub struct Company {
     own_told: Complex32,
     /// Noise power without this cell over noise power with it, by control symbol.
     shares: [f32; SYMBOLS],
-    /// Number of subframes since the cell was found, and since it was last strong enough to matter.
+    /// Number of subframes since the cell was found (`age`), and since its power last exceeded the minimum that
+    /// matters.
     age: u32,
     absent: u32,
 }
@@ -60,10 +61,11 @@ const MIN_POWER: f32 = 0.2;
 /// Minimum power of the interfering cell that matters, relative to the tracked cell.
 const MIN_RATIO: f32 = 0.05;
 
-/// Minimum power of the interfering cell that matters, relative to a tracked cell with two ports. Two ports need far more
-/// sums.
+/// Minimum power of the interfering cell that matters, relative to a tracked cell with two ports. With two ports, joint
+/// detection computes far more sums.
 ///
-/// Chosen: 7 dB. Two ports rarely fade together, and weaker interference costs little. So time is spent only during fades.
+/// Chosen: 7 dB. Two ports rarely fade together, and weaker interference costs little. With this threshold, computing
+/// time is spent only during fades.
 const MIN_RATIO_OF_TWO: f32 = 0.2;
 
 /// Maximum number of subframes in which the interferer does not matter before it is dropped.
@@ -78,10 +80,10 @@ const FIRST_SUBFRAMES: u32 = 3;
 
 /// Number of subframes over which powers are averaged.
 ///
-/// Chosen: a fade at walking pace is over by then.
+/// Chosen: a fade at walking pace is shorter than this.
 const MEAN_OF: u32 = 100;
 
-/// Minimum power of a second port relative to the first. A weaker second port does not exist.
+/// Minimum power of a second port relative to the first. If the power is lower, the cell has only one port.
 ///
 /// Chosen: 5 dB below. The ports of one cell fade independently, but have the same mean power.
 const MIN_PORT: f32 = 0.3;
@@ -136,7 +138,7 @@ impl Company {
         DetectedCell { pci: self.cell.pci, ahead: self.ahead, delay: self.delay }
     }
 
-    /// Returns the subframe of this cell while the tracked cell's subframe is `number`.
+    /// Returns the subframe that the interfering cell transmits during subframe `number` of the tracked cell.
     pub fn subframe(&self, number: usize) -> OtherSubframe<'_> {
         OtherSubframe { layout: &self.layout, number: (number + self.ahead) % 10 }
     }
@@ -252,7 +254,7 @@ impl Company {
         self.shares
     }
 
-    /// Updates these shares with those measured in a subframe.
+    /// Updates the shares of [`Company::shares`] with the shares measured in a subframe.
     pub fn learn(&mut self, shares: [f32; SYMBOLS]) {
         self.absent = 0;
         for (mean, share) in self.shares.iter_mut().zip(shares) {
@@ -267,7 +269,7 @@ impl Company {
         self.antennas.iter_mut().for_each(|one| one.estimator.forget());
     }
 
-    /// Counts a subframe in which the cell did not matter.
+    /// Counts a subframe in which the cell was too weak to matter.
     pub fn is_absent(&mut self) {
         self.absent = self.absent.saturating_add(1);
     }

@@ -20,9 +20,10 @@ pub struct Health {
     unread_pbch: u32,
     /// Average clarity of the subframes in which the PSS was at its expected position.
     clarity_at_pss: f32,
-    /// Number of displaced PSS since then, counted while the reference signals were blurred.
+    /// Number of displaced PSS since the PSS was last at its expected position, counted while the reference signals
+    /// were blurred.
     displaced_pss: u32,
-    /// Average clarity.
+    /// Average clarity of all subframes.
     usual: f32,
     /// Number of consecutive doubtful subframes.
     doubtful: u32,
@@ -38,8 +39,8 @@ const MAX_FAINT: u32 = 3;
 /// Number of consecutive uncertain subframes after which a cell that was never clear counts as lost.
 const MAX_UNSURE: u32 = 200;
 
-/// Number of consecutive frames with an undecodable PBCH after which a cell counts as lost: for a clear cell, and for any
-/// other.
+/// Number of consecutive frames with an undecodable PBCH after which a cell counts as lost: first for a clear cell,
+/// then for any other cell.
 ///
 /// Chosen: the PBCH of a single frame tolerates more noise than any message. If it cannot be decoded, there is another
 /// cause: the timing error exceeds the range that reference signals can resolve.
@@ -61,19 +62,19 @@ const DOUBTFUL_SHARE: f32 = 0.02;
 /// Number of consecutive doubtful subframes after which doubt counts as the cell's normal state.
 const MAX_DOUBTFUL: u32 = 10;
 
-/// Minimum correlation of the PCFICH with its best indicator in a received subframe.
+/// Minimum correlation of the PCFICH with the best CFI codeword in a received subframe.
 ///
-/// Chosen: the 32 bits of a subframe that starts elsewhere match the best of three code words by 0.2 on average and rarely
-/// by 0.6. At −3 dB, where a message on a single CCE cannot be decoded, correct ones still match by 0.7. A receiver that
-/// cannot decode the length of the control region cannot decode its content either.
+/// Chosen: at a wrong subframe start, the 32 received bits correlate with the best of three code words by 0.2 on
+/// average and rarely by 0.6. At −3 dB, where a message on a single CCE cannot be decoded, the correct code word still
+/// correlates by 0.7. A receiver that cannot decode the length of the control region cannot decode its content either.
 const MIN_FIT: f32 = 0.6;
 
-/// Minimum log-likelihood ratio between the best indicator and any other (nats).
+/// Minimum log-likelihood ratio between the best CFI and any other CFI (nats).
 const MIN_MARGIN: f32 = 5.0;
 
 /// Maximum number of subframes accepted in spite of blurred reference signals.
 ///
-/// Chosen: a fade at walking pace is over by then.
+/// Chosen: a fade at walking pace is shorter than this.
 const MAX_BESIDE: u32 = 100;
 
 /// Minimum coherence of a clear cell.
@@ -128,7 +129,8 @@ impl Health {
         let share = if self.power == 0.0 { 1.0 } else { 0.1 };
         self.neighbours += (hints.neighbours - self.neighbours) * share;
         self.power += (hints.power - self.power) * share;
-        // The average covers ten subframes. Noise contributes to it a third of its single-subframe coherence.
+        // The average covers ten subframes. The coherence of noise in this average is a third of its coherence in a
+        // single subframe.
         if self.coherence() > hints.of_noise() / 3.0 {
             self.unsure = 0;
         } else {
@@ -183,13 +185,13 @@ impl Health {
         self.doubtful == 0
     }
 
-    /// Returns whether at most the last subframe was doubtful.
+    /// Returns whether no subframe before the last one was doubtful.
     pub fn is_new_doubt(&self) -> bool {
         self.doubtful <= 1
     }
 
-    /// Returns whether the doubt has lasted for more than [`MAX_DOUBTFUL`] subframes and counts as the cell's normal
-    /// state.
+    /// Returns whether more than [`MAX_DOUBTFUL`] consecutive subframes were doubtful, so that doubt counts as the
+    /// cell's normal state.
     pub fn is_doubtful_for_long(&self) -> bool {
         self.doubtful > MAX_DOUBTFUL
     }

@@ -1,7 +1,7 @@
 //! Removal of tones and other narrow-band interference that is far stronger than a cell, before the cell search.
 //!
 //! The search knows a cell's signal only in the six centre PRBs. A tone with a tenth of a wide cell's power is stronger
-//! than the whole signal there. Constant power within a few kilohertz does not come from a cell.
+//! than the whole signal in these PRBs. Constant power within a few kilohertz does not come from a cell.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const CELL: usize = BLOCK * 540 / (VIEW_HZ as usize / 1000);
 
 /// Minimum power of a bin, relative to a typical bin, that cannot come from a cell.
 ///
-/// Chosen: 12 dB, calculated and not tuned: the reference signals of a cell without data are 5 dB stronger than the
-/// resource elements between them, and an echo adds 6 dB.
+/// Chosen: 12 dB. The value is calculated, not tuned: the reference signals of a cell without data are 5 dB stronger
+/// than the resource elements between them, and an echo adds 6 dB.
 const LOUD: f32 = 16.0;
 
 /// Detects and removes narrow-band interference.

@@ -7,12 +7,12 @@ use crate::numerology::Numerology;
 /// Minimum normalised correlation of the prefixes with the ends of their symbols, times the square root of the number of
 /// prefix samples.
 ///
-/// Chosen: without noise, the correlation is 1; in an idle cell with strong noise, it is a fifth. At any other position it
-/// is due to chance. In a wide cell, whose prefixes have a thousand samples, chance barely reaches a twelfth at any
-/// position; in a narrow cell, over three symbols, it reaches a fifth.
+/// Chosen: without noise, the correlation is 1; in an idle cell with strong noise, it is a fifth. At any other
+/// position, the correlation is due to chance. In a wide cell, whose prefixes have a thousand samples, the chance
+/// correlation barely reaches a twelfth; in a narrow cell, over three symbols, it reaches a fifth.
 const MIN_LIKENESS: f32 = 5.0;
 
-/// Correlation that is always sufficient: upper limit of the threshold above.
+/// Correlation that is always sufficient: upper limit of the threshold that follows from [`MIN_LIKENESS`].
 const ALWAYS_ENOUGH: f32 = 0.3;
 
 /// Minimum ratio of the best correlation to the correlation at the expected position.

@@ -401,7 +401,7 @@ fn energies(view: &[Complex32], out: &mut Vec<f32>) {
             sum += f64::from(next.norm_sqr()) - f64::from(view[at].norm_sqr());
         }
     }
-    // Limit the weight of windows with little energy, next to a gap: they carry no information.
+    // Limit the weight of windows with little energy, next to a gap: such windows carry no information.
     let mean = out.iter().sum::<f32>() / out.len() as f32;
     out.iter_mut().for_each(|energy| *energy = energy.max(0.01 * mean));
 }
@@ -457,8 +457,8 @@ fn prefix_offset_hz(view: &[Complex32], frame_start: f64, cp: CyclicPrefix, near
     for start in (first..view.len() as i64).step_by(SUBFRAME) {
         for symbol in 0..cp.symbols_per_subframe() {
             let end = start + numerology.symbol_start(symbol) as i64;
-            // Skip the first samples, which contain echoes of the previous symbol, and the last sample, which may be too
-            // late.
+            // Skip the first samples, which contain echoes of the previous symbol, and the last sample, which may
+            // belong to the next symbol.
             let begin = end - numerology.prefix_samples(symbol % cp.symbols_per_slot()) as i64 + 2;
             let Ok(begin) = usize::try_from(begin) else { continue };
             let Some(here) = view.get(begin..end as usize - 1 + SYMBOL) else { continue };

@@ -9,13 +9,14 @@ use crate::resample::{Parts, Resampler};
 #[derive(Clone, Debug)]
 pub struct Conversion {
     resampler: Resampler,
-    /// Number of the raw sample that coincides with sample 0.
+    /// Number of the raw sample that coincides with sample 0 of the converted samples.
     origin: i64,
 }
 
 /// Samples as a [`Tracker`](super::track::Tracker) reads them.
 ///
-/// The tracker requests only the samples of some symbols of a subframe. The others are never resampled.
+/// The tracker requests only the samples of some symbols of a subframe. The samples of other symbols are never
+/// resampled.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     /// Rings of all antennas, with the same gaps.
@@ -112,7 +113,7 @@ impl<'a> Stream<'a> {
             }
         };
         match self.ring.run_from(first) {
-            // Ignore a gap after the end, too.
+            // Samples after the limit `end` count as not yet received, even if they were lost.
             _ if first >= self.end => Reach::NotYet,
             Some(run) if first >= run.start => {
                 let is_last = run.end >= self.end;
@@ -204,7 +205,7 @@ mod tests {
                 .collect();
             assert_eq!(read, whole[first as usize..][..count], "{count} from {first}");
         }
-        // An output waits for the inputs after it as long as more may arrive.
+        // An output waits for the inputs after it as long as more inputs may arrive.
         let last = whole.len() as i64;
         assert_eq!(stream.reach(last - 9, last), Reach::There);
         assert_eq!(stream.reach(last - 9, last + 1), Reach::NotYet);

@@ -50,7 +50,7 @@ impl FramePosition {
         self.start += samples as f64 + self.drift;
     }
 
-    /// Renumbers the same samples: returns the place with a subframe number higher by `subframes`, up to 10.
+    /// Returns this position with a subframe number that is higher by `subframes` (up to 10), for the same samples.
     fn later(&self, subframes: usize) -> FramePosition {
         let number = self.number + subframes;
         FramePosition { sfn: (self.sfn + (number / 10) as u16) % 1024, number: number % 10, ..*self }
@@ -91,18 +91,19 @@ pub struct Tracker {
     health: Health,
     viterbi: Viterbi,
     broadcast: Vec<crate::grid::Reg>,
-    /// Last place at which the PSS was at its expected position.
+    /// Last subframe position at which the PSS was at its expected position.
     last_sure: FramePosition,
-    /// Position where the loops settled, and the number of subframes from the next subframe to that place.
+    /// Position at which the loops settled (`settled`), and the number of subframes from the next subframe to that
+    /// position.
     settled: FramePosition,
     early: usize,
-    /// Whether a subframe before the settled place was doubtful.
+    /// Whether a subframe before the position `settled` was doubtful.
     strayed: bool,
-    /// Mean received power on the reference signals at the settled place, including noise and interference (`found_level`),
-    /// and the power of one port without them (`found_loudness`).
+    /// Mean received power on the reference signals at the position `settled`, including noise and interference
+    /// (`found_level`), and the power of one port without them (`found_loudness`).
     found_level: f32,
     found_loudness: f32,
-    /// Displacement of the cell that the previous PSS showed, in sixths of a symbol.
+    /// Displacement of the cell according to the previous PSS, in sixths of a symbol.
     suspected: f64,
     /// Position of the last subframe received, and the carrier phase there, in cycles.
     received: (FramePosition, f64),
@@ -133,8 +134,8 @@ const MIN_CLEAR: f32 = 0.4;
 const CLEAN_DB: f32 = 18.0;
 
 impl Tracker {
-    /// Creates a tracker for a cell that `antennas` antennas of a receiver found at `place`. `place` counts samples at the
-    /// FFT rate of `numerology`.
+    /// Creates a tracker for a cell that `antennas` antennas of a receiver found at position `place`. `place` counts
+    /// samples at the FFT rate of `numerology`.
     pub fn new(
         cell: Cell,
         numerology: Numerology,
@@ -173,7 +174,7 @@ impl Tracker {
         self.observer.cell()
     }
 
-    /// Returns the place of the next subframe.
+    /// Returns the position of the next subframe.
     pub fn place(&self) -> &FramePosition {
         &self.place
     }
@@ -246,7 +247,8 @@ impl Tracker {
             && !self.health.is_doubtful_for_long()
             && self.health.is_doubtful(self.antennas.hints(), &heard)
         {
-            // If whole subframes are missing, symbols start at the expected times but belong to a later subframe.
+            // If whole subframes are missing without notice, symbols still start at the expected times, but they belong
+            // to a later subframe.
             let is_absent = self.antennas.hints().coherence() < self.antennas.hints().of_noise();
             let there = self.displacement(stream, last).or((is_absent && self.early == 0).then_some(0));
             if let Some(there) = there {
@@ -303,8 +305,8 @@ impl Tracker {
         }
     }
 
-    /// Advances to the next subframe. If a subframe before the settled place was doubtful, the tracker returns to the
-    /// settled values when it reaches that place.
+    /// Advances to the next subframe. If a subframe before the position `settled` was doubtful, the tracker restores
+    /// the settled values when it reaches that position.
     fn advance(&mut self) {
         self.place.advance(self.numerology.subframe_samples());
         if self.early > 0 {
@@ -330,8 +332,8 @@ impl Tracker {
         heard
     }
 
-    /// Receives the subframe again, at another place. The estimates from the old place are dropped. Earlier estimates are
-    /// kept, unless the previous subframe was doubtful too.
+    /// Receives the subframe again, at another position. The estimates from the old position are dropped. Earlier
+    /// estimates are kept, unless the previous subframe was doubtful too.
     fn receive_anew(&mut self, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         if self.health.was_sure() && self.early == 0 {
             self.antennas.unlearn();
@@ -364,7 +366,8 @@ impl Tracker {
         let (neighbours, power) = self.antennas.neighbours(symbol, first, &sent);
         let size = self.numerology.fft_size() as f64;
         let delay = -angle(neighbours) / std::f64::consts::TAU * size;
-        // Both measure the delay, but reference signals only modulo a sixth of a symbol.
+        // Both the PSS and the reference signals measure the delay, but reference signals only modulo a sixth of a
+        // symbol.
         let (within, sixth) = (self.delay(self.antennas.hints()), size / crs::Pilots::SPACING as f64);
         let sixths = libm::round((delay - within) / sixth);
         let (apart, coherence) = (delay - within - sixths * sixth, neighbours.norm_sqr().sqrt() / power);
@@ -382,7 +385,7 @@ impl Tracker {
         if sixths == 0.0 || !is_sure {
             return false;
         }
-        // The loops tracked a false timing, so restore carrier offset and drift of the last reliable place.
+        // The loops tracked a false timing, so restore carrier offset and drift of the last reliable position.
         let FramePosition { cfo_hz, drift, .. } = self.last_sure;
         self.place =
             FramePosition { start: self.place.start + within + sixths * sixth, cfo_hz, drift, ..self.place };
@@ -406,8 +409,8 @@ impl Tracker {
         let of_port = |port| crs::pilot_symbols(cell.cp, port);
         let symbols = (0..2 * per_slot).filter(|&symbol| {
             let has_any = (0..cell.ports.count()).any(|port| of_port(port).any(|other| other == symbol));
-            // Ports 2 and 3 have one such symbol per slot, and each port uses half of its subcarriers, so the second slot's
-            // is included.
+            // Ports 2 and 3 have one such symbol per slot, and each port uses half of the symbol's reference
+            // subcarriers, so include the symbol of the second slot.
             has_any && (all || symbol < per_slot || symbol == per_slot + 1)
         });
         symbols.rev().collect()
@@ -456,8 +459,8 @@ impl Tracker {
         self.antennas.finish(self.place.number);
     }
 
-    /// Number of samples by which the FFT window starts before its symbol. Echoes before the mean delay then lie within the
-    /// window, as do late echoes covered by the prefix.
+    /// Number of samples by which the FFT window starts before its symbol. The window then covers echoes before the
+    /// mean delay, and late echoes that the prefix covers.
     fn lead(&self) -> f64 {
         (self.numerology.prefix_samples(1) / 4) as f64
     }
@@ -533,7 +536,8 @@ fn level(hints: &Hints) -> f32 {
     hints.power / hints.count.max(1) as f32
 }
 
-/// Power relative to the level at the settled place below which an earlier subframe counts as silence: no fade is as deep.
+/// Threshold of power relative to the level at the settled position: an earlier subframe with less power counts as
+/// silence, because no fade is as deep.
 const SILENT: f32 = 1e-3;
 
 /// Drop in SNR within one subframe that indicates something other than a subframe of the cell (dB).

@@ -25,7 +25,7 @@ impl Tuning {
     }
 }
 
-/// Sum of samples, accumulated in eight independent lanes.
+/// Sum of samples, accumulated in eight independent partial sums.
 pub fn sum(samples: &[Complex32]) -> Complex32 {
     let mut lanes = [Complex32::default(); 8];
     let eights = samples.chunks_exact(8);
@@ -47,8 +47,8 @@ pub struct Ramp {
 }
 
 impl Ramp {
-    /// Computes the factors for a symbol that starts `late` samples after its FFT window. The factors also scale a tone of
-    /// amplitude 1 to a resource element of 1.
+    /// Computes the factors for a symbol that starts `late` samples after its FFT window. The factors also include a
+    /// scale: a tone of amplitude 1 becomes a resource element of 1.
     pub fn make(&mut self, numerology: Numerology, late: f64) {
         // A 64th of a sample rotates the outermost subcarriers by less than 2°.
         if !self.values.is_empty() && (late - self.late).abs() < 1.0 / 64.0 {

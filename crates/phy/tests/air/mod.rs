@@ -33,7 +33,7 @@ pub fn cell(pci: u16, prbs: u16, ports: Ports) -> Cell {
 /// Transmitted content of a subframe: CFI and messages.
 pub type Subframes = BTreeMap<(u16, usize), (u8, Vec<TransmittedMessage>)>;
 
-/// A cell that transmits one subframe after the other, each with messages at random places.
+/// A cell that transmits one subframe after the other, each with messages at random CCEs.
 pub struct Air {
     transmitter: Transmitter,
     path: Impair,
@@ -88,7 +88,7 @@ impl Air {
     }
 }
 
-/// Messages at random places of all aggregation levels; the longest messages do not use a single CCE.
+/// Messages of all aggregation levels at random CCEs; the longest messages do not use a single CCE.
 pub fn messages(rng: &mut Rng, cces: usize) -> Vec<TransmittedMessage> {
     let mut sent: Vec<TransmittedMessage> = Vec::new();
     for _ in 0..12 {
@@ -107,7 +107,7 @@ pub fn messages(rng: &mut Rng, cces: usize) -> Vec<TransmittedMessage> {
     sent
 }
 
-/// Whether a message is decoded from the soft bits of its place.
+/// Whether a message is decoded from the soft bits of its CCEs.
 pub fn is_found(observation: &Observation, message: &TransmittedMessage) -> bool {
     let Some(llrs) = observation.llrs.get(message.place.bits()) else { return false };
     let mut soft = Vec::new();

@@ -12,7 +12,7 @@ use airpace_phy::pdcch::{CceRange, TransmittedMessage, in_common_space, in_searc
 use airpace_phy::{Cell, Complex32};
 use airpace_radio::{PrbSet, Rnti};
 
-/// Several users, each with one transmission mode. Selects random users and grants for a subframe.
+/// Several users, each with one transmission mode. Selects random users and random grants for each subframe.
 pub struct Crowd {
     carrier: Carrier,
     users: Vec<(Rnti, Format)>,
@@ -50,7 +50,7 @@ impl Crowd {
                 srs_request: self.extras.srs_request.then_some(false),
             }));
         }
-        // An RBG that no user has yet.
+        // Select an RBG that no user has yet.
         let groups = u32::from(lte::rbg_count(self.carrier.prbs));
         let group = free.trailing_ones();
         if group >= groups {

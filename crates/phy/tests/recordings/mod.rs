@@ -108,7 +108,7 @@ impl Row {
         self.text(column).parse().unwrap_or_else(|_| panic!("{column} is no number in {self:?}"))
     }
 
-    /// A column that may be empty.
+    /// Number in a column that may be empty; an empty column gives zero.
     pub fn number_or_zero<T: FromStr + Default>(&self, column: &str) -> T {
         if self.text(column).is_empty() { T::default() } else { self.number(column) }
     }

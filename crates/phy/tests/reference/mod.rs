@@ -1,6 +1,6 @@
 //! Reference search: decodes all messages of a known cell from its grid, at every place and in every size.
 //!
-//! It takes no shortcut and uses no history. A faster search must find the same messages.
+//! The reference search takes no shortcut and uses no history. A faster search must find the same messages.
 #![allow(dead_code)] // each test uses its part
 
 use airpace_phy::coding::{RateMatcher, Viterbi, crc};
@@ -153,7 +153,7 @@ fn line(gains: &[Complex32], first: usize, k: usize) -> Complex32 {
     a + (b - a).scale(share)
 }
 
-/// Soft bits: real and imaginary parts alternately.
+/// Soft bits of symbols: real and imaginary parts alternately.
 fn levels(symbols: &[Quad]) -> Vec<f32> {
     symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect()
 }
@@ -174,8 +174,9 @@ pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
     of_cce.fold(1.0, f32::min)
 }
 
-/// Resolves overlaps of candidates. The same message in a part of its place is a shadow of the whole message. Otherwise
-/// the candidate with the best agreement is kept; among equals the shorter one, because noise is less likely to cause it.
+/// Resolves overlaps of candidates. A copy of a message on a part of its CCEs is a shadow of the whole message, and is
+/// dropped. Otherwise the candidate with the best agreement is kept; among equals the shorter one, because noise is
+/// less likely to cause it.
 fn without_shadows(mut candidates: Vec<Found>) -> Vec<Found> {
     let whole = candidates.clone();
     candidates.retain(|part| {

@@ -11,7 +11,7 @@ use crate::channel::wiener::Key;
 /// variation between the symbols over the channel power.
 ///
 /// Chosen: a channel with the Jakes spectrum (correlation J0) deviates by 0.028 in the middle between both symbols at 1
-/// kHz, and by 0.023 if it moves little.
+/// kHz, and by 0.023 at a low Doppler shift.
 const BEND: f32 = 0.03;
 
 /// Maximum channel variation from one symbol to another, in units of the channel power.

@@ -35,19 +35,19 @@ pub(super) const FIRST_SHARE: f32 = 0.25;
 
 /// Threshold of variation over channel power, at any noise level: above it, the channel differs between the two slots.
 ///
-/// Chosen: the variation at a Doppler shift of 350 Hz. A burst of noise in one subframe, even a strong one, does not
-/// reach it.
+/// Chosen: the variation at a Doppler shift of 350 Hz. A burst of noise in one subframe, even a strong burst, does not
+/// exceed this threshold.
 const MIN_FAST_RATIO: f32 = 2.5;
 
 /// Threshold of variation over noise power: above it, averaging over a subframe loses more to channel variation than it
 /// gains against noise. The channel then also counts as different between the slots.
 ///
-/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB SNR this decodes 0.99 of the messages, and [`MIN_FAST_RATIO`] alone
-/// decodes 0.87. Ten times the noise power as threshold gives the same there, but only 0.53 instead of 0.58 at 200 Hz and
-/// 10 dB.
+/// Chosen: at 100 PRB pairs, EVA, 300 Hz and 25 dB SNR this threshold decodes a share of 0.99 of the messages, and
+/// [`MIN_FAST_RATIO`] alone decodes 0.87. Ten times the noise power as threshold decodes the same share there, but only
+/// 0.53 instead of 0.58 at 200 Hz and 10 dB.
 const MIN_OVER_NOISE: f32 = 4.0;
 
-/// Minimum variation over channel power for [`MIN_OVER_NOISE`]: a residual carrier offset looks like a smaller
+/// Minimum variation over channel power for [`MIN_OVER_NOISE`]: a residual carrier offset can cause a smaller
 /// variation.
 ///
 /// Chosen: the apparent variation of a carrier offset of 110 Hz.
@@ -55,7 +55,7 @@ const MIN_TOLD: f32 = 0.5;
 
 /// Maximum noise measurement, in units of the noise estimated from curvature.
 ///
-/// Chosen: an average over twenty subframes exceeds it by chance only rarely.
+/// Chosen: noise alone rarely makes an average over twenty subframes exceed this ratio.
 const MAX_BENDS: f32 = 1.25;
 
 impl Estimator {
@@ -154,7 +154,7 @@ impl Estimator {
             if late.len() != first.len() || *late_comb == pilots.comb {
                 continue;
             }
-            // Each place of the upper comb lies between two places of the lower comb.
+            // Each reference signal of the upper comb lies between two reference signals of the lower comb.
             let (lower, upper) = if pilots.comb == 0 { (first, late) } else { (late, first) };
             let between = &upper[..upper.len() - 1];
             let sum = correlate(&lower[..between.len()], between) + correlate(&lower[1..], between);
@@ -165,7 +165,7 @@ impl Estimator {
             moves.extend(
                 lower.windows(2).zip(between).map(|(pair, between)| (pair[0] + pair[1]) * 0.5 - between),
             );
-            // Adjacent differences share a noise term, so use those two apart.
+            // Adjacent differences share a noise term, so correlate differences that are two positions apart.
             let others = moves.get(2..).unwrap_or_default();
             moved.0 += correlate(&moves[..others.len()], others).re;
             moved.1 += others.len() as f32;

@@ -1,8 +1,9 @@
 //! Narrowband interference: a continuous-wave tone, or leakage of the receiver's oscillator.
 //!
-//! It disturbs the same few subcarriers in every symbol. There, the received signal differs from the expected one by much
-//! more than elsewhere. Reference signals on such subcarriers are replaced by an interpolation of their neighbours, and
-//! control elements there get lower weights.
+//! The interference disturbs the same few subcarriers in every symbol. There, the received signal deviates from the
+//! expected signal by much more than on other subcarriers. The excess of a subcarrier is its squared deviation divided
+//! by the typical squared deviation. Reference signals on such subcarriers are replaced by an interpolation of their
+//! neighbours, and control elements there get lower weights.
 
 mod elements;
 mod excess;
@@ -17,7 +18,7 @@ use crate::channel::Channel;
 use crate::channel::wiener::STEP;
 use crate::grid::Grid;
 
-/// Detected interference by subcarrier.
+/// State of the interference detection, by subcarrier.
 #[derive(Clone, Debug)]
 pub struct Narrow {
     /// Excess at every third subcarrier, measured by reference signals.
@@ -31,20 +32,20 @@ pub struct Narrow {
     signal: f32,
 }
 
-/// Weight of a new value in the mean.
+/// Weight of a new value in the averages of the excess and of the signal power.
 ///
-/// Chosen: about thirty measurements, which are five subframes of a cell with two ports. The mean of thirty values of
-/// pure noise is almost never off by half.
+/// Chosen: about thirty measurements, which are five subframes of a cell with two ports. With pure noise, the mean of
+/// thirty values almost never deviates by half.
 const SHARE: f32 = 0.03;
 
 /// Threshold of channel power over its mean. The deviation of a varying channel is proportional to its power. Above this
 /// threshold, the allowed deviation grows with the power.
 ///
-/// Chosen: the median power of a fading channel.
+/// Chosen: the median power of a fading channel, relative to its mean power.
 const USUAL_POWER: f32 = 0.7;
 
-/// Coherence distance in subcarriers. Beyond it, nothing is known of the channel. Within it, the interpolation error is
-/// the squared ratio of distance and this constant, times the signal power.
+/// Coherence distance in subcarriers. Beyond this distance, nothing is known of the channel. Within this distance, the
+/// interpolation error is the squared ratio of distance and this constant, times the signal power.
 ///
 /// Chosen: between EVA and ETU. A distance of 5 or 40 subcarriers loses as few messages in wide cells with four ports,
 /// and slightly more in other cells.
@@ -59,7 +60,7 @@ const MAX_SIGNAL: f32 = 1e7;
 const LOUD: f32 = 10.0;
 
 impl Narrow {
-    /// Creates the state for a cell with reference signals at `places` places, three subcarriers apart.
+    /// Creates the state for a cell with reference signals at `places` subcarriers, which are three subcarriers apart.
     pub fn new(cell: &Cell, places: usize) -> Narrow {
         Narrow {
             references: Excess::new(places),
@@ -141,7 +142,7 @@ impl Narrow {
     }
 
     /// Computes the weight of each subcarrier: 1, or less if it is disturbed. Leaves `out` empty if none is disturbed.
-    /// The first reference place is at subcarrier `lowest`.
+    /// The first reference signal is at subcarrier `lowest`.
     pub fn weigh(&self, lowest: usize, out: &mut Vec<f32>) {
         out.clear();
         let (references, elements) = (&self.references, self.elements.excess());
@@ -162,7 +163,7 @@ impl Narrow {
             let (middle, excess) = (lowest + STEP * at, references.all()[at]);
             let reach = if excess > LOUD { STEP - 1 } else { STEP / 2 };
             lower(middle.saturating_sub(reach)..middle + reach + 1, references.weight(at), middle);
-            // Between two strongly disturbed places, the interference is stronger than at either.
+            // Between two strongly disturbed reference signals, the interference is stronger than at either of them.
             if let Some(next) = references.all().get(at + 1).filter(|next| excess.min(**next) > LOUD) {
                 lower(middle + 1..middle + STEP, references.weight_of(10.0 * excess.max(*next)), usize::MAX);
             }
@@ -260,8 +261,8 @@ mod tests {
     }
 
     /// A tone between two subcarriers leaks above the low noise of a clear cell over a hundred subcarriers. The channel
-    /// phase rotates several times within this span, so a line is a poor estimate. The reference signals, 17 dB above the
-    /// leakage, are a better one.
+    /// phase rotates several times within this span, so linear interpolation is a poor estimate. The reference signals,
+    /// 17 dB above the leakage, give a better estimate.
     #[test]
     fn reference_signals_that_are_a_little_disturbed_still_tell_of_the_channel() {
         let mut rng = Streams::new(3).stream("phy.leak");
@@ -291,8 +292,8 @@ mod tests {
         assert!(mended < 1.2 * disturbed, "{mended} of {disturbed}");
     }
 
-    /// The estimate of a fast channel is off by a tenth. At a high SNR, transmitted elements then deviate much more
-    /// than silent ones.
+    /// The channel estimate of a fast channel has an error of a tenth. At a high SNR, transmitted elements then deviate
+    /// much more than silent ones.
     #[test]
     fn elements_are_not_disturbed_by_what_was_sent_on_them() {
         let mut rng = Streams::new(4).stream("phy.sent");
@@ -307,7 +308,7 @@ mod tests {
             let mut grid = Grid::new(&cell);
             for (subframes, amplitude) in [(100, 0.0), (100, 2.0)] {
                 for _ in 0..subframes {
-                    // Few elements are transmitted, so the typical element is silent.
+                    // Few elements are transmitted, so the median over all elements is that of silent elements.
                     let sent = rng.below(20) as usize * 12;
                     for (k, value) in grid.symbol_mut(0).iter_mut().enumerate() {
                         let mut part = |size: f32| size * rng.normal() as f32;

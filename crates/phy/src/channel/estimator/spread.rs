@@ -15,13 +15,14 @@ pub struct Spread {
     is_up: bool,
     /// Increase of the prediction error with a smaller and with a larger spread: averaged logarithm of the error ratio.
     worse: [f32; 2],
-    /// Weights of the smaller and the larger spread. Trials alternate, and weights take long to compute.
+    /// Filter weights for the smaller and for the larger spread. Trials alternate, and weights take long to compute.
     trials: [(Key, Weights); 2],
     smooth: Vec<Complex32>,
     sums: Vec<Complex32>,
 }
 
-/// Initial step: 0.8 µs. Too large a spread only costs some noise; too small a spread distorts the channel.
+/// Initial step of the delay spread: 0.8 µs. Too large a spread only costs some noise; too small a spread distorts the
+/// channel.
 pub const FIRST_SPREAD: i32 = 6;
 
 impl Spread {
@@ -89,8 +90,9 @@ const CLEARLY: f32 = 0.01;
 
 /// Minimum share of an estimate that counts as coming from other measurements.
 ///
-/// Chosen: a thousandth; rounding errors are a tenth of that. A minimum of 0.05 is too large for a clear cell: its own
-/// measurements then look like a fitting delay spread, and the residual looks like all of its noise.
+/// Chosen: a thousandth; rounding errors are a tenth of that. A minimum of 0.05 is too large at a high SNR: an estimate
+/// consists almost only of its own measurement, so the residual is small, and the decoder mistakes it for low noise and
+/// for a fitting delay spread.
 pub const MIN_OTHERS: f32 = 1e-3;
 
 /// Sum of the squared distances between `raw` and every second value of `smooth`, starting at index `first`. Places in
@@ -120,7 +122,7 @@ mod tests {
     use crate::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
     use airpace_core::Streams;
 
-    /// Mean delay of the ETU paths, which the timing estimate converges to.
+    /// Mean delay of the ETU paths: the timing estimate converges to this delay.
     const MEAN_DELAY_S: f64 = 0.98e-6;
 
     /// At a high SNR with long echoes, an estimate consists almost only of its own measurement, and the residual is

@@ -18,15 +18,16 @@ const LANES: usize = (4 * REGS_PER_CCE).next_multiple_of(8);
 /// One number per element.
 type Lane = [f32; LANES];
 
-/// Maximum number of points of a cell on an element: 16 for two symbols, and silence.
+/// Maximum number of hypotheses for the signal of a cell on an element: 16 for two symbols, and one for silence.
 const MAX_POINTS: usize = 17;
 
 /// Bits of the QPSK symbols.
 const POINTS: [(u8, u8); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)];
 
-/// Likelihood of a signal that is none of the sums, relative to that of the right sum.
+/// Likelihood of a signal that matches none of the hypothetical sums, relative to the likelihood of the correct sum.
 ///
-/// Chosen: it limits a bit to at most five nats, so a wrong channel of the other cell does not cause high confidence.
+/// Chosen: this value limits the log-likelihood ratio of a bit to about five nats, so a wrong channel of the other cell
+/// does not cause high confidence.
 const SURPRISE: f32 = 0.005;
 
 /// Threshold of likelihood: below it, no hypothesis is likely.
@@ -67,7 +68,7 @@ struct OfAntenna {
     got: Points,
     /// Inverse noise power.
     scales: Lane,
-    /// By hypothesis.
+    /// Signal of the decoded cell, by hypothesis.
     own: Vec<Points>,
     others: Vec<Points>,
 }
@@ -76,12 +77,12 @@ struct OfAntenna {
 pub(super) struct Sums<'a> {
     ports: Ports,
     both: &'a [TwoCellSignal<'a>],
-    /// If `None`, all interference counts as noise.
+    /// Subframe of the other cell. If `None`, all interference counts as noise.
     other: Option<OtherSubframe<'a>>,
     antennas: Vec<OfAntenna>,
     /// Prior probability of each point of the other cell.
     chances: Vec<Lane>,
-    /// By hypothesis on the decoded cell: likelihood of each element, and its mean squared distance.
+    /// By hypothesis on the decoded cell: likelihood of each element (`likely`), and its mean squared distance (`far`).
     likely: Vec<Lane>,
     far: Vec<Lane>,
     /// Number of elements.
@@ -90,14 +91,14 @@ pub(super) struct Sums<'a> {
 
 /// Likelihoods of a unit.
 pub(super) struct Unit {
-    /// Likelihood of the received signal for each hypothesis, up to a common factor; the last is silence.
+    /// Likelihood of the received signal for each hypothesis, up to a common factor; the last hypothesis is silence.
     own: [f32; MAX_POINTS],
     /// Mean squared distance for each hypothesis over the assumed noise power, averaged over the symbols of the other
     /// cell.
     far: [f32; MAX_POINTS],
-    /// Number of hypotheses other than silence.
+    /// Index of the hypothesis of silence, which is the number of other hypotheses.
     silent: usize,
-    /// Likelihood of a signal that is none of the sums.
+    /// Likelihood of a signal that matches none of the hypothetical sums.
     surprise: f32,
 }
 
@@ -127,7 +128,7 @@ impl Unit {
         libm::logf((sent + self.surprise) / (self.own[self.silent] + self.surprise))
     }
 
-    /// Mean squared distance over all hypotheses, over the assumed noise power.
+    /// Mean squared distance over all hypotheses, relative to the assumed noise power.
     pub(super) fn distance(&self) -> f32 {
         let (mut all, mut mean) = (0.0, 0.0);
         for at in 0..=self.silent {

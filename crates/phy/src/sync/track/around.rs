@@ -7,10 +7,11 @@ use crate::observation::Observation;
 use crate::sync::prefix;
 use crate::sync::stream::Stream;
 
-/// Maximum number of whole subframes missing without notice that the tracker skips. If more are missing, the listener
-/// searches for the cell again.
+/// Maximum number of whole subframes missing without notice that the tracker skips. If more subframes are missing, the
+/// listener searches for the cell again.
 ///
-/// Chosen: 4. The cell search finds a fifth and the next PSS as soon, and each number costs several attempts.
+/// Chosen: 4. If five or more subframes are missing, the cell search and the next PSS reveal this as soon. Each
+/// additional number costs several attempts.
 const MAX_MISSING: usize = 4;
 
 /// Accept a subframe at an unexpected offset or index if its coherence exceeds the noise level by this factor.
@@ -20,15 +21,15 @@ const MAX_MISSING: usize = 4;
 const SURE_ELSEWHERE: f32 = 1.3;
 
 impl Tracker {
-    /// Receives the subframe at an offset where the cyclic prefixes show that symbols start, which may be that of another
-    /// symbol. Accepts the first offset without doubt. If whole subframes are missing, the subframe received is a later
-    /// one.
+    /// Receives the subframe at an offset where, according to the cyclic prefixes, symbols start; this may be the start
+    /// of another symbol. Accepts the first offset without doubt. If whole subframes are missing, the received subframe
+    /// is a later one.
     pub(super) fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         let here = self.place;
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
         let subframe = self.numerology.subframe_samples() as i64;
         let half = self.numerology.fft_size() as i64 / 2;
-        // Samples for later offsets are complete only if they belong to those in which the cell was found. In that case,
+        // If the listener found the cell in these samples, the samples for later offsets are complete. In that case,
         // search among the earlier subframes, because the missing samples follow them.
         let is_early = self.early > 0;
         let (earliest, latest) = if is_early { (-subframe / 2, subframe / 2) } else { (-subframe, half) };

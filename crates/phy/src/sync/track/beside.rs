@@ -7,7 +7,7 @@ use crate::sync::lookout::DetectedCell;
 
 /// Minimum log-likelihood ratio (nats) between a transmitted PCFICH and no PCFICH.
 ///
-/// Chosen: if the cell is gone, chance yields about two.
+/// Chosen: if the cell is gone, the ratio is about two by chance.
 const MIN_PRESENCE: f32 = 5.0;
 
 impl Tracker {
@@ -31,8 +31,8 @@ impl Tracker {
         }
     }
 
-    /// Receives the interfering cell, if there is one. If its power matters, decodes the CFI of the tracked cell jointly
-    /// with it. Returns whether the joint detection confirms the tracked cell.
+    /// Receives the interfering cell, if there is one. If this cell is strong enough to matter, decodes the CFI of the
+    /// tracked cell jointly with it. Returns whether the joint detection confirms the tracked cell.
     pub(super) fn hear_beside(&mut self, symbols: &[usize], heard: &mut Observation) -> bool {
         let Some(company) = &mut self.company else { return false };
         company.receive(heard.number, symbols, &self.antennas, self.numerology);
@@ -49,7 +49,8 @@ impl Tracker {
         presence > MIN_PRESENCE && Health::is_read(heard) && self.health.may_be_beside(self.antennas.hints())
     }
 
-    /// Demodulates the control region jointly with the interfering cell, if its power matters. Returns whether it did.
+    /// Demodulates the control region jointly with the interfering cell, if that cell is strong enough to matter.
+    /// Returns whether joint demodulation was used.
     pub(super) fn read_beside(&mut self, heard: &mut Observation) -> bool {
         let Some(company) = &mut self.company else { return false };
         let both = company.both(&self.antennas);

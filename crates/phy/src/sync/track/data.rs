@@ -21,7 +21,7 @@ pub struct DataReader {
     cell: Cell,
     /// Resource elements that may carry data, by symbol: for subframe 0, subframe 5 and any other.
     groups: [Vec<Group>; 3],
-    /// Whether a symbol has reference signals: data may then be transmitted with another power.
+    /// Whether a symbol has reference signals: data in such a symbol may be transmitted with another power.
     has_pilots: Vec<bool>,
     heard: Vec<Heard>,
     /// Statistics by slot, PRB and whether the symbol has reference signals.
@@ -30,12 +30,12 @@ pub struct DataReader {
     gains: Vec<Vec<Vec<Complex32>>>,
 }
 
-/// The reception of a subframe, and of the following one if it was received.
+/// The reception of a subframe, and of the following subframe if it was received.
 #[derive(Clone, Copy)]
 pub struct ReceivedPair<'a> {
-    /// The subframe.
+    /// Reception of the subframe whose data is estimated.
     pub now: &'a Reception,
-    /// The following one.
+    /// Reception of the following subframe.
     pub next: Option<&'a Reception>,
 }
 
@@ -63,11 +63,12 @@ struct Block {
     sizes: f32,
     squares: f32,
     powers: f32,
-    /// Estimated amplitude of a part; 0 if there is no data that can be estimated.
+    /// Estimated amplitude of the real or imaginary part of a symbol; 0 if there is no data that can be estimated.
     level: f32,
 }
 
-/// Minimum ratio of the squared mean magnitude of a part to its mean square. Above it, most parts have the same magnitude.
+/// Minimum ratio of the squared mean magnitude of the symbols' real and imaginary parts to their mean square. Above
+/// this ratio, most parts have the same magnitude.
 ///
 /// Chosen: the ratio is 0.64 for noise and for sums of many layers, 0.86 for QPSK 8 dB above noise and interference, and
 /// 0.69 for 16-QAM.
@@ -76,7 +77,7 @@ const MIN_SAMENESS: f32 = 0.69;
 /// Minimum power of data relative to reference signals.
 const MIN_POWER: f32 = 0.3;
 
-/// Minimum noise power of a part relative to the part's own power.
+/// Minimum noise power relative to the power of a symbol's real or imaginary part.
 const MIN_NOISE: f32 = 1e-3;
 
 impl DataReader {
@@ -211,7 +212,7 @@ impl DataReader {
         for pair in self.blocks.chunks_exact_mut(2) {
             let Block { sizes, squares, powers, .. } = pair[0];
             let sameness = sizes * sizes / (squares * powers).max(f32::MIN_POSITIVE);
-            // A part of a symbol with unit power has half of that power.
+            // The real part of a symbol with unit power has half of that power, and so has the imaginary part.
             let level = sizes / powers.max(f32::MIN_POSITIVE);
             if sameness >= MIN_SAMENESS && 2.0 * level * level >= MIN_POWER {
                 is_any = true;

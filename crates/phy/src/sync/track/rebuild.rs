@@ -51,8 +51,8 @@ pub struct Rebuilder {
     cfo_hz: f64,
 }
 
-/// Minimum correlation of the channels of two subframes for interpolation between them. Below it, the cell was lost or
-/// displaced in between.
+/// Minimum correlation of the channels of two subframes for interpolation between them. A lower correlation means that
+/// the cell was lost or displaced in between.
 const ALIKE: f32 = 0.7;
 
 impl Tracker {
@@ -172,8 +172,8 @@ impl Signal {
         self.first += count as i64;
     }
 
-    /// Returns the samples of a range of numbers and how many of them lie before the first sample and are omitted. The
-    /// signal is extended if necessary.
+    /// Returns the samples with numbers in `range`, and the number of omitted samples that precede the first sample of
+    /// the signal. The signal is extended if necessary.
     fn range_mut(&mut self, range: Range<i64>) -> (usize, &mut [Complex32]) {
         let from = range.start.max(self.first);
         let end = range.end.max(from);

@@ -9,8 +9,8 @@ use crate::sync::stream::{Reach, Stream};
 const SETTLING: usize = 8;
 
 impl Tracker {
-    /// Lets the loops converge on the samples of `stream`, then returns to its first subframe, so that the samples in which
-    /// the cell was found are decoded too. Returns whether the reference signals of the cell are present.
+    /// Lets the loops converge on the samples of `stream`, then returns to its first subframe, so that the tracker also
+    /// decodes the samples in which the cell was found. Returns whether the reference signals of the cell are present.
     pub fn settle(&mut self, stream: &Stream<'_>) -> bool {
         let samples = self.numerology.subframe_samples();
         while self.first_sample(0) < stream.start() {
@@ -18,7 +18,8 @@ impl Tracker {
         }
         let enough = (SETTLING * samples) as f64;
         while (stream.end() as f64) < self.place.start + enough && self.go_back(stream) {}
-        // The prefixes may be those of a stronger, unwanted cell. Then they give no information about this cell.
+        // The cyclic prefixes may be those of a stronger cell that was not requested. Then they give no information
+        // about this cell.
         let by_prefix = self.rehearse(stream, true, true).count > 0;
         if !by_prefix {
             self.rehearse(stream, true, false);
@@ -43,8 +44,8 @@ impl Tracker {
     }
 
     /// Receives the next subframes and returns to the first one. If `follows` is set, each subframe corrects timing and
-    /// carrier. If `by_prefix` is set, subframes that start elsewhere are skipped: samples were lost between these
-    /// subframes and the position where the cell was found. Returns the sum of all measurements.
+    /// carrier. If `by_prefix` is set, subframes whose cyclic prefixes show another start are skipped: samples were
+    /// lost between these subframes and the position where the cell was found. Returns the sum of all measurements.
     fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
         let samples = self.numerology.subframe_samples();
         let first = self.place;

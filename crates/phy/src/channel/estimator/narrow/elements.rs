@@ -1,8 +1,8 @@
 //! Narrowband interference on control elements between the reference signals.
 //!
-//! In the first symbol, elements of the PDCCH and the PCFICH carry QPSK or nothing. The distance of an element from both
-//! measures the interference. This detects a tone between two reference signals. A subcarrier next to a disturbed
-//! reference signal keeps its full weight if its own element is undisturbed.
+//! In the first symbol, elements of the PDCCH and the PCFICH carry a QPSK symbol or nothing. The distance of a received
+//! element from both expected values measures the interference. This detects a tone between two reference signals. A
+//! subcarrier next to a disturbed reference signal keeps its full weight if its own element is undisturbed.
 
 use num_complex::Complex32;
 
@@ -20,7 +20,7 @@ pub struct Elements {
     regs: Vec<Reg>,
     /// By subcarrier: whether one of `regs` contains it.
     is_measured: Vec<bool>,
-    /// By subcarrier: mean squared deviation over the typical one.
+    /// By subcarrier: mean squared deviation of its element over the typical squared deviation.
     excess: Excess,
     /// Measurements of the elements of `regs`, in their order.
     measured: Vec<Measured>,
@@ -48,12 +48,12 @@ impl Kind {
     }
 }
 
-/// Weight of a new value in the mean.
+/// Weight of a new value in the averages of the excess and of the deviation ratio.
 ///
-/// Chosen: a new value comes once per subframe. The mean of 31 values of pure noise is almost never off by half.
+/// Chosen: a new value comes once per subframe. With pure noise, the mean of 31 values almost never deviates by half.
 const SHARE: f32 = 0.06;
 
-/// Minimum number of elements of either kind for a meaningful median.
+/// Minimum number of silent or of transmitted elements for a meaningful median.
 ///
 /// Chosen: two REGs.
 const MIN_ELEMENTS: usize = 8;

@@ -1,8 +1,8 @@
-//! Ratio of the deviation at each place to the typical deviation.
+//! Ratio of the squared deviation at each place (subcarrier or reference signal) to the typical squared deviation.
 
 use super::median::Median;
 
-/// Threshold of excess: above it, a place counts as disturbed.
+/// Threshold of the ratio: above it, a place counts as disturbed.
 pub const DISTURBED: f32 = 3.0;
 
 /// Maximum value of a single measurement, in units of the previous mean, so that a burst does not pass for a tone.
@@ -13,7 +13,7 @@ const MAX_MEASUREMENT: f32 = 100.0;
 /// Chosen: not tuned. It keeps one abnormal subframe from lowering the weight of every disturbed place for a long time.
 const MAX_TYPICAL: f32 = 100.0;
 
-/// Measurement at a place.
+/// Measurement at one place.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Squared deviation from the expected value.
@@ -72,7 +72,7 @@ impl Excess {
         if over.is_finite() {
             self.typical += share * (over.clamp(1.0, MAX_TYPICAL) - self.typical);
         }
-        // In a pass of its own, so that the compiler vectorises the divisions.
+        // Compute the divisions in a separate pass, so that the compiler vectorises them.
         let new = measured.iter().map(|measured| measured.deviation / (typical * measured.allowed));
         self.deviations.clear();
         self.deviations.extend(new);
@@ -83,12 +83,12 @@ impl Excess {
                 *excess += share * (new.min(MAX_MEASUREMENT * excess.max(1.0)) - *excess);
             }
         }
-        // Without an early exit, so that the compiler vectorises the comparisons.
+        // The comparison has no early exit, so that the compiler vectorises it.
         self.is_any = self.excess.iter().fold(false, |is_any, excess| is_any | (*excess > DISTURBED));
         Some(typical)
     }
 
-    /// Excess by place.
+    /// Ratio of the squared deviation to the typical one, by place.
     pub fn all(&self) -> &[f32] {
         &self.excess
     }
@@ -108,7 +108,7 @@ impl Excess {
         if self.is_disturbed(place) { self.weight_of(self.excess[place]) } else { 1.0 }
     }
 
-    /// Weight of a place with this excess.
+    /// Weight of a place with the ratio `excess`.
     pub fn weight_of(&self, excess: f32) -> f32 {
         (1.0 / (excess * self.typical)).max(MIN_WEIGHT)
     }
@@ -116,6 +116,6 @@ impl Excess {
 
 /// Minimum weight.
 ///
-/// Chosen: a tone with a tenth of a cell's power is up to 21 dB above a subcarrier, and a clear cell is 40 dB above the
-/// noise.
+/// Chosen: a tone with a tenth of a cell's power is up to 21 dB stronger than a subcarrier, and a subcarrier of a clear
+/// cell is 40 dB stronger than the noise.
 const MIN_WEIGHT: f32 = 1e-6;

@@ -14,8 +14,8 @@ pub struct Median {
 }
 
 impl Median {
-    /// The value at index `values.len() / 2` in the order of [`f32::total_cmp`]; `None` if there are none. Reorders the
-    /// values.
+    /// The value at index `values.len() / 2` in the order of [`f32::total_cmp`]; `None` if `values` is empty. Reorders
+    /// the values.
     pub fn of(&mut self, values: &mut [f32]) -> Option<f32> {
         if values.is_empty() {
             return None;
