@@ -8,8 +8,8 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
-    /// A trajectory through these points. Fails if there is no point, a number is not finite, or a time is not later than
-    /// the previous one.
+    /// A trajectory through these points. Returns an error if there is no point, a number is not finite, or a time is
+    /// not later than the previous time.
     pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, String> {
         if points.is_empty() {
             return Err("has no point".into());
