@@ -24,9 +24,10 @@ const RATE: Rate = Rate::from_bps(100_000_000);
 const DELAY: Duration = Duration::from_millis(40);
 /// The delay of a full queue.
 const BUFFER: Duration = Duration::from_millis(40);
-/// Number of ACKs per measurement: a few, so that reading the clock is negligible.
+/// Number of ACKs per measurement. The cost of reading the clock is negligible for several ACKs, but not for one.
 const BATCH: usize = 32;
-/// Maximum time for which an ACK waits to be measured together with others: the sender may need it to continue.
+/// Maximum time for which an ACK waits until enough ACKs for one measurement have arrived. A longer wait could stop the
+/// sender, which needs ACKs to send more.
 const PATIENCE: Duration = Duration::from_millis(4);
 
 fn ends(scheme: &str) -> Ends {
@@ -34,13 +35,14 @@ fn ends(scheme: &str) -> Ends {
     SchemeSpec::parse(scheme).unwrap().build(&Setup::new(MSS, rng)).unwrap()
 }
 
-/// A flow over a link, without events: every packet's arrival is known when it leaves.
+/// A flow over a simulated link without an event queue: the arrival time of every packet is computed when the packet
+/// leaves.
 struct Flow {
     sender: Sender,
     acker: Acker,
     now: Time,
     busy_until: Time,
-    /// Packets on their way: arrival, sending, number, header.
+    /// Packets on the link: arrival time, departure time, packet number, header bytes.
     wire: VecDeque<(Time, Time, u64, Rider)>,
     frames: Vec<(Time, AckFrame)>,
 }
@@ -57,7 +59,7 @@ impl Flow {
         }
     }
 
-    /// Runs the flow without measuring, until the next ACKs have arrived; at most `most` of them.
+    /// Runs the flow, outside of the measured time, until the next ACKs have arrived. It collects at most `most` ACKs.
     fn gather(&mut self, most: usize) {
         self.frames.clear();
         while self.frames.len() < most {
@@ -116,7 +118,7 @@ enum Event {
     Timer(Time),
 }
 
-/// A controller that records its calls, so that they can be repeated for a second instance.
+/// A controller that records the calls that it receives, so that a second instance can receive the same calls.
 struct Scribe {
     controller: Box<dyn Controller>,
     told: Arc<Mutex<Vec<Event>>>,
@@ -179,7 +181,7 @@ impl Controller for Scribe {
     }
 }
 
-/// Repeats the recorded calls for a second instance. Returns the number of ACKs among them.
+/// Makes the recorded calls to a second instance of the controller. Returns the number of ACKs among the calls.
 fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
     let mut acks = 0;
     for told in told {
@@ -204,7 +206,7 @@ fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
     acks
 }
 
-/// Criterion measures the time of `measure` per ACK; it does not measure `prepare`.
+/// Runs a benchmark. Criterion measures the time of `measure` per ACK; the time of `prepare` is not measured.
 fn bench<S>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -231,7 +233,7 @@ fn bench<S>(
     });
 }
 
-/// Whether the scheme reacts to ACKs. An Oracle does not.
+/// Whether the scheme reacts to ACKs. The scheme `oracle` does not.
 fn works_from_acks(scheme: &Scheme) -> bool {
     ends(scheme.name).controller.sees() != Sees::Truth
 }

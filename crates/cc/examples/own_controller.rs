@@ -1,4 +1,4 @@
-//! A controller of your own, compared with one of the list over the same link in virtual time.
+//! Compares a controller of your own with a scheme of Airpace's list. Both run over the same link in virtual time.
 //!
 //! `cargo run -p airpace-cc --example own_controller -- [MBIT_PER_S [QUEUE_PACKETS [SCHEME]]]`
 
@@ -27,7 +27,7 @@ const QUEUED: f64 = 8.0;
 ///
 /// Source: Jin, Wei, Low 2004, FAST TCP (Eq. 1 with a gain of one half)
 struct KeepsQueue {
-    /// Packets.
+    /// Congestion window (packets).
     window: f64,
     /// First packet number of the next round trip.
     round: u64,
@@ -67,7 +67,7 @@ fn own(_: &Setup) -> Result<Ends, String> {
 /// Results of a run.
 #[derive(Debug)]
 pub struct Seen {
-    /// Delivered data over the link's capacity.
+    /// Ratio of the delivered data to the data that the link could have delivered.
     pub utilization: f64,
     /// Smoothed round-trip time at the end.
     pub rtt: Duration,
@@ -80,7 +80,8 @@ fn run(spec: &SchemeSpec, link: Rate, queue: u64) -> Result<Seen, Box<dyn Error>
     let ends = spec.build(&Setup::seeded(MSS, 1))?;
     let mut ledger = Ledger::new(Time::ZERO, MSS, PacerConfig::default(), ends.controller);
     let (mut free, mut number) = (Time::ZERO, 0);
-    // By the time at which the sender learns of it: packet number, and whether the packet was delivered.
+    // The outcome of each packet: the time at which the sender learns the outcome, the packet number, whether the
+    // packet was delivered.
     let mut outcomes: VecDeque<(Time, u64, bool)> = VecDeque::new();
     for now in (0..RUN_MS).map(Time::from_millis) {
         while let Some((_, number, is_delivered)) = outcomes.front().copied().filter(|(at, ..)| *at <= now) {
@@ -113,14 +114,14 @@ fn run(spec: &SchemeSpec, link: Rate, queue: u64) -> Result<Seen, Box<dyn Error>
     Ok(Seen { utilization: ledger.delivered().0 as f64 / capacity, rtt, lost: ledger.counts().lost })
 }
 
-/// Argument `at`, which must be at least `min`; `default` if it is not given.
+/// The value of the argument with index `at`, which must be at least `min`; `default` if the argument is not given.
 fn number(args: &[String], at: usize, what: &str, min: u64, default: u64) -> Result<u64, String> {
     let Some(text) = args.get(at) else { return Ok(default) };
     let number = text.parse().ok().filter(|number| *number >= min);
     number.ok_or_else(|| format!("{what}: `{text}` is not a whole number of at least {min}"))
 }
 
-/// Runs the own controller, then the scheme of the list, with the program's arguments.
+/// Runs this example's controller, then the scheme of the list, with the program's arguments.
 ///
 /// # Errors
 /// An argument is not valid, or a scheme cannot be built.

@@ -1,10 +1,11 @@
-//! A controller of the list inside quinn: a server sends data to a client over the loopback interface.
+//! A controller of Airpace's list inside the QUIC library quinn: a server sends data to a client over the loopback
+//! interface.
 //!
 //! `cargo run -p airpace-cc --example quinn_controller -- [SCHEME [MEGABYTES]]`
 //!
 //! quinn asks a controller for its window, and paces by itself at 1.25 windows per round-trip time. A pacing rate has
-//! no effect in quinn, nor has feedback of a scheme's receiver. So schemes without a pacing rate fit best: cubic, reno,
-//! vegas, ledbat.
+//! no effect in quinn, nor has feedback of a scheme's receiver. Schemes without a pacing rate therefore fit best:
+//! cubic, reno, vegas, ledbat.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ struct Adapter(SchemeSpec);
 impl ControllerFactory for Adapter {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let mss = Bytes(current_mtu.into());
-        // Each connection needs a seed of its own; a server would draw one.
+        // Each connection needs a seed of its own. A real server would draw a random seed.
         let ends = self.0.build(&Setup::seeded(mss, 1)).expect("main has built it");
         let ledger = Ledger::new(Time::ZERO, mss, PacerConfig::default(), ends.controller);
         let flow = Flow { ledger, mss, sent: VecDeque::new(), next: 0, origin: now };
@@ -69,7 +70,7 @@ impl Adapted {
 }
 
 impl Controller for Adapted {
-    /// `bytes` are those of one or more datagrams that leave together.
+    /// `bytes` is the total size of one or more datagrams that leave together.
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         let mut flow = self.flow();
         let at = flow.time(now);
@@ -95,7 +96,7 @@ impl Controller for Adapted {
         let mut flow = self.flow();
         let (at, mss) = (flow.time(now), flow.mss);
         flow.ledger.settle(at, &[]);
-        // Packets that hold only ACKs were sent too, but quinn never reports their outcome.
+        // quinn also calls this for packets that contain only ACKs, but never reports the outcome of such packets.
         if in_flight == 0 {
             flow.ledger.on_forgotten();
             flow.sent.clear();
@@ -135,7 +136,8 @@ impl Controller for Adapted {
         self.window()
     }
 
-    /// quinn clones the controller of a connection whose peer has moved: a controller for the new path.
+    /// quinn clones the controller when the peer of a connection has moved to another address. The clone is the
+    /// controller for the new path.
     fn clone_box(&self) -> Box<dyn Controller> {
         let mss = u16::try_from(self.flow().mss.0).unwrap_or(u16::MAX);
         self.factory.clone().build(Instant::now(), mss)
@@ -146,8 +148,8 @@ impl Controller for Adapted {
     }
 }
 
-/// Sends this many bytes over the loopback interface. Returns those that arrived, the seconds that it took, and the final
-/// window.
+/// Sends this many bytes over the loopback interface. Returns the number of bytes that arrived, the duration (s), and
+/// the final congestion window (bytes).
 async fn transfer(spec: SchemeSpec, bytes: usize) -> Result<(usize, f64, u64), Box<dyn Error>> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let certificate = made.cert.der().clone();
@@ -181,7 +183,7 @@ async fn transfer(spec: SchemeSpec, bytes: usize) -> Result<(usize, f64, u64), B
     Ok((received, seconds, window))
 }
 
-/// Runs the transfer that the program's arguments describe. Returns one sentence.
+/// Runs the transfer that the program's arguments describe. Returns one sentence with the result.
 ///
 /// # Errors
 /// An argument is not valid, or the connection fails.

@@ -12,9 +12,9 @@
 //! … = 30000 12000000 Startup                       cwnd in bytes, pacing rate in bit/s, state
 //! ```
 //!
-//! A line starts with the time in nanoseconds. It ends with `=` and the controller's output if that has changed;
-//! without `=`, the output is unchanged. `-` stands for an unknown value. Times, amounts and rates are integers, so
-//! that a reader in C needs no floating point.
+//! A line starts with the time in nanoseconds. If the controller's output has changed, the line ends with `=` and the
+//! output; without `=`, the output is unchanged. `-` stands for an unknown value. Times, amounts and rates are
+//! integers, so that a reader in C needs no floating point.
 //!
 //! The bandwidth on a `radio` line is the one that BISCAY's device computes from its radio's reports
 //! ([`CellularBandwidth`]). A controller in a kernel does not receive reports; it reads this value from shared memory.
@@ -59,7 +59,7 @@ pub enum Told {
         bytes: Bytes,
         /// Bytes outstanding, this packet included.
         inflight: Bytes,
-        /// Whether the application had no more data to send after it.
+        /// Whether the application had no more data to send after this packet.
         app_limited: bool,
     },
     /// An acknowledgement of new packets.
@@ -101,7 +101,7 @@ pub enum Told {
 pub struct Numbers(Vec<(u64, u64)>);
 
 impl Numbers {
-    /// The numbers of `packets`, which are in ascending order.
+    /// The packet numbers of `packets`, which must be in ascending order.
     fn of(packets: &[SentPacket]) -> Numbers {
         let mut ranges: Vec<(u64, u64)> = vec![];
         for &SentPacket { number, .. } in packets {
@@ -113,12 +113,12 @@ impl Numbers {
         Numbers(ranges)
     }
 
-    /// Each number.
+    /// An iterator over all packet numbers.
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// The greatest number.
+    /// The greatest packet number; `None` if there are no numbers.
     pub fn newest(&self) -> Option<u64> {
         self.0.last().map(|&(_, last)| last)
     }
@@ -151,17 +151,17 @@ pub struct Acked {
     pub delivered: Bytes,
     /// Bytes delivered when the newest packet left.
     pub prior_delivered: Bytes,
-    /// The interval of the rate sample.
+    /// The time over which the delivery rate was measured.
     pub interval: Duration,
     /// Whether the sender was application limited when the newest packet left.
     pub app_limited: bool,
     /// Whether the sender was application limited when any of the ACK's packets left.
     pub any_app_limited: bool,
-    /// Bytes declared lost since the sample's packet left.
+    /// Bytes declared lost since the newest packet of this ACK left.
     pub lost: Bytes,
     /// Whether the congestion window last stopped the sender.
     pub cwnd_limited: bool,
-    /// Packets newly reported as marked.
+    /// Number of packets that this ACK newly reports as marked by a queue (ECN CE).
     pub ce: u64,
     /// Feedback of the scheme's receiver; empty if there is none.
     pub feedback: Rider,
@@ -207,12 +207,12 @@ pub struct Answer {
 /// The consumer of trace entries.
 pub type Tape = Box<dyn FnMut(&Entry) + Send>;
 
-/// A controller that records the events and outputs of another one. It changes neither.
+/// A controller that records the events and outputs of the controller that it wraps. It does not change them.
 pub struct Traced {
     inner: Box<dyn Controller>,
     tape: Tape,
     feed: CellularBandwidth,
-    /// The latest time among the events.
+    /// The time of the latest event.
     now: Time,
     device: Option<DeviceFlows>,
     inspect: Inspect,

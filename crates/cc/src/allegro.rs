@@ -1,14 +1,15 @@
-//! PCC Allegro: it tries rates and moves to those for which its utility function is higher.
+//! PCC Allegro: it tries different sending rates and moves to the rates with a higher utility.
 //!
 //! Its first utility rewards throughput while the loss rate is below 5 %, and penalises higher loss rates. Random loss
 //! therefore does not lower the rate, but a full queue does. This utility does not contain the delay, so the flow fills
-//! any buffer. Two other utilities contain it.
+//! any buffer. Two other utilities contain the delay.
 //!
 //! The learner is [`Climb`].
 //!
 //! Source: Dong et al., PCC: Re-architecting Congestion Control for Consistent High Performance, NSDI 2015
 //!
-//! Differs: reports are exact, because packets have numbers. No interval after a change of rate needs to be left out.
+//! Differs: reports are exact, because packets have numbers. The interval after a change of rate therefore need not be
+//! left out.
 
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ pub enum Utility {
     ///
     /// Source: Dong et al., NSDI 2015, §4.4.1
     Latency,
-    /// As above, with a sigmoid of the ratio of round-trip times.
+    /// As [`Utility::Latency`], with a sigmoid of the ratio of round-trip times.
     ///
     /// Chosen: this reproduces the observed behaviour of the program that Pantheon runs as `pcc`.
     Pantheon,
@@ -125,13 +126,13 @@ pub enum Spans {
 pub struct DelayProfile {
     /// The utility of an interval.
     pub utility: Utility,
-    /// Steepness at the tolerated loss.
+    /// Steepness of the utility's sigmoid at the tolerated loss rate.
     pub alpha: f64,
     /// Share of lost packets that is tolerated.
     pub tolerated_loss: f64,
     /// Lengths of intervals.
     pub spans: Spans,
-    /// Maximum excess of the requested rate over the sent rate.
+    /// Maximum difference by which the requested rate may exceed the sent rate (Mbit/s); `None`: no maximum.
     pub cut_back_mbps: Option<f64>,
 }
 

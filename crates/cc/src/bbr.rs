@@ -12,7 +12,7 @@
 //! | [`full_pipe`] | the end of Startup |
 //! | [`window`] | the congestion window and recovery |
 //! | [`aggregation`] | window allowance for ACK aggregation |
-//! | [`policer`] | detects token buckets by their loss |
+//! | [`policer`] | detects token-bucket policers by the losses that they cause |
 //!
 //! PBE-CC uses the same [`Bbr`] in its Internet state, with its own [`Tuning`].
 //!
@@ -67,7 +67,7 @@ pub const STARTUP_GAIN: f64 = 2.885;
 /// Source: RFC 6928 §2
 const INITIAL_PACKETS: u64 = 10;
 
-/// Time for which ProbeRTT keeps the window at its minimum.
+/// Time for which ProbeRTT keeps the congestion window at the minimum window.
 ///
 /// Source: Linux tcp_bbr.c
 const PROBE_RTT_SPAN: Duration = Duration::from_millis(200);
@@ -82,9 +82,10 @@ const SLACK_RTPROPS: u32 = 4;
 /// Parameters of a BBR. The defaults are those of Linux.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Window in ProbeBW, in bandwidth-delay products.
+    /// Congestion window in ProbeBW, in bandwidth-delay products.
     pub cwnd_gain: f64,
-    /// Time added to RTprop in the window of ProbeBW: delay of the path that is not a queue. At most four times RTprop.
+    /// Time that ProbeBW adds to RTprop when it computes the window: delay of the path that is not caused by a queue.
+    /// At most four times RTprop.
     pub cwnd_slack: Duration,
     /// Fraction of BtlBw by which BBR paces slower, so that queues drain in the long run.
     pub pacing_margin: f64,
@@ -131,9 +132,9 @@ pub enum State {
     Startup,
     /// Draining the queue that Startup built.
     Drain,
-    /// Cruising, with a probe every eight phases.
+    /// Sending at the known bandwidth, with a probe in one of every eight phases.
     ProbeBw(Cycle),
-    /// Nearly nothing in flight, to measure RTprop.
+    /// Keeping nearly nothing in flight, to measure RTprop.
     ProbeRtt {
         /// End of the hold time; `None` until the window has drained.
         until: Option<Time>,
@@ -183,7 +184,7 @@ impl Bbr {
             policer: Policer::default(),
             window: Window::new(mss, initial),
             holes: Holes::default(),
-            // Source: Linux tcp_bbr.c — before the first round-trip time, it is taken for 1 ms.
+            // Source: Linux tcp_bbr.c (an RTT of 1 ms is assumed before the first RTT sample)
             pacing_rate: Rate::from_bytes_per(initial, Duration::from_millis(1)).scaled(STARTUP_GAIN),
             probe: Probe::default(),
             probed_from: Rate::ZERO,
@@ -231,9 +232,9 @@ impl Bbr {
         self.probe = probe;
     }
 
-    /// Processes one ACK while another controller sends at `rate`. This only keeps the model up to date.
+    /// Processes one ACK while another controller sends at `rate`. Only the model of the path is updated.
     pub fn observe(&mut self, ack: &Ack<'_>, rate: Rate) -> Observed {
-        // The other controller's window is not known, but the bytes in flight were within it.
+        // The other controller's window is not known, but the bytes in flight did not exceed that window.
         self.learn(ack, rate, ack.prior_inflight)
     }
 
@@ -273,13 +274,13 @@ impl Bbr {
         self.begin_probe_rtt(now);
     }
 
-    /// Replaces all earlier samples of BtlBw by `recent`, because the path has no more bandwidth.
+    /// Replaces all earlier samples of BtlBw by `recent`, because the path does not have more bandwidth than `recent`.
     pub fn reset_btlbw(&mut self, recent: Rate) {
         self.model.reset_btlbw(recent);
     }
 
-    /// Whether RTprop must be measured again: it was not renewed for the whole window, and there was no ProbeRTT in
-    /// this time.
+    /// Whether RTprop must be measured again: RTprop was not renewed for [`model::RTPROP_WINDOW`], and there was no
+    /// ProbeRTT in this time.
     pub fn is_rtprop_due(&self, now: Time, seen: Observed) -> bool {
         seen.rtprop_expired && now - self.rtt_probed > model::RTPROP_WINDOW
     }
@@ -344,8 +345,8 @@ impl Bbr {
     }
 
     fn step_cycle(&mut self, before: Cycle, ack: &Ack<'_>, rtprop: Duration, drained: Bytes, lost: bool) {
-        // A probe cannot exceed the window, so the window minus one packet suffices as evidence that it has filled the
-        // path.
+        // The data in flight cannot exceed the window. A probe that has the window minus one packet in flight therefore
+        // counts as having filled the path.
         let probed = self.inflight_at(self.probe_rate(), 1.0).min(self.window.cwnd() - self.mss);
         let mut cycle = before;
         cycle.advance(&PhaseEnd {
@@ -441,7 +442,8 @@ impl Bbr {
         } else {
             self.paced(bandwidth, self.gains().0)
         };
-        // Source: Linux tcp_bbr.c — a rate seen before the pipe is full says what was sent, not what can be.
+        // Source: Linux tcp_bbr.c
+        // A rate measured before the pipe is full is the sending rate, not the capacity.
         if self.full_pipe.reached() || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -451,7 +453,7 @@ impl Bbr {
         bandwidth.scaled(gain * (1.0 - self.tuning.pacing_margin)).max(self.least_rate())
     }
 
-    /// Minimum rate, so that the rate is never zero: one packet in ten seconds.
+    /// Minimum sending rate, one packet in ten seconds, so that the rate is never zero.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }
@@ -474,8 +476,8 @@ impl Bbr {
         self.with_quanta(self.model.bdp(rate, gain, Duration::ZERO).unwrap_or(Bytes::ZERO))
     }
 
-    /// Adds three bursts of the sender, rounds up to an even number of packets, and adds two more packets while
-    /// probing, so that small windows probe too.
+    /// Adds the packets of three bursts of the sender to `bytes`, rounds up to an even number of packets, and adds two
+    /// more packets while probing, so that small windows probe too.
     ///
     /// Source: Linux tcp_bbr.c
     fn with_quanta(&self, bytes: Bytes) -> Bytes {
@@ -485,7 +487,7 @@ impl Bbr {
         Bytes((even + if probing { 2 } else { 0 }) * self.mss.0)
     }
 
-    /// Number of packets that the sender releases at once: those of one millisecond.
+    /// Number of packets that the sender releases at once: the packets of one millisecond at the pacing rate.
     ///
     /// Source: Linux tcp_bbr.c (TSO autosizing)
     fn quantum_packets(&self) -> u64 {
@@ -503,7 +505,8 @@ impl Controller for Bbr {
             self.restarting_from_idle = true;
             self.aggregation.restart(sent.now);
             match self.state {
-                // There is no queue, so the flow need not wait for ACKs at a gain that was chosen for a queue.
+                // After an idle period there is no queue. A gain below one, which was chosen to drain a queue, is not
+                // needed.
                 State::ProbeBw(_) => self.pacing_rate = self.paced(self.bandwidth(), 1.0),
                 State::ProbeRtt { until: Some(until), .. } if sent.now > until => {
                     self.leave_probe_rtt(sent.now)

@@ -109,7 +109,7 @@ pub enum State {
     Startup,
     /// Draining the queue that Startup built.
     Drain {
-        /// The round in which it started.
+        /// Number of the round in which Drain started.
         since_round: u64,
     },
     /// ProbeBW: sending below the capacity of the path, until the path holds no queue of this flow.
@@ -120,12 +120,12 @@ pub enum State {
     Refill,
     /// ProbeBW: sending above the estimated capacity of the path.
     Up,
-    /// Half of the bandwidth-delay product in flight, to measure the propagation time.
+    /// Keeping half of the bandwidth-delay product in flight, to measure the propagation time.
     ProbeRtt,
 }
 
 impl State {
-    /// The name in the draft.
+    /// The name of the state in the draft.
     pub fn name(self) -> &'static str {
         match self {
             State::Startup => "Startup",
@@ -208,7 +208,7 @@ impl Bbr3 {
             marks: None,
             cwnd_limited: CwndLimited::default(),
             window: Window::new(mss, initial),
-            // Source: draft-ietf-ccwg-bbr-06 §5.6.2 — before the first round-trip time, it is taken for 1 ms.
+            // Source: draft-ietf-ccwg-bbr-06 §5.6.2 (an RTT of 1 ms is assumed before the first RTT sample)
             pacing_rate: Rate::from_bytes_per(initial, Duration::from_millis(1)).scaled(STARTUP_GAIN),
             undo: Undo::default(),
             delivered: Bytes::ZERO,

@@ -232,7 +232,7 @@ pub enum Wired {
     Reno,
 }
 
-/// How STARTUP grows, and the condition that ends it.
+/// How the window grows in STARTUP, and the condition that ends STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Startup {
     /// The window doubles until a first bandwidth is known.
@@ -241,8 +241,8 @@ pub enum Startup {
     First,
     /// The window doubles until the path is full, or the cell grants more than the flow requests.
     Full,
-    /// As [`Startup::Full`], but the window grows faster as long as the grants of its bursts show that the path carries
-    /// more.
+    /// As [`Startup::Full`], but the window grows faster as long as the grants for the flow's bursts show that the path
+    /// can carry more.
     Bursts,
 }
 
@@ -253,9 +253,9 @@ pub struct Tuning {
     pub determination: Determination,
     /// Division of the bandwidth among flows.
     pub split: Split,
-    /// Time beyond the minimum RTT that the window covers.
+    /// Time by which the window exceeds the minimum RTT.
     pub slack: Duration,
-    /// Packets added to the window, besides that time.
+    /// Number of packets added to the window, in addition to `slack`.
     pub packets: u64,
     /// Whether the window also includes the bytes that the path acknowledges in one burst.
     pub bunching: bool,
@@ -263,9 +263,9 @@ pub struct Tuning {
     pub pacing: bool,
     /// Whether lower grants reduce the bandwidth only while there is a queue.
     pub hold: bool,
-    /// How STARTUP grows, and the condition that ends it.
+    /// How the window grows in STARTUP, and the condition that ends STARTUP.
     pub startup: Startup,
-    /// Window of the minimum RTT.
+    /// Span of time over which the minimum RTT is taken.
     pub rtt_memory: RttMemory,
     /// The controller used in FALLBACK.
     pub wired: Wired,
@@ -355,7 +355,7 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
         "once" => Sampling::Once,
         _ => match options.number("sample_ms", 1.0) {
             // Source: BISCAY §5.2 Fig. 6
-            // If granted bytes are read more often than the modem updates them, the sampling only seems finer.
+            // The modem updates the granted bytes once per window. Reading them more often gives no new values.
             Ok(ms) if ms < method.window() as f64 && method == Method::GrantedBytes => {
                 return Err(options.refuse(
                     "sample_ms",
@@ -385,7 +385,8 @@ fn read_determination(options: &Options) -> Result<Determination, SchemeError> {
     })
 }
 
-/// A number from zero to `most`. The limit prevents overflow when a time or a window is added.
+/// Reads the number of option `name`, limited to `most`. The limit prevents overflow when a time or a window is added
+/// to the number.
 fn below(options: &Options, name: &str, most: f64) -> Result<f64, SchemeError> {
     Ok(options.number(name, 0.0)?.min(most))
 }

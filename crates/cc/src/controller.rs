@@ -18,19 +18,19 @@ pub enum Sees {
     /// No other inputs: any transport can carry the scheme.
     #[default]
     Packets,
-    /// Inputs of the mobile device at this endpoint: radio reports and, for a controller, what the device knows about
-    /// its flows. The scheme also works without them: if the endpoint is not a mobile device, or if the device provides
-    /// nothing.
+    /// Inputs of the mobile device at this endpoint: radio reports and, for a controller, the device's information
+    /// about its flows ([`DeviceFlows`]). The scheme also works without these inputs, for example if the endpoint is
+    /// not a mobile device.
     Device,
     /// As [`Sees::Device`], but the scheme is of no use at an endpoint that is not a mobile device.
     DeviceOnly,
-    /// Ground truth that only a simulator has ([`Controller::on_truth`]). No real transport can provide it. It is for
-    /// controllers that show the upper bound of what the others can reach.
+    /// Ground truth that only a simulator has ([`Controller::on_truth`]). No real transport can provide it. Controllers
+    /// that use it show the upper bound of what the other controllers can reach.
     Truth,
 }
 
 impl Sees {
-    /// Whether the inputs include those of the device at this endpoint.
+    /// Whether the inputs include the inputs of the device at this endpoint.
     pub fn is_device(self) -> bool {
         matches!(self, Sees::Device | Sees::DeviceOnly)
     }
@@ -51,8 +51,8 @@ pub trait Controller: Send {
     fn on_ack(&mut self, ack: &Ack<'_>);
 
     /// An acknowledgement arrived that acknowledged no new packet but contained feedback of the scheme's receiver. The
-    /// feedback is newer than all earlier feedback. A receiver sends such feedback without an arriving packet as the
-    /// cause; see [`Receiver::on_timer`] and [`Receiver::request`].
+    /// feedback is newer than all earlier feedback. A receiver sends such feedback although no packet has arrived; see
+    /// [`Receiver::on_timer`] and [`Receiver::request`].
     fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
 
     /// Packets were declared lost.
@@ -62,16 +62,16 @@ pub trait Controller: Send {
     /// radio at the sender). The report contains only this device's grants, in both directions.
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// The sender's device reported its own flows. Called when the flow starts, and when the report may have changed
-    /// ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
+    /// The sender's device reported its own flows. This method is called when the flow starts, and when the report may
+    /// have changed ([`Sees::Device`]: uplink schemes; most schemes run on a server that has no radio to share).
     fn on_device(&mut self, _now: Time, _flows: &DeviceFlows) {}
 
     /// A simulator reported the ground truth of the path ([`Sees::Truth`]). Real transports never call it.
     fn on_truth(&mut self, _truth: &Truth) {}
 
     /// The number of packets that must have left by now so that each packet arrives exactly when the link needs it
-    /// ([`Sees::Truth`]). A simulator that has computed all departures in advance calls it at each of them; nothing
-    /// else calls it.
+    /// ([`Sees::Truth`]). A simulator that has computed all departure times in advance calls this method at each
+    /// departure time; nothing else calls it.
     fn on_due(&mut self, _packets: u64) {}
 
     /// The time returned by [`Controller::next_timer`] has been reached.
@@ -211,7 +211,7 @@ impl SentPacket {
     }
 }
 
-/// An acknowledgement that acknowledged something new.
+/// An acknowledgement that acknowledged at least one new packet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Ack<'a> {
@@ -241,8 +241,8 @@ pub struct Ack<'a> {
 }
 
 impl<'a> Ack<'a> {
-    /// An ACK of these packets after which nothing is outstanding. Without a delivery-rate sample, marks or feedback;
-    /// the congestion window did not stop the sender.
+    /// An ACK of these packets after which nothing is outstanding. The ACK has no delivery-rate sample, marks or
+    /// feedback, and the congestion window did not stop the sender.
     pub fn new(now: Time, packets: &'a [SentPacket], rtt: Rtt) -> Ack<'a> {
         let acked = packets.iter().map(|packet| packet.bytes).sum();
         Ack {
@@ -266,14 +266,14 @@ impl<'a> Ack<'a> {
 /// Source: RFC 9002 §5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtt {
-    /// The sample of this ACK: the time since the highest newly acknowledged packet was sent. `None` if that packet
-    /// is not the highest acknowledged so far.
+    /// The round-trip time sample of this ACK: the time since the highest newly acknowledged packet was sent. `None` if
+    /// that packet is not the highest acknowledged so far.
     pub latest: Option<Duration>,
-    /// Smoothed, gain 1/8.
+    /// Smoothed round-trip time, gain 1/8.
     pub smoothed: Duration,
-    /// Mean deviation, gain 1/4.
+    /// Mean deviation of the round-trip time, gain 1/4.
     pub variation: Duration,
-    /// Minimum over the connection.
+    /// Minimum round-trip time over the connection.
     pub min: Duration,
 }
 
@@ -287,13 +287,13 @@ pub struct RateSample {
     pub rate: Option<Rate>,
     /// Bytes delivered over the connection's life, this ACK included.
     pub delivered: Bytes,
-    /// `delivered` when the sample's packet was sent: rounds are counted with it.
+    /// The value of `delivered` when the sample's packet was sent. Controllers count rounds with this value.
     pub prior_delivered: Bytes,
     /// Length of the interval over which the sample was taken.
     pub interval: Duration,
     /// Whether the sender was application limited when the sample's packet was sent.
     pub app_limited: bool,
-    /// Bytes outstanding when the sample's packet was sent, itself included.
+    /// Bytes outstanding when the sample's packet was sent, that packet included.
     pub tx_in_flight: Bytes,
     /// Bytes declared lost since the sample's packet was sent.
     pub lost: Bytes,
@@ -342,7 +342,7 @@ impl<'a> Loss<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossCause {
-    /// Later packets were acknowledged: packet or time threshold.
+    /// Later packets were acknowledged, and the packet threshold or the time threshold was exceeded.
     ///
     /// Source: RFC 9002 §6.1
     Threshold,
@@ -369,12 +369,12 @@ pub struct Arrival<'a> {
     pub ecn: Ecn,
     /// Header bytes that the controller put on the packet.
     pub header: &'a [u8],
-    /// What this device knows about the flows for which it receives data.
+    /// The device's information about the flows for which it receives data.
     pub device: DeviceFlows,
 }
 
 impl<'a> Arrival<'a> {
-    /// A packet without ECN and header, at a device with no other flow.
+    /// A packet without ECN and without header bytes, at a device with no other flow.
     pub fn new(now: Time, sent: Time, number: u64, bytes: Bytes) -> Arrival<'a> {
         Arrival { now, sent, number, bytes, ecn: Ecn::NotEct, header: &[], device: DeviceFlows::ALONE }
     }
@@ -389,7 +389,7 @@ pub struct Truth {
     /// device's capacity divided by the device's active flows.
     pub capacity: Rate,
     /// Minimum amount of this flow's data that must be queued at the narrowest link when a packet sent now arrives
-    /// there, so that the link serves the flow like one with unlimited data. (A scheduler that chooses among users
+    /// there, so that the link serves the flow like a flow with unlimited data. (A scheduler that chooses among users
     /// gives less to a user with less data.) Zero if the link serves all data in order of arrival.
     pub enough: Bytes,
     /// This flow's bytes in the queues of the path's links.

@@ -16,8 +16,8 @@
 //! | [`sliding`] | exact minimum and maximum of a window | |
 //!
 //! `copa` is the paper's Copa. `copa@pantheon` is the program that Pantheon runs under this name: genericCC with
-//! `markovian do_ss:auto:0.1` (δ was 0.5 in its first years: `copa@pantheon:delta=0.5`). The options of [`SCHEME`] name
-//! the differences between them.
+//! `markovian do_ss:auto:0.1` (Pantheon used δ = 0.5 in its first years: `copa@pantheon:delta=0.5`). The options of
+//! [`SCHEME`] name the differences between the paper and the program.
 //!
 //! Source: Arun and Balakrishnan, Copa: Practical Delay-Based Congestion Control for the Internet, NSDI 2018
 
@@ -162,7 +162,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 pub struct Tuning {
     /// δ of the default mode.
     pub delta: f64,
-    /// Whether the flow competes if the queue never empties.
+    /// Whether the flow switches to competitive mode if the queue never empties.
     pub mode_switch: bool,
     /// Settings of the RTT filters.
     pub filters: Filters,
@@ -174,11 +174,11 @@ pub struct Tuning {
     pub competition: Competition,
     /// Whether a gap in the acknowledged numbers counts as a loss at once.
     pub gaps: bool,
-    /// Share of lost packets above which the window is cut.
+    /// Loss rate (0…1) above which the window is cut.
     pub heavy_loss: f64,
-    /// Number of ACKs before the window changes.
+    /// Number of ACKs at the start of a flow during which the window is constant.
     pub probe_acks: u64,
-    /// Whether a packet may leave while less than a window plus one packet is in flight.
+    /// Whether one packet more than the window may be in flight.
     pub window_slack: bool,
     /// The time without ACKs after which the flow restarts.
     pub restart: Duration,
@@ -253,7 +253,7 @@ pub struct Copa {
     acked: u64,
     /// Packets declared lost since the last ACK was processed.
     declared_lost: u64,
-    /// The packet after the highest acknowledged one. Skipped packets are a gap.
+    /// The packet number after the highest acknowledged packet. A higher acknowledged number shows a gap.
     next_in_order: u64,
     /// The round ends when a packet of at least this number is acknowledged.
     round_end: u64,
@@ -263,7 +263,7 @@ pub struct Copa {
     next_number: u64,
     /// Arrival time of the last ACK.
     heard: Time,
-    /// The packet after the highest acknowledged one.
+    /// The packet number after the highest acknowledged packet.
     highest: u64,
     /// Packets below this number were declared lost by the transport after a time without ACKs, but still count as in
     /// flight here.
@@ -299,8 +299,8 @@ impl Copa {
     /// Source: Copa §2.1
     fn move_window(&mut self, ack: &Ack<'_>) {
         let target = self.target_window();
-        // Chosen: an application that sends little leaves the queue empty, which does not prove that a larger window
-        // would do so.
+        // Chosen: an application that sends little leaves the queue empty. This does not prove that the queue would
+        // also be empty with a larger window.
         let may_grow = !ack.rate.app_limited;
         for _ in ack.packets {
             if self.slow_start {
@@ -320,7 +320,8 @@ impl Copa {
             } else if may_grow {
                 self.cwnd += step;
             }
-            // Chosen: the upper bound keeps the arithmetic finite. The transport runs out of memory long before.
+            // Chosen: the upper bound keeps the arithmetic finite. The transport runs out of memory long before the
+            // window reaches this bound.
             self.cwnd = self.cwnd.clamp(MIN_WINDOW, 1e9);
         }
     }
@@ -407,7 +408,7 @@ impl Controller for Copa {
         }
     }
 
-    /// By default a loss is ignored.
+    /// By default, a loss does not change the window.
     ///
     /// Source: Copa §2.2
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -438,7 +439,7 @@ impl Controller for Copa {
         let cwnd =
             if self.tuning.window_slack && self.acked > 0 { libm::ceil(self.cwnd) + 1.0 } else { self.cwnd };
         if self.held > 0 {
-            // Like the program, count by numbers: everything above the highest acknowledged one is in flight.
+            // As in the program, all packets with numbers above the highest acknowledged number count as in flight.
             let outstanding = self.next_number.saturating_sub(self.highest) as f64;
             let cwnd = self.inflight + self.mss.scaled((cwnd - outstanding).max(0.0));
             return Control { cwnd: cwnd.max(self.mss), pacing_rate: self.pacing_rate };

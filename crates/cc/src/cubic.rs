@@ -1,5 +1,5 @@
-//! CUBIC: after a loss, the window returns to its old value along a cubic curve of time, stays there for a while, and
-//! then probes.
+//! CUBIC: after a loss, the window returns to its old value along a cubic function of time, stays near this value for a
+//! while, and then grows further to probe.
 //!
 //! ```text
 //!  slow start ──RTT rises──▶ conservative slow start ──5 rounds──▶ congestion avoidance ⟲ loss: window × 0.7
@@ -88,14 +88,14 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
 pub struct Cubic {
     mss: Bytes,
     cwnd: f64,
-    /// Infinite until the first slow start has ended.
+    /// Slow-start threshold; infinite until the first slow start has ended.
     ssthresh: f64,
     /// The window just before the last reduction; `None` before the first one, and after a timeout.
     w_max: Option<f64>,
     /// The window when `ssthresh` was last set.
     cwnd_prior: f64,
     epoch: Option<Epoch>,
-    /// The time up to which the epoch's time was counted.
+    /// The time up to which the epoch's time on the curve was advanced.
     counted: Time,
     start: Start,
     growth: Growth,
@@ -171,7 +171,7 @@ impl Cubic {
         let mut growth = self.packets(ack.acked);
         let mut done = false;
         match &mut self.start {
-            // Only the first slow start is evaluated: a later one ends at `ssthresh`. Source: RFC 9406 §4.3
+            // Only the first slow start is evaluated: a later slow start ends at `ssthresh`. Source: RFC 9406 §4.3
             Start::PlusPlus(hystart) if self.ssthresh.is_infinite() => {
                 done = hystart.on_ack(ack) == Phase::Done;
                 growth = growth.min(hystart::most_per_ack(self.paced)) * hystart.growth();
@@ -224,7 +224,7 @@ impl Cubic {
         self.cwnd = self.ssthresh;
     }
 
-    /// The loss was spurious.
+    /// Undoes the last reduction, because the loss was spurious.
     ///
     /// Source: RFC 9438 §4.9.1
     fn undo(&mut self) {
@@ -252,7 +252,7 @@ impl Controller for Cubic {
             self.epoch = None;
         }
         if sent.inflight == sent.bytes {
-            self.counted = sent.now; // RFC 9438 §5.8: idle time is no time on the curve
+            self.counted = sent.now; // RFC 9438 §5.8: idle time does not advance the curve
         }
     }
 
@@ -272,7 +272,7 @@ impl Controller for Cubic {
         if self.ecn && self.recovery.begins_by_mark(ack) {
             self.reduce(ack.prior_inflight);
         }
-        self.counted = ack.now; // RFC 9438 §5.8: nor is time in which the window was no limit
+        self.counted = ack.now; // RFC 9438 §5.8: nor does time when other limits apply
     }
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -286,7 +286,7 @@ impl Controller for Cubic {
                 }
                 self.w_max = None; // RFC 9438 §4.8: the next curve begins where slow start ends
                 if let Start::Linux(train) = &mut self.start {
-                    *train = AckTrain::default(); // Linux judges the next slow start too
+                    *train = AckTrain::default(); // Linux evaluates every slow start
                 }
                 self.cwnd = 1.0; // RFC 5681 §3.1
                 self.epoch = None;

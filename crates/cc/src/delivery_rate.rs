@@ -1,8 +1,8 @@
 //! The delivery rate of the path: one sample per ACK, correct even if several ACKs arrive at once.
 //!
 //! A sample takes the bytes that were delivered between the sending of a packet and its ACK. It divides them by the
-//! longer of two times: the time it took to send them and the time it took to acknowledge them. Data cannot be
-//! delivered faster than it was sent.
+//! longer of two times: the time in which these bytes were sent and the time in which they were acknowledged. Data
+//! cannot be delivered faster than it was sent.
 //!
 //! Source: draft-ietf-ccwg-delivery-rate §3
 
@@ -15,7 +15,7 @@ use crate::controller::RateSample;
 /// The estimator's record of a sent packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendState {
-    /// Bytes delivered when the packet left.
+    /// Bytes delivered over the connection's life when the packet left.
     pub delivered: Bytes,
     /// The time at which that number of bytes had been delivered.
     pub delivered_time: Time,
@@ -39,9 +39,10 @@ pub struct DeliveryRate {
     first_sent: Time,
     lost: Bytes,
     ce: u64,
-    /// While set, the flow is application limited until this many bytes are delivered.
+    /// Number of delivered bytes (over the connection's life) until which the flow counts as application limited;
+    /// `None` if it does not.
     app_limited_until: Option<Bytes>,
-    /// The newest packet of the current ACK: its state, and its departure time.
+    /// The state and the departure time of the newest packet of the current ACK.
     newest: Option<(SendState, Time)>,
 }
 
@@ -56,7 +57,8 @@ impl DeliveryRate {
     /// Source: draft-ietf-ccwg-delivery-rate §3.2
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, inflight: Bytes) -> SendState {
         if inflight <= bytes {
-            // No other packet is in flight. The interval starts here, so that it does not contain idle time.
+            // No other packet is in flight. The measuring interval starts with this packet, so that it contains no idle
+            // time.
             self.first_sent = now;
             self.delivered_time = now;
         }
@@ -146,7 +148,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// Sends a packet every `spacing` ms from `from` on. Returns the send time and state of each.
+    /// Sends a packet every `spacing` ms from `from` on. Returns the departure time and the state of each packet.
     fn flight(rate: &mut DeliveryRate, from: u64, spacing: u64, packets: u64) -> Vec<(Time, SendState)> {
         (0..packets)
             .map(|i| {
@@ -178,7 +180,7 @@ mod tests {
         let first = flight(&mut rate, 0, 1, 1);
         rate.on_delivered(ms(40), MSS, first[0].0, &first[0].1);
         rate.sample(RTT);
-        // 60 packets are sent, one per ms from 50 on; all are acknowledged at 150.
+        // 60 packets are sent, one per millisecond from 50 ms on. All packets are acknowledged at 150 ms.
         for (sent, state) in flight(&mut rate, 50, 1, 60) {
             rate.on_delivered(ms(150), MSS, sent, &state);
         }

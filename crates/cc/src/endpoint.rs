@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A driver reports events to a [`Sender`] ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
-//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It does the same with an [`Acker`]: it
+//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It uses an [`Acker`] in the same way: it
 //! calls [`Acker::on_packet`] or [`Acker::on_timeout`], drains [`Acker::poll_ack`], and waits until [`Acker::next`].
 //! Lost bytes are retransmitted in new packets. A packet number is never used twice, so an ACK is never ambiguous.
 //!
@@ -66,12 +66,12 @@ impl SenderConfig {
         SenderConfig { flow, mss, pacer: PacerConfig::default(), ack: AckPolicy::default() }
     }
 
-    /// The same with this pacing.
+    /// The same configuration with the pacing `pacer`.
     pub fn with_pacer(self, pacer: PacerConfig) -> SenderConfig {
         SenderConfig { pacer, ..self }
     }
 
-    /// The same for a receiver that acknowledges in this way.
+    /// The same configuration for a receiver that acknowledges according to `ack`.
     pub fn with_ack(self, ack: AckPolicy) -> SenderConfig {
         SenderConfig { ack, ..self }
     }
@@ -88,7 +88,8 @@ pub struct AckPolicy {
     pub max_delay: Duration,
 }
 
-/// By default, every packet is acknowledged at once. The default for policies with `every` > 1 is a delay of 25 ms.
+/// By default, every packet is acknowledged at once. If only `every` is changed to more than 1, the maximum delay is 25
+/// ms.
 ///
 /// Source: RFC 9000 §18.2 (`max_ack_delay`)
 impl Default for AckPolicy {
@@ -109,19 +110,20 @@ impl AckPolicy {
 pub enum Backlog {
     /// The application always has more data.
     Unlimited,
-    /// This many bytes, first transmissions and retransmissions together. The sender adds lost bytes by itself.
+    /// The application has this many bytes to send, first transmissions and retransmissions together. The sender adds
+    /// lost bytes to this number by itself.
     ///
-    /// The sender only counts bytes and does not distinguish them. If a loss was spurious and its bytes were already
-    /// retransmitted, other bytes are subtracted instead.
+    /// The sender only counts bytes and does not distinguish them. If a loss proves spurious after the lost bytes were
+    /// retransmitted, the same number of other bytes is subtracted.
     Limited(Bytes),
     /// Bytes that the driver holds and puts on the packets. [`Sender::poll_settled`] reports the outcome of each packet
     /// to the driver. Before each [`Sender::poll_transmit`], the driver sets the data to send
     /// ([`Sender::set_backlog`]).
     Carried {
-        /// Size on the wire of the next packet; at most that of a full-sized packet, larger values are reduced to it.
-        /// Zero: there is no next packet; the sender may repeat an old packet to provoke an ACK.
+        /// Size on the wire of the next packet. Values above the size of a full-sized packet are reduced to that size.
+        /// Zero: there is no next packet, but the sender may repeat an old packet to provoke an ACK.
         next: Bytes,
-        /// Bytes to send after that packet. Zero: the application has no more data.
+        /// Bytes to send after the next packet. Zero: the application has no more data.
         rest: Bytes,
     },
 }
@@ -139,8 +141,8 @@ pub struct Transmit {
     /// The packet's size on the wire.
     pub bytes: Bytes,
     /// The number of the packet whose bytes this packet repeats, if its only purpose is to provoke an ACK. The original
-    /// was outstanding when the copy was sent. The sender accounts for the bytes under the original's number: if a copy
-    /// is lost, nothing is retransmitted.
+    /// packet was outstanding when this copy was sent. The sender counts the bytes under the number of the original: if
+    /// the copy is lost, nothing is retransmitted.
     ///
     /// Source: RFC 9002 §6.2.4
     pub copy_of: Option<u64>,
@@ -181,18 +183,18 @@ pub enum Settled {
         /// The packet number.
         number: u64,
         /// Whether the packet was reported as lost before. If so, the loss was spurious: the packet or its ACK was
-        /// late. Its bytes need no retransmission, unless that has already happened.
+        /// late. If its bytes have not been retransmitted yet, they need no retransmission.
         declared_lost: bool,
     },
     /// The packet counts as lost. Its bytes must be retransmitted, unless it was a copy. The packet may still be
-    /// reported as delivered later, until [`Sender::remembered_from`] has passed its number.
+    /// reported as delivered later, until [`Sender::remembered_from`] returns a higher number.
     Lost {
         /// The packet number.
         number: u64,
     },
 }
 
-/// The result of one input, in the form that a driver records.
+/// The packets that one input of the sender settled, in the form that a driver records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The packets newly acknowledged.
@@ -212,7 +214,7 @@ pub enum AckError {
         /// The next packet number that the sender will use.
         next_number: u64,
     },
-    /// The ranges are empty, reversed, overlapping or out of order, or the first one does not start with `largest`.
+    /// The ranges are empty, reversed, overlapping or out of order, or the first range does not start with `largest`.
     Ranges,
     /// The ACK reports more marked packets than were ever sent.
     Marks {

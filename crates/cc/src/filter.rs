@@ -1,9 +1,9 @@
 //! The maximum or minimum of a sliding window, approximated with three stored samples.
 //!
-//! The filter stores the best sample of the window, the best after it and the best after that. Each represents a part
-//! of the window, so that a good successor is available when the best one expires. The result is always a value of the
-//! window, and at least as good as the newest one. It may not be the true extreme of the window, because only three
-//! samples are stored.
+//! The filter stores the best sample of the window, the best sample after that one, and the best sample after the
+//! second. Each represents a part of the window, so that a good successor is available when the best sample expires.
+//! The result is always a sample of the window, and at least as good as the newest sample. It may not be the true
+//! extreme of the window, because only three samples are stored.
 //!
 //! A position is the quantity in which the window is measured: a [`Time`] with a window of [`Duration`], or a count of
 //! rounds (`u64`) with a window of rounds.
@@ -19,14 +19,14 @@ pub trait Position: Copy + PartialEq + std::fmt::Debug {
     /// The length of a window over such positions.
     type Span: Copy + std::fmt::Debug;
 
-    /// Number of units from `earlier` to `self`; zero if `self` is not after it.
+    /// Number of units from `earlier` to `self`; zero if `self` is not after `earlier`.
     fn since(self, earlier: Self) -> u64;
 
-    /// The units of a window.
+    /// Number of units in a window.
     fn units(window: Self::Span) -> u64;
 }
 
-/// Nanoseconds.
+/// The unit is a nanosecond.
 impl Position for Time {
     type Span = Duration;
 
@@ -39,7 +39,7 @@ impl Position for Time {
     }
 }
 
-/// Rounds, or any other count that never decreases.
+/// The unit is a round, or one step of any other counter that never decreases.
 impl Position for u64 {
     type Span = u64;
 
@@ -52,11 +52,11 @@ impl Position for u64 {
     }
 }
 
-/// The maximum over the last `window`.
+/// The maximum of the samples in the last window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMax<V, P>(Windowed<V, P>);
 
-/// The minimum over the last `window`.
+/// The minimum of the samples in the last window.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowedMin<V, P>(Windowed<V, P>);
 
@@ -126,7 +126,7 @@ impl<V: Copy + PartialOrd, P: Position> WindowedMin<V, P> {
 
 #[derive(Clone, Copy, Debug)]
 struct Windowed<V, P> {
-    /// In units of the position.
+    /// Length of the window, in units of the position.
     window: u64,
     /// Best, second and third best sample, each not earlier than the previous one.
     samples: Option<[(P, V); 3]>,
@@ -169,11 +169,13 @@ impl<V: Copy + PartialOrd, P: Position> Windowed<V, P> {
                 *samples = [samples[1], samples[2], sample];
             }
         } else if samples[1].0 == samples[0].0 && age > self.window / 4 {
-            // A quarter of the window has passed without a second sample: take one from the second quarter.
+            // A quarter of the window has passed without a second sample: the newest sample, which is in the second
+            // quarter, becomes the second sample.
             samples[1] = sample;
             samples[2] = sample;
         } else if samples[2].0 == samples[1].0 && age > self.window / 2 {
-            // Half of the window has passed without a third sample: take one from the second half.
+            // Half of the window has passed without a third sample: the newest sample, which is in the second half,
+            // becomes the third sample.
             samples[2] = sample;
         }
         samples[0].1

@@ -88,7 +88,7 @@ pub static SCHEME: Scheme = Scheme {
     build,
 };
 
-/// The window at the start of a flow, in packets. Delays and losses do not reduce it below this.
+/// The window at the start of a flow, in packets. Delays and losses do not reduce the window below this value.
 ///
 /// Source: RFC 6817 §2.5 (`INIT_CWND`, `MIN_CWND`)
 const MIN_WINDOW: f64 = 2.0;
@@ -103,21 +103,21 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: receiver.map(|meter| Box::new(meter) as _) })
 }
 
-/// Rules by which the window changes.
+/// The rules by which the window changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// As in the RFC.
+    /// The rules of the RFC.
     Rfc6817,
-    /// As in libutp.
+    /// The rules of libutp.
     Utp,
-    /// As in the draft of LEDBAT++.
+    /// The rules of the draft of LEDBAT++.
     PlusPlus,
 }
 
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Rules by which the window changes.
+    /// The rules by which the window changes.
     pub rules: Rules,
     /// Target of the queueing delay.
     ///
@@ -131,11 +131,11 @@ pub struct Tuning {
     ///
     /// Source: RFC 6817 §2.5 (`ALLOWED_INCREASE`)
     pub allowed_increase_packets: f64,
-    /// Window of the base delay (the minimum delay), in minutes.
+    /// Number of minutes over which the base delay, the minimum delay, is taken.
     ///
     /// Source: RFC 6817 §2.5 (`BASE_HISTORY`); libutp `DELAY_BASE_HISTORY`
     pub base_history_minutes: usize,
-    /// Window of the current delay (the minimum delay), in number of delays.
+    /// Number of the last delays over which the current delay, their minimum, is taken.
     ///
     /// Source: RFC 6817 §2.5 (`CURRENT_FILTER`); libutp `CUR_DELAY_SIZE`
     pub current_filter: usize,

@@ -11,7 +11,7 @@
 //! | [`controller`] | the contract: [`Controller`], [`Receiver`] and the events that they receive |
 //! | [`scheme`], [`schemes`] | a scheme as users see it; the list of schemes, and the choice of one by text |
 //! | [`endpoint`] | one transport endpoint: packet numbers, ACKs, loss detection, RTT |
-//! | [`registry`] | what a device knows about its flows |
+//! | [`registry`] | registry of a device's flows |
 //! | [`pacer`] | the pacer of the endpoints |
 //!
 //! Not listed in the documentation:
@@ -47,7 +47,7 @@ mod vegas;
 mod verus;
 mod vivace;
 
-// For Airpace's own crates, tests and benches.
+// These modules are public only for Airpace's own crates, tests and benches.
 #[doc(hidden)]
 pub mod ack_trace;
 #[doc(hidden)]

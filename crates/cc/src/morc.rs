@@ -1,6 +1,6 @@
-//! MORC: PCC for mobile networks. It aims at a queue that is neither empty nor long.
+//! MORC: PCC for mobile networks. MORC aims at a queue that is neither empty nor long.
 //!
-//! If the queue is not empty, the link uses a rise of the capacity before the sender can detect it. A short queue keeps
+//! If the queue is not empty, the link can use additional capacity before the sender can detect it. A short queue keeps
 //! the delay low. The utility is therefore maximal at a round-trip time of RTTmin + 60 ms.
 //!
 //! | module | content |
@@ -8,12 +8,12 @@
 //! | [`ahead`] | the learner of `morc`: the rate that is best a few intervals ahead |
 //! | [`target`] | the target of the queueing delay |
 //! | [`mod@profile`] | options that users may set |
-//! | [`look`] | received rate and queueing delay from ACKs, twice per round trip |
+//! | [`look`] | measures received rate and queueing delay from ACKs, twice per round trip |
 //! | [`losses`] | distinguishes buffer overflows from random losses |
 //! | `start` | progress of slow start |
-//! | [`rival`] | flows that do not drain a queue |
+//! | [`rival`] | detects other flows that do not drain their queue |
 //! | [`trials`] | the learner of the paper (`morc@paper`): Allegro's, without useless trials |
-//! | [`avoidance`] | the trials that are left out |
+//! | [`avoidance`] | decides which trials are left out |
 //!
 //! `docs/papers/morc-departures.md` gives the reason and the gain of each departure of `morc` from the paper.
 //!

@@ -1,19 +1,20 @@
-//! The Oracle: it knows how the narrowest link will behave when a packet sent now arrives there. It reaches the
-//! throughput of a sender with unlimited data queued at that link, with the minimum queue for this.
+//! The Oracle: a simulator provides it with the future capacity of the narrowest link, at the time when a packet sent
+//! now arrives there. It reaches the throughput of a sender with unlimited data queued at that link, with the minimum
+//! queue for this.
 //!
 //! If a scheduler chooses among users, a sender without a queue is no upper bound: it gets less than a sender with data
 //! queued in every subframe. Therefore the ground truth contains two quantities: the link's future capacity
-//! (`capacity`), and the minimum backlog for which the link provides it (`enough`). If the scheduler's decisions depend
-//! on the backlog, the simulator obtains both from a preliminary run. That run has the same world and seed, but the
-//! Oracle is at the link and always has more data queued than a subframe can carry. If the delay of the wired path does
-//! not depend on the departure time, the simulator computes from the preliminary run when each packet must leave
-//! ([`Controller::on_due`]). All packets then reach the link at the times at which they were sent there in the
-//! preliminary run, so the world behaves identically.
+//! (`capacity`), and the minimum backlog with which the flow gets this capacity (`enough`). If the scheduler's
+//! decisions depend on the backlog, the simulator obtains both from a preliminary run. That run has the same world and
+//! seed, but the Oracle is at the link and always has more data queued than a subframe can carry. If the delay of the
+//! wired path does not depend on the departure time, the simulator computes from the preliminary run when each packet
+//! must leave ([`Controller::on_due`]). All packets then reach the link at the times at which they were sent there in
+//! the preliminary run, so the world behaves identically.
 //!
 //! In other cases, the Oracle simulates the queue in steps of one millisecond until a packet sent now arrives, from the
-//! data on the wire and the link's future capacity. It sends so that `enough` data will be queued. A sender at the link
-//! needs no prediction: it adds the missing data. HARQ, losses and other flows on the path change the backlog, and are
-//! corrected over a few milliseconds.
+//! data on the wire and the link's future capacity. It sends so that `enough` data will be queued. A sender that is
+//! itself at the link needs no prediction: it sends the data that is missing from the queue. HARQ, losses and other
+//! flows on the path change the backlog, and the sender corrects such changes within a few milliseconds.
 //!
 //! The Oracle is no upper bound on links that serve several flows first come, first served. There it takes an equal
 //! share, and a rival that fills the queue takes more from any sender that does not do the same.
@@ -22,7 +23,7 @@
 //! sender with unlimited data in a world that reacts to that sender. For another scheme, the world may react so that
 //! more capacity is left. `docs/guide/schemes.md` has the figures.
 //!
-//! Chosen: this scheme is defined by this project. The others are compared with it.
+//! Chosen: this scheme is defined by this project. The other schemes are compared with this scheme.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +33,7 @@ use airpace_core::{Bytes, Rate, Time};
 use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sees, Sent, Truth};
 use crate::scheme::{Ends, OptionSpec, Options, Scheme, SchemeError, Setup, Style};
 
-/// Time over which the queue is brought to its target.
+/// Time within which the sender brings the queue to its target length.
 ///
 /// Chosen: four subframes. This is long enough not to react to the arrival of single packets.
 const HORIZON: Duration = Duration::from_millis(4);
@@ -77,13 +78,14 @@ pub struct Oracle {
     expected: Bytes,
     /// Bytes on the wire, by the millisecond of departure.
     wire: VecDeque<Slot>,
-    /// Number of packets that must have left, if known; number of packets sent; bytes in flight.
+    /// Number of packets that must have left by now; `None` if the simulator did not compute it. `sent` is the number
+    /// of packets sent.
     due: Option<u64>,
     sent: u64,
     inflight: Bytes,
 }
 
-/// One millisecond, between two reports of the ground truth.
+/// The packets of one millisecond, which lies between two reports of the ground truth.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     from: Time,
@@ -152,7 +154,7 @@ impl Controller for Oracle {
             self.wire.pop_front();
         }
         self.expected = self.expect(truth);
-        // One packet more: the packet in transmission counts as backlog until its end.
+        // One packet is added, because the packet in transmission counts as backlog until its transmission ends.
         let wanted = truth.capacity.bytes_in(self.slack).max(truth.enough) + self.mss;
         self.capacity = Some(truth.capacity);
         if truth.forward_delay == Duration::ZERO && truth.enough > Bytes::ZERO {
@@ -169,7 +171,7 @@ impl Controller for Oracle {
 
     fn control(&self) -> Control {
         if let Some(due) = self.due {
-            // Packets that are due leave at once, and no others.
+            // The packets that are due leave at once; no other packets leave.
             let cwnd = self.inflight + Bytes(self.mss.0 * due.saturating_sub(self.sent));
             return Control { cwnd: cwnd.max(self.mss), pacing_rate: None };
         }

@@ -1,9 +1,9 @@
 //! Paces packets at the controller's rate.
 //!
-//! The pacer keeps a credit account in billionths of a bit. The account earns `rate` of them per nanosecond, and a
-//! packet costs eight thousand million per byte. Packets leave while the account is not negative. All values are
-//! integers, so the long-run rate is exactly the requested rate for every packet size. A new rate applies from the time
-//! at which it is set.
+//! The pacer keeps a credit account in billionths of a bit. Per nanosecond, the account earns as many billionths as the
+//! rate in bit/s. A packet costs eight thousand million billionths per byte. Packets leave while the account is not
+//! negative. All values are integers, so the long-run rate is exactly the requested rate for every packet size. A new
+//! rate applies from the time at which it is set.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ const PER_BYTE: i128 = 8_000_000_000;
 /// Permitted deviations of a pacer from evenly spaced packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacerConfig {
-    /// Minimum burst: after a pause, packets wait until this much may leave together. This saves wake-ups of a real
-    /// driver. A value of up to one packet paces every packet.
+    /// Minimum burst: after a pause, packets wait until this number of bytes may leave together. This saves wake-ups of
+    /// a real driver. A value of up to one packet paces every packet.
     pub quantum: Bytes,
     /// If a batch of packets leaves within this time at the current rate, packets wait until the data of this time may
     /// leave together. A real driver can then send them in one call, and the mean rate stays exact. Zero paces every
     /// packet at every rate.
     pub batch: Duration,
-    /// Maximum time for which unused credit is kept. A driver may be late by this time without losing rate. It is also
-    /// the maximum burst.
+    /// Maximum time for which unused credit is kept. A driver may be late by this time without losing rate. The data
+    /// sent in this time is also the maximum burst.
     pub credit: Duration,
 }
 
@@ -32,7 +32,7 @@ pub struct PacerConfig {
 /// Chosen: two full packets. Waking up costs a driver more than sending the packet.
 const BATCH: Bytes = Bytes(3_000);
 
-/// One packet at a time; 1 ms of credit.
+/// By default, packets leave one at a time, and the maximum credit is 1 ms.
 ///
 /// Chosen: 1 ms, one subframe; real transports on a busy host need about 4 ms.
 impl Default for PacerConfig {
@@ -136,7 +136,7 @@ impl Pacer {
         if rate == Rate::ZERO {
             return Some(Time::NEVER);
         }
-        // Usual debts fit into 64 bits, with which the division is several times faster than with 128.
+        // Usual debts fit into 64 bits, for which the division is several times faster than for 128 bits.
         let nanos = match u64::try_from(missing) {
             Ok(missing) => missing.div_ceil(rate.as_bps()),
             Err(_) => {
@@ -151,7 +151,8 @@ impl Pacer {
         if self.rate.is_some() {
             self.settle(now);
             self.account -= i128::from(bytes.0) * PER_BYTE;
-            // Otherwise a driver that is busy for as long as one packet takes would send single packets forever.
+            // After a burst, the credit must first grow to a whole quantum. Otherwise a driver that is busy for the
+            // time of one packet would send single packets forever.
             self.spent = self.quantum > 0 && self.account < 0;
         }
     }
@@ -162,12 +163,12 @@ impl Pacer {
         Bytes((self.forfeited / PER_BYTE) as u64)
     }
 
-    /// The credit with which a packet may leave.
+    /// Minimum credit with which a packet may leave now.
     fn least(&self, bytes: Bytes) -> i128 {
         if self.gathering || self.spent { self.enough(bytes) } else { 0 }
     }
 
-    /// The credit with which a packet may leave after a pause.
+    /// Minimum credit with which a packet may leave after a pause.
     fn enough(&self, bytes: Bytes) -> i128 {
         (self.quantum - i128::from(bytes.0) * PER_BYTE).clamp(0, self.most)
     }

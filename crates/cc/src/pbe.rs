@@ -12,7 +12,7 @@
 //! | --- | --- | --- |
 //! | [`receiver`] | the scheme's receiver on the mobile | §4, §5 |
 //! | [`capacity`] | averages of one carrier; Eq. 1–4 | §4.1, §4.2.1 |
-//! | [`users`] | the users that count in N | §4.2.1 |
+//! | [`users`] | counts the users for N | §4.2.1 |
 //! | [`carriers`] | carriers, aligned and summed | §5 |
 //! | [`new_data`] | which blocks are retransmissions | §4.2.1 |
 //! | [`unread`] | estimates for the grants that incomplete reports lack | |
@@ -241,8 +241,9 @@ const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// The window's slack before it has been measured, and in the Internet state. In the Internet state the bottleneck is
-/// elsewhere, and the delay of the radio is no reason to fill that bottleneck's queue.
+/// Time by which the window exceeds RTprop (its slack), before the slack has been measured and in the Internet state.
+/// In the Internet state the bottleneck is elsewhere, and the delay of the radio is no reason to fill that bottleneck's
+/// queue.
 ///
 /// Chosen: 3 ms of jitter and a wait of one subframe.
 ///
@@ -252,9 +253,9 @@ const UNMEASURED_SLACK: Duration = Duration::from_millis(3 + 1);
 /// The values of all options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Time beyond RTprop that the window covers; `None` if it is measured.
+    /// Time by which the window exceeds RTprop; `None` if this time is measured.
     pub cwnd_slack: Option<Duration>,
-    /// Packets added to the window, besides that time.
+    /// Number of packets added to the window, in addition to `cwnd_slack`.
     pub cwnd_packets: u64,
     /// Whether the window also includes the bytes that the path acknowledges in one burst.
     pub cwnd_bunching: bool,
@@ -262,7 +263,7 @@ pub struct Tuning {
     pub floor: bool,
     /// Whether the Internet state starts with the recent delivery rate as BtlBw.
     pub btlbw_reset: bool,
-    /// Whether the subframes without idle PRBs are accepted as the explanation of a delay.
+    /// Whether a delay that subframes without idle PRBs can explain is not attributed to the Internet.
     pub explained_test: bool,
     /// Whether the wireless state drains the path when the minimum delay is ten seconds old.
     pub delay_drain: bool,
@@ -282,7 +283,7 @@ pub struct Tuning {
     pub rules: Rules,
     /// Settings of the carrier measurement.
     pub measure: Measure,
-    /// The BBR of the Internet and fallback states.
+    /// Parameters of the BBR that is used in the Internet and fallback states.
     pub bbr: bbr::Tuning,
 }
 
@@ -367,10 +368,11 @@ impl Tuning {
                 cwnd_gain: options.number("internet_cwnd_gain", 1.0)?,
                 cwnd_slack: cwnd_slack.unwrap_or(UNMEASURED_SLACK),
                 pacing_margin: options.number("internet_margin_percent", 0.0)? * 0.01,
-                // The states of PBE-CC do not measure RTprop as ProbeRTT does. A queue must not count as RTprop.
+                // The states of PBE-CC do not measure RTprop by draining the path, as ProbeRTT does. RTprop must not be
+                // replaced by a round-trip time that contains a queue.
                 rtprop: bbr::model::Ageing::Sliding,
-                // The Internet state in the paper has no such detector. The detector would mistake the losses after a
-                // switch of states for those of a policer, and would then not probe for 48 round trips.
+                // The Internet state in the paper has no detector of policers. The detector would attribute the losses
+                // after a switch of states to a policer, and BBR would then not probe for 48 round trips.
                 finds_policers: false,
             },
         })

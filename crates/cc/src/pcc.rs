@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Time is divided into monitor intervals. The outcome of a packet counts for the interval in which the packet was
-//! *sent*, by its number. A report is therefore exact, regardless of its delay, and the sender continues meanwhile.
-//! Intervals start and end with packets: a sender without data has no intervals, and nothing here needs a timer.
+//! *sent*, by its number. A report is therefore exact, regardless of its delay, and the sender continues while it waits
+//! for the report. Intervals start and end with packets: a sender without data has no intervals, and nothing here needs
+//! a timer.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -40,8 +41,8 @@ use crate::window::initial_window;
 
 use interval::{Interval, Report};
 
-/// Maximum number of intervals that wait for ACKs at the same time. While there are this many, the newest interval
-/// continues.
+/// Maximum number of intervals that wait for ACKs at the same time. While this many intervals wait, the newest interval
+/// does not end.
 ///
 /// Chosen: a round trip is one or two intervals, and the window stops a sender after two round trips without ACKs.
 const MAX_INTERVALS: usize = 32;
@@ -51,8 +52,8 @@ const MAX_INTERVALS: usize = 32;
 /// Chosen: a long path, so that the first packets are not a burst. The first ACK corrects it.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-/// Maximum gap between packets that is not a pause of the application: a driver or the pacer's burst may be late by
-/// this time.
+/// Maximum time between two packets that does not count as a pause of the application. A driver, or a burst of the
+/// pacer, may be late by this time.
 ///
 /// Chosen: twice the pacer's credit.
 const NO_PAUSE: Duration = Duration::from_millis(2);
@@ -62,7 +63,7 @@ const NO_PAUSE: Duration = Duration::from_millis(2);
 /// Chosen: higher than any sender of this transport can reach.
 const MAX_MBPS: f64 = 100_000.0;
 
-/// The part that a scheme adds to PCC: it chooses the next rate and evaluates the reports.
+/// The part of a PCC scheme that chooses the next rate and evaluates the reports.
 pub trait Learner: Send {
     /// The trial of the next interval. Called when the first packet of that interval has left.
     fn next(&mut self, path: &PathView) -> Trial;
@@ -99,16 +100,16 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// Megabits per second of `packets` full packets per `rtt`.
+    /// Converts a rate of `packets` full packets per `rtt` to Mbit/s.
     pub fn mbps_of(&self, packets: f64, rtt: Duration) -> f64 {
         self.mss.0 as f64 * 8e-6 * packets / rtt.as_secs_f64().max(1e-4)
     }
 
-    /// The rate at which a connection starts, and its minimum rate: two packets per round trip.
+    /// The initial and minimum rate of a connection (Mbit/s): two packets per round trip.
     ///
     /// Source: Dong et al., NSDI 2015, §3.2
     ///
-    /// Chosen: the minimum rate uses the minimum round-trip time, so that a full queue does not lower it.
+    /// Chosen: the minimum rate uses the minimum round-trip time, so that a full queue does not lower the minimum rate.
     pub fn least_mbps(&self) -> f64 {
         self.mbps_of(2.0, if self.is_known { self.rtt_min } else { self.rtt }).min(MAX_MBPS)
     }
@@ -128,7 +129,7 @@ impl PathView {
 /// A rate to try, and the length of the trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Megabits per second.
+    /// The sending rate of the trial (Mbit/s).
     pub rate_mbps: f64,
     /// Length of the trial.
     pub span: Duration,
@@ -136,10 +137,11 @@ pub struct Trial {
     pub tag: Tag,
 }
 
-/// The purpose of an interval. The interval's report contains it again.
+/// The purpose of an interval. The interval's report contains the same tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
-    /// Counts the learner's decisions. Reports of trials for an earlier decision are ignored.
+    /// Number of the learner's decision to which the interval belongs. Reports of trials for an earlier decision are
+    /// ignored.
     pub decision: u32,
     /// The role of the interval in the decision.
     pub role: Role,
@@ -148,12 +150,12 @@ pub struct Tag {
 /// The role of an interval in a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// It is sent while the learner waits for reports of other intervals.
+    /// The interval is sent while the learner waits for reports of other intervals.
     #[default]
     Waiting,
-    /// One of a series of trials.
+    /// The interval is one trial of a series; the number is the index of the trial.
     Probe(u8),
-    /// A step. Its utility decides whether another step follows.
+    /// The interval is a step in one direction. Its utility decides whether another step follows.
     Step,
 }
 
@@ -162,7 +164,7 @@ pub struct Pcc<L> {
     learner: L,
     path: PathView,
     variation: Duration,
-    /// Intervals with packets that are not all accounted for, oldest first. The last one is being sent.
+    /// Intervals that have packets without an outcome, oldest first. The packets of the last interval are being sent.
     intervals: VecDeque<Interval>,
     /// The mean round-trip time of the last report.
     previous_rtt_s: Option<f64>,
@@ -208,11 +210,11 @@ impl<L: Learner> Pcc<L> {
         };
     }
 
-    /// PCC has no window. This window only stops a sender that gets no ACKs. It is the data that the open interval with
-    /// the highest rate sends in two round trips and their variation.
+    /// PCC itself has no window. This window only stops a sender that gets no ACKs. The window is the data that the
+    /// open interval with the highest rate sends in two round trips and their variation.
     ///
-    /// Chosen: two round trips never limit the sender while ACKs arrive. The factor of four is that of a retransmission
-    /// timeout.
+    /// Chosen: two round trips never limit the sender while ACKs arrive. The variation is multiplied by four, as in a
+    /// retransmission timeout.
     fn window(&self) -> Bytes {
         let fastest = self.intervals.iter().map(|it| it.trial().rate_mbps).fold(0.0, f64::max);
         let span = self.path.rtt * 2 + self.variation * 4;
@@ -224,7 +226,8 @@ impl<L: Learner> Pcc<L> {
     ///
     /// Source: MORC §3.1 Burstiness
     ///
-    /// Chosen: for every scheme based on PCC; Allegro and Vivace assume a sender that always has data.
+    /// Chosen: pauses are handled for every scheme based on PCC. The papers of Allegro and Vivace assume a sender that
+    /// always has data.
     fn pause_before(&self, sent: &Sent) -> Option<Time> {
         let last = self.last_sent.filter(|last| last.app_limited)?;
         let due = last.now + self.rate().time_for(last.bytes);
@@ -253,7 +256,7 @@ impl<L: Learner> Controller for Pcc<L> {
         let has_room = self.intervals.len() < MAX_INTERVALS;
         let is_open = match self.intervals.back_mut() {
             None => false,
-            // The packets sent before the pause are too few to show anything, so the trial restarts.
+            // Too few packets were sent before the pause to evaluate the trial, so the trial restarts.
             Some(open) if pause.is_some_and(|since| since < open.due()) => {
                 open.restart(sent);
                 true

@@ -1,9 +1,9 @@
 //! `+ran`: subtracts, from the delays that a scheme sees, the time for which the radio held a packet back to repeat a
 //! block.
 //!
-//! A failed block is retransmitted eight subframes later, and every later packet waits for it. A scheme that reacts to
-//! delays mistakes this for a queue. The device can distinguish the two: it decodes its grants, and knows which blocks
-//! failed.
+//! A failed block is retransmitted eight subframes later, and all later packets wait for this block. A scheme that
+//! reacts to delays mistakes this for a queue. The device can distinguish retransmissions from a queue: it decodes its
+//! grants, and knows which blocks failed.
 //!
 //! ```text
 //!  reports ──▶ Blocks ─┐
@@ -41,7 +41,7 @@ use sender::RanController;
 /// Suffix of the scheme's name in a choice.
 pub const SUFFIX: &str = "+ran";
 
-/// One line for lists.
+/// Description of `+ran` in lists of schemes, in one line.
 pub const SUMMARY: &str = "without the time for which the radio repeats blocks";
 
 /// The first byte of the feedback: the version.

@@ -1,5 +1,5 @@
-//! A device's registry of its flows: which are active, which application each belongs to, and how many bytes each
-//! moves.
+//! A device's registry of its flows: which flows are active, to which application each flow belongs, and how many bytes
+//! each flow moves.
 //!
 //! A device's flows share its radio, and only the device sees them all. The device has one [`FlowRegistry`] per
 //! direction, reports every packet to it, and gives each flow's [`DeviceFlows`] to the flow's scheme.
@@ -17,12 +17,13 @@ use airpace_core::{Bytes, Time};
 /// The paper counts open sockets with activity and does not specify how long a socket stays active.
 pub const ACTIVE_FOR: Duration = Duration::from_millis(100);
 
-/// A flow's use is counted over one to two periods of this length.
+/// Length of the periods in which a flow's bytes are counted. The use of a flow is the bytes of the current and the
+/// previous period.
 ///
 /// Chosen: some round trips, so that the bursts of a window average out.
 const USE_SLOT: Duration = Duration::from_millis(250);
 
-/// Maximum number of stored flows. A new flow replaces the one that was idle longest.
+/// Maximum number of stored flows. A new flow replaces the flow that was idle longest.
 ///
 /// Chosen: sixteen times the sockets of a busy phone.
 const MAX_FLOWS: usize = 4096;
@@ -33,7 +34,7 @@ pub enum Protocol {
     /// TCP.
     #[default]
     Tcp,
-    /// UDP, and QUIC on it.
+    /// UDP, and QUIC over UDP.
     Udp,
 }
 
@@ -52,16 +53,16 @@ pub struct FlowKey {
     pub remote: SocketAddr,
 }
 
-/// A device's knowledge of its flows, as seen by one of them.
+/// A device's information about its flows, from the point of view of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceFlows {
     /// Active flows of the device, this one included; at least 1.
     pub flows: u16,
-    /// Number of applications with active flows, that of this flow included; at least 1.
+    /// Number of applications with active flows, this flow's application included; at least 1.
     pub apps: u16,
     /// Active flows of this flow's application, this one included; at least 1.
     pub app_flows: u16,
-    /// This flow's share of the bytes that the device's flows moved recently, 0…1; 1 if none moved any.
+    /// This flow's share of the bytes that the device's flows moved recently, 0…1; 1 if no flow moved any bytes.
     pub used_share: f64,
 }
 
@@ -82,7 +83,7 @@ impl Default for DeviceFlows {
 #[derive(Clone, Debug)]
 pub struct FlowRegistry {
     active_for: Duration,
-    /// Sorted by application, then by key.
+    /// The stored flows, sorted by application, then by key.
     flows: Vec<Entry>,
     /// The index of the flow that was observed last. Packets of one flow often arrive in sequence.
     recent: usize,
@@ -93,7 +94,7 @@ struct Entry {
     app: u32,
     key: FlowKey,
     last_seen: Time,
-    /// The period that `bytes[1]` counts; `bytes[0]` counts the previous one.
+    /// Number of the period whose bytes `bytes[1]` counts. `bytes[0]` counts the bytes of the previous period.
     slot: u64,
     bytes: [Bytes; 2],
 }
@@ -166,7 +167,7 @@ impl FlowRegistry {
     /// Adds an entry for a flow that has none under this application. Returns its index.
     fn enter(&mut self, now: Time, key: &FlowKey, app: u32) -> usize {
         let active_for = self.active_for;
-        // If another application has taken over a port, it is another flow.
+        // The same key under another application is another flow: that application has taken over the port.
         self.flows.retain(|flow| flow.key != *key && flow.counts(now, active_for));
         if self.flows.len() >= MAX_FLOWS {
             let oldest = (0..self.flows.len()).min_by_key(|&index| self.flows[index].last_seen);
@@ -185,7 +186,7 @@ impl Entry {
         now - self.last_seen < active_for || self.used_by(now) > Bytes::ZERO
     }
 
-    /// Bytes of the previous period and of the present one.
+    /// Bytes of the previous period and bytes of the present period.
     fn bytes_by(&self, now: Time) -> [Bytes; 2] {
         match slot(now).saturating_sub(self.slot) {
             0 => self.bytes,

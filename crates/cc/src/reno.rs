@@ -3,8 +3,8 @@
 //!
 //! Source: RFC 5681; RFC 6582 (episodes of loss); RFC 3465 (growth by bytes); RFC 6928 (initial window)
 //!
-//! Differs: except with `recovery=linux`, the window falls at once and not along RFC 6937, so nothing is sent for
-//! half a round after a loss.
+//! Differs: except with `recovery=linux`, the window falls at once at a loss instead of gradually as in RFC 6937, so
+//! nothing is sent for half a round after a loss.
 //!
 //! The reaction to a spurious loss is undone, as in Linux.
 
@@ -48,7 +48,7 @@ pub struct Reno {
     mss: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
-    /// Acknowledged bytes that count for the next packet of growth.
+    /// Bytes acknowledged since the window last grew by a packet.
     counted: Bytes,
     recovery: Recovery,
     /// The window and the threshold before the last reduction.
@@ -167,7 +167,7 @@ impl Controller for Reno {
     }
 }
 
-/// A threshold for plots; NaN if there is none.
+/// Converts a slow-start threshold to a value for plots: bytes, or NaN if there is no threshold.
 pub(crate) fn known(ssthresh: Bytes) -> f64 {
     if ssthresh == Bytes(u64::MAX) { f64::NAN } else { ssthresh.0 as f64 }
 }

@@ -13,18 +13,18 @@ use crate::controller::{Controller, Receiver};
 pub struct Scheme {
     /// The name that users type.
     pub name: &'static str,
-    /// One line for lists.
+    /// Description in lists of schemes, in one line.
     pub summary: &'static str,
     /// The paper or standard that describes the scheme.
     pub source: &'static str,
     /// Colour and marker of the scheme, the same in every figure.
     pub style: Style,
-    /// Named sets of options, besides the default one.
+    /// Named sets of options, besides the default set.
     pub presets: &'static [Preset],
     /// The options and their default values.
     pub options: &'static [OptionSpec],
-    /// Whether the scheme can be combined with `+ran`: it reacts to delays, and these contain the waits for radio
-    /// retransmissions.
+    /// Whether the scheme can be combined with `+ran`: it reacts to delays, and the measured delays contain the waits
+    /// for radio retransmissions.
     pub takes_ran: bool,
     /// Creates the two endpoints of one flow.
     pub build: fn(&Setup, &Options) -> Result<Ends, SchemeError>,
@@ -33,9 +33,9 @@ pub struct Scheme {
 /// Colour (from a palette that colour-blind readers can distinguish) and marker of a scheme in figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// `#rrggbb`.
+    /// Colour in the form `#rrggbb`.
     pub colour: &'static str,
-    /// One of `circle`, `rect`, `triangle`, `diamond`, `pin`, `arrow`, `roundRect`.
+    /// Marker shape: one of `circle`, `rect`, `triangle`, `diamond`, `pin`, `arrow`, `roundRect`.
     pub marker: &'static str,
 }
 
@@ -43,7 +43,7 @@ pub struct Style {
 pub struct Preset {
     /// The text after the `@`.
     pub name: &'static str,
-    /// One line for lists.
+    /// Description in lists of schemes, in one line.
     pub summary: &'static str,
     /// The options that differ from the default.
     pub set: &'static [(&'static str, &'static str)],
@@ -53,9 +53,9 @@ pub struct Preset {
 pub struct OptionSpec {
     /// The option's name, which ends in its unit.
     pub name: &'static str,
-    /// The value if the user gives none.
+    /// The value that the option has if the user does not set it.
     pub default: &'static str,
-    /// One line for lists.
+    /// Description in lists of schemes, in one line.
     pub summary: &'static str,
 }
 
@@ -70,7 +70,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Parameters of a flow with this packet size and random number generator. [`Rng::from_rand`] makes one of any
+    /// Parameters of a flow with this packet size and random number generator. [`Rng::from_rand`] converts any
     /// generator that implements the traits of `rand_core`.
     pub fn new(mss: Bytes, rng: Rng) -> Setup {
         Setup { mss, rng }
@@ -93,10 +93,10 @@ pub struct Ends {
 
 /// Maximum value of a numeric option.
 ///
-/// Chosen: more than needed in any unit that is used. Larger values would only cost time and memory.
+/// Chosen: more than needed in any unit that is used. Larger values would only need more time and memory.
 const MAX_VALUE: f64 = 1e9;
 
-/// The options of one choice; options that were not given have their default values.
+/// The values of all options of one choice. Options that the user did not set have their default values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     scheme: &'static str,
@@ -109,7 +109,7 @@ pub struct Options {
 pub enum SchemeError {
     /// No scheme has this name.
     Scheme {
-        /// The name.
+        /// The name that was not found.
         name: String,
         /// The names of all schemes.
         known: Vec<&'static str>,
@@ -127,7 +127,7 @@ pub enum SchemeError {
     Preset {
         /// The scheme.
         scheme: &'static str,
-        /// The preset.
+        /// The preset that was not found.
         preset: String,
         /// The presets of the scheme.
         known: Vec<&'static str>,
@@ -136,7 +136,7 @@ pub enum SchemeError {
     Option {
         /// The scheme.
         scheme: &'static str,
-        /// The option.
+        /// The option that was not found.
         option: String,
         /// The options of the scheme.
         known: Vec<&'static str>,
@@ -145,9 +145,10 @@ pub enum SchemeError {
     Value(&'static str, String, String, String),
     /// The option is set twice.
     Twice(&'static str, String),
-    /// The name is not allowed for an own scheme.
+    /// The name is not allowed for a scheme that the caller provides.
     Name(String),
-    /// The caller's function failed to create an own scheme of this name; the second string is the reason.
+    /// The caller's function failed to create the endpoints of the caller's scheme. The first string is the name of the
+    /// scheme, the second the reason.
     Make(String, String),
     /// The scheme uses the receiving device to control what that device receives, so it cannot control an upload.
     DownloadsOnly(String),
@@ -213,7 +214,7 @@ impl Options {
     /// The value of option `name` as a switch: `on` or `off`.
     ///
     /// # Errors
-    /// The value is neither.
+    /// The value is neither `on` nor `off`.
     pub fn switch(&self, name: &str) -> Result<bool, SchemeError> {
         match self.text(name) {
             "on" => Ok(true),

@@ -15,7 +15,7 @@ use crate::{
     vivace,
 };
 
-/// All schemes, in the order of lists and tables. A new scheme is one file and one line here.
+/// All schemes, in the order of lists and tables. To add a scheme, write one file and add one line to this list.
 #[rustfmt::skip]
 pub static SCHEMES: &[&Scheme] = &[
     &pbe::SCHEME,
@@ -36,7 +36,8 @@ pub static SCHEMES: &[&Scheme] = &[
     &cbr::SCHEME,
 ];
 
-/// Creates the two endpoints of a flow for a scheme that the caller provides. Its error is one sentence.
+/// A function that creates the two endpoints of a flow for a scheme that the caller provides. Its error is one
+/// sentence.
 pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, String> + Send + Sync>;
 
 /// Placeholder scheme of the choices made with [`SchemeSpec::own`]. Users cannot type it, because it is not in the
@@ -52,7 +53,7 @@ pub static OWN: Scheme = Scheme {
     build: |_, _| Err(SchemeError::Make("own".to_owned(), "no function creates it".to_owned())),
 };
 
-/// A parsed choice: scheme, preset and options. All of them are known to exist.
+/// A parsed choice: scheme, preset and options. Scheme, preset and options have been checked: all of them exist.
 #[derive(Clone)]
 pub struct SchemeSpec {
     /// Creates the endpoints if the scheme is the caller's own.
@@ -91,8 +92,8 @@ fn with_ran_suffix(scheme: &Scheme) -> String {
 }
 
 impl SchemeSpec {
-    /// The choices that a word stands for. `all`: every scheme. `presets`: every scheme without suffix, with `+ran` if
-    /// it accepts it, and with every preset. Any other word is one choice.
+    /// The choices that a word stands for. `all`: every scheme. `presets`: every scheme without suffix, every scheme
+    /// that accepts `+ran` with `+ran`, and every scheme with each of its presets. Any other word is one choice.
     ///
     /// # Errors
     /// The same errors as [`SchemeSpec::parse`].
@@ -108,8 +109,8 @@ impl SchemeSpec {
     /// Parses a choice.
     ///
     /// # Errors
-    /// The error names the scheme, preset or option that does not exist, the most similar one that exists, and all of
-    /// them.
+    /// The scheme, preset or option does not exist, or an option has an invalid value. If a name does not exist, the
+    /// error contains this name, the most similar existing name, and all existing names.
     pub fn parse(text: &str) -> Result<SchemeSpec, SchemeError> {
         let mut parts = text.split(':');
         let head = parts.next().unwrap_or_default();
@@ -150,7 +151,7 @@ impl SchemeSpec {
         }
         let preset = preset.map(|preset| preset.name);
         let spec = SchemeSpec { own: None, scheme, with_ran, preset, text: text.to_owned(), options };
-        // Build the scheme once, so that an invalid value is reported now and not after a run has started.
+        // The scheme is built once, so that an invalid value is reported now and not after a run has started.
         spec.build(&Setup::seeded(Bytes(1500), 0))?;
         Ok(spec)
     }
@@ -158,7 +159,7 @@ impl SchemeSpec {
     /// A scheme that is not in the list. `make` creates its endpoints; results label it `name`.
     ///
     /// # Errors
-    /// The name is that of a scheme in the list or a reserved word, or it contains characters other than letters,
+    /// The name belongs to a scheme in the list, or is a reserved word, or it contains characters other than letters,
     /// digits, `_`, `-` and `.`.
     pub fn own(name: &str, make: Make) -> Result<SchemeSpec, SchemeError> {
         let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
@@ -197,13 +198,13 @@ impl SchemeSpec {
         &self.text
     }
 
-    /// The same choice with another label in results. It is used to show results from outside the simulator next to
-    /// those from the simulator.
+    /// The same choice with another label in results. The label distinguishes results from outside the simulator from
+    /// results of the simulator.
     pub fn labelled(&self, label: String) -> SchemeSpec {
         SchemeSpec { text: label, ..self.clone() }
     }
 
-    /// The options; those that were not given have their default values.
+    /// The values of all options. Options that the user did not set have their default values.
     pub fn options(&self) -> &Options {
         &self.options
     }

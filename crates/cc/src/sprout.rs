@@ -13,7 +13,7 @@
 //! | `forecast` | forecast of the link's deliveries in the next ticks, cautious or by a moving average |
 //! | `receiver` | ticks, counts, and the received or lost bytes |
 //! | `sender` | estimate of the queue, and the window |
-//! | `wire` | the bytes that both exchange |
+//! | `wire` | the bytes that sender and receiver exchange |
 //!
 //! Rates above 1,000 packets per second (12 Mbit/s) are beyond the model. On faster links the window stays at the
 //! amount that this rate almost certainly delivers within 100 ms, about 80 packets.
@@ -23,18 +23,18 @@
 //! Differs: in some ticks, the sender has no data left that it may send. Such a tick shows that the link carries at
 //! least the packets that arrived. In the paper, it shows that the link carries exactly those packets
 //! (`dry_ticks=exact`), and the estimate then follows the sender instead of the link. Sprout then never sends more than
-//! its heartbeats, unless the link delivers in bursts. This happens if 100 ms of the forecast do not fill the round
-//! trip, or if a single packet makes a count of one and the forecast is one again. `sprout@pantheon` treats such ticks
-//! like the paper and its program.
+//! its heartbeats, unless the link delivers in bursts. This happens in two cases: the data of 100 ms of the forecast
+//! does not fill the round trip, or the forecast is one packet, so that one packet is sent and counted, and the
+//! forecast stays at one packet. `sprout@pantheon` treats such ticks like the paper and its program.
 //!
 //! `sprout@pantheon` is the program that Pantheon runs under this name: `sproutbt2` as a bulk sender, whose receiver
 //! reports by a timer of its own. The options of [`SCHEME`] name the differences from the paper's Sprout.
 //!
-//! Differs: the program ends a flight with a part of a packet, and its heartbeats are empty. The endpoint sends whole
-//! packets of data. `sprout@pantheon` rounds a window of half a packet or more to whole packets. A packet with less
-//! space, or a heartbeat, occupies the link like a whole packet, but sender and receiver count the bytes that the
-//! program would have sent. The program's model has one bin more, at 1,002 packets per second. Here the highest bin
-//! also represents that one.
+//! Differs: the program ends a flight (the packets sent at once) with a packet that is not full, and its heartbeats are
+//! empty. The endpoint sends whole packets of data. `sprout@pantheon` rounds a window of half a packet or more to whole
+//! packets. A packet that would not be full, or a heartbeat, occupies the link like a whole packet, but sender and
+//! receiver count the bytes that the program would have sent. The program's model has one more bin, at 1,002 packets
+//! per second. Here the highest bin also represents that bin.
 
 mod forecast;
 mod model;
@@ -153,7 +153,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     })
 }
 
-/// Whether the option is the second of `names`.
+/// Whether the value of the option is the second of `names`. The first of `names` is the only other valid value.
 fn one_of(
     options: &Options,
     option: &str,
@@ -182,17 +182,18 @@ fn within(
 pub struct Tuning {
     /// Whether the forecast is a moving average instead of a percentile of the estimated rates.
     pub ewma: bool,
-    /// The percentile, as a share: 0.05.
+    /// The percentile of the forecast as a fraction, usually 0.05.
     pub quantile: f64,
     /// Motion of the link's rate.
     pub motion: Motion,
-    /// Size of a packet, in bytes.
+    /// Sizes of a packet, for the conversion between packets and bytes.
     pub units: Units,
-    /// Whether a tick in which the sender had nothing left to send counts like any other.
+    /// Whether a tick in which the sender had nothing left to send counts like any other tick.
     pub exact: bool,
     /// Whether the receiver reports by a timer instead of at the end of each tick.
     pub timed: bool,
-    /// Whether the queue's estimate falls by sums of the forecast instead of by its steps.
+    /// Whether, per tick, the estimate of the queue falls by the forecast's cumulative sum instead of by the increment
+    /// of this tick.
     pub sums: bool,
     /// Whether a packet counts as smaller if the window has space for less than a whole packet.
     pub small_packets: bool,
@@ -210,16 +211,16 @@ pub struct Units {
 }
 
 impl Units {
-    /// A packet of the model is a full-sized packet.
+    /// The sizes with which a packet of the model is a full-sized packet.
     ///
     /// Source: Sprout §3.1
     pub fn of_mtu(mss: Bytes) -> Units {
         Units { payload: 1.0, observed_bytes: mss.0 as f64, forecast_bytes: mss.0 as f64 }
     }
 
-    /// For a full packet, the program counts 1,492 bytes in sequence numbers and 1,442 as payload. It observes
-    /// payload in packets of 1,400 bytes and forecasts in packets of 1,440. These are the same proportions for a
-    /// packet of `mss`.
+    /// For a full packet, the program counts 1,492 bytes in sequence numbers and 1,442 as payload. It observes payload
+    /// in packets of 1,400 bytes and forecasts in packets of 1,440. This function returns sizes with the same
+    /// proportions for a packet of `mss` bytes.
     ///
     /// Source: keithw/sprout src/sprout/receiver.cc, src/network/sproutconn.cc
     pub fn of_program(mss: Bytes) -> Units {

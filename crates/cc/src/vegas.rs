@@ -1,12 +1,12 @@
-//! Vegas compares the measured rate with the rate that its window would yield on an empty path. From the difference it
-//! computes its own queue, which it keeps between α and β packets.
+//! Vegas compares the measured rate with the rate that its window would yield on an empty path. From the difference,
+//! Vegas computes the number of its own packets in the queue, and keeps this number between α and β.
 //!
 //! ```text
 //!  slow start, doubling every other round ──queue > γ──▶ congestion avoidance: ±1 packet a round
 //! ```
 //!
-//! `vegas` is the paper's Vegas. `vegas@linux` is the kernel's: it uses the minimum RTT of a round, doubles in every
-//! round of slow start, and rounds to whole packets.
+//! `vegas` is the paper's Vegas. `vegas@linux` is the Vegas of the Linux kernel: it uses the minimum RTT of a round,
+//! doubles in every round of slow start, and rounds to whole packets.
 //!
 //! Source: Brakmo and Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8), 1995
 //!
@@ -69,8 +69,8 @@ pub static SCHEME: Scheme = Scheme {
 /// Source: Linux tcp_vegas
 const MIN_WINDOW: u64 = 2;
 
-/// Minimum number of RTT samples with which a round is evaluated by its minimum RTT: two samples may both be of delayed
-/// ACKs.
+/// Minimum number of RTT samples in a round that is evaluated by its minimum RTT. With two samples, both could be from
+/// delayed ACKs.
 ///
 /// Source: Linux tcp_vegas
 const MIN_SAMPLES: u32 = 3;
@@ -94,7 +94,7 @@ pub struct Tuning {
     pub gamma_packets: f64,
     /// The rounds in which slow start doubles the window.
     pub slow_start: SlowStart,
-    /// Measurement of a round.
+    /// How the queue is measured in a round.
     pub measure: Measure,
     /// Factor of the window that remains after a loss.
     ///
@@ -106,24 +106,26 @@ pub struct Tuning {
 /// The rounds in which slow start doubles the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStart {
-    /// Every other round. In the rounds between, the window stays the same, for a fair comparison of rates.
+    /// Slow start doubles the window in every other round. In the other rounds, the window is constant, so that rates
+    /// can be compared.
     ///
     /// Source: Vegas §III.C
     Alternate,
-    /// Every round.
+    /// Slow start doubles the window in every round.
     ///
     /// Source: Linux tcp_vegas
     Each,
 }
 
-/// Measurement of the queue of a round.
+/// How the queue is measured in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// The bytes sent between the departure of a distinguished packet and its ACK, divided by its RTT.
+    /// The rate is the bytes sent between the departure of a distinguished packet and its ACK, divided by the RTT of
+    /// this packet.
     ///
     /// Source: Vegas §III.B
     Segment,
-    /// The window divided by the minimum RTT of the round, in whole packets.
+    /// The rate is the window divided by the minimum RTT of the round. The result is rounded to whole packets.
     ///
     /// Source: Linux tcp_vegas
     Least,
@@ -177,7 +179,7 @@ pub struct Vegas {
     queue_packets: Option<f64>,
     /// Bytes sent since the start of the flow.
     sent: Bytes,
-    /// Acknowledged packets that count for Reno's growth.
+    /// Number of packets acknowledged since the window last grew as in Reno.
     counted: u64,
     recovery: Recovery,
     idle: Idle,
@@ -188,11 +190,11 @@ pub struct Vegas {
 struct Round {
     /// The round ends when a packet of at least this number, the distinguished one, is acknowledged.
     end: u64,
-    /// Bytes sent before the distinguished packet, once that has been sent.
+    /// Bytes sent before the distinguished packet; `None` until that packet has been sent.
     sent_before: Option<Bytes>,
     least_rtt: Option<Duration>,
     samples: u32,
-    /// Whether the window limited the sender all the time.
+    /// Whether the window limited the sender during the whole round.
     limited: bool,
     /// Whether slow start grows in this round.
     grows: bool,
@@ -226,7 +228,8 @@ impl Vegas {
         self.cwnd < self.ssthresh
     }
 
-    /// Starts a round with the next packet. In slow start the window grows in it, unless the round only compares rates.
+    /// Starts a round with the next packet. In slow start the window grows in this round, unless the round only
+    /// compares rates.
     fn begin_round(&mut self, next_number: u64) {
         let grows = self.tuning.slow_start == SlowStart::Each || !self.round.grows;
         self.round = Round::new(next_number, grows);
@@ -244,7 +247,8 @@ impl Vegas {
                 let base_s = self.base_rtt?.as_secs_f64();
                 let queue = self.cwnd as f64 - sent * base_s / rtt.as_secs_f64().max(1e-9);
                 if queue < 0.0 {
-                    // §III.B: the rate can exceed the expected one only if BaseRTT is no longer that of the path.
+                    // §III.B: the measured rate can exceed the expected rate only if BaseRTT is no longer the minimum
+                    // RTT of the path.
                     self.base_rtt = Some(rtt);
                     return Some(0.0);
                 }
@@ -294,7 +298,7 @@ impl Vegas {
     /// Source: Linux tcp_reno_cong_avoid
     fn grow_as_reno(&mut self, ack: &Ack<'_>) {
         if self.is_slow_start() {
-            return; // it grows in any case
+            return; // Reno's growth applies in any case
         }
         self.counted += ack.packets.len() as u64;
         if self.counted >= self.cwnd {
@@ -344,12 +348,12 @@ impl Controller for Vegas {
             self.begin_round(ack.next_number);
         }
         if self.is_slow_start() && self.round.grows && ack.cwnd_limited {
-            // Grow only up to the threshold: beyond it, slow start is over.
+            // The window grows only up to the threshold, at which slow start ends.
             self.cwnd = self.cwnd.saturating_add(ack.packets.len() as u64).min(self.ssthresh);
         }
     }
 
-    /// A loss reduces the window only if the packet was sent after the last reduction.
+    /// Processes a loss. It reduces the window only if the lost packet was sent after the last reduction.
     ///
     /// Source: Vegas §III.A
     fn on_loss(&mut self, loss: &Loss<'_>) {
@@ -391,7 +395,7 @@ impl Controller for Vegas {
     }
 }
 
-/// The span in whole microseconds, at least one.
+/// The RTT in whole microseconds plus one, so that it is never zero.
 ///
 /// Source: Linux tcp_vegas_pkts_acked
 fn micros(rtt: Duration) -> u64 {

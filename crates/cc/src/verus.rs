@@ -1,5 +1,6 @@
-//! Verus: it learns how the delay grows with the window, and moves along that curve as the delays of 5 ms epochs fall
-//! and rise.
+//! Verus: it learns a curve of the delay as a function of the window. In each epoch of 5 ms it raises or lowers a
+//! target delay, depending on whether the measured delay falls or rises, and takes the window for this delay from the
+//! curve.
 //!
 //! ```text
 //!  slow start ── loss, or delay > N·Dmin ──▶ epochs of 5 ms ⟲ loss: window × M, until a packet of the new window is back
@@ -12,14 +13,14 @@
 //! | file | content |
 //! | --- | --- |
 //! | `profile` | delays per window, and the curve through them |
-//! | `spline` | two ways to fit a curve: through all points, or smoothly between them |
+//! | `spline` | two methods of fitting a curve: through all points, or smoothly between the points |
 //! | `sent` | the window at the departure of each packet |
 //!
 //! Source: Verus §4 (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015); verus src/verus_server.cpp (the program)
 //!
 //! `verus@pantheon` is the program that Pantheon runs. The options of [`SCHEME`] name the differences from the paper.
 //!
-//! Differs: the program's epochs last as long as the machine needs for them, at least 5 ms. Here they last 5 ms.
+//! Differs: the program's epochs last as long as the machine needs to process them, at least 5 ms. Here they last 5 ms.
 
 mod profile;
 mod sent;
@@ -157,7 +158,7 @@ const DELTA_1_MS: f64 = 1.0;
 /// Source: Verus §4 (δ2)
 const DELTA_2_MS: f64 = 2.0;
 
-/// Weight of the last value in the smoothed maximum delay of an epoch.
+/// Weight of the previous value in the smoothed maximum delay of an epoch.
 ///
 /// Source: verus src/verus_server.cpp
 const KEPT_OF_MAX: f64 = 0.2;
@@ -184,8 +185,8 @@ const TIMEOUT_DELAYS: f64 = 5.0;
 /// Minimum and maximum of the timeout; see [`TIMEOUT_DELAYS`].
 const TIMEOUT_MS: (f64, f64) = (150.0, 1_000.0);
 
-/// Minimum window at which the profile becomes useless when slow start overfills the queue. The useless part starts at
-/// the window of the lost packet, but not below this value.
+/// When a loss ends slow start, the delays of all windows from the window of the lost packet on are discarded, because
+/// the queue was overfull. Windows below this value (packets) are never discarded.
 ///
 /// Source: verus src/verus_server.cpp
 const SPOILT_FROM: f64 = 100.0;
@@ -204,7 +205,7 @@ struct Tuning {
     hole: Duration,
 }
 
-/// Missing packets, and the time at which they count as lost.
+/// Packets that are missing between acknowledged packets, and the time at which they count as lost.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
     due: Time,
@@ -218,17 +219,17 @@ struct Hole {
 struct Verus {
     tuning: Tuning,
     mss: Bytes,
-    /// The window, W.
+    /// The window W, in packets.
     window: f64,
-    /// Packets that may still leave in this epoch.
+    /// Number of packets that may still leave in this epoch.
     allowance: u64,
     /// Packets in flight in Verus's own count. A timeout sets it to zero.
     in_flight: u64,
     inflight: Bytes,
     in_slow_start: bool,
-    /// Whether the window must not move after a loss.
+    /// Whether a recovery from a loss is in progress, in which the window does not change.
     recovering: bool,
-    /// Whether a long delay ended slow start and such delays still arrive.
+    /// Whether a long delay ended slow start and packets with long delays still arrive.
     draining: bool,
     /// The minimum delay; infinite before the first delay.
     d_min_ms: f64,
@@ -244,10 +245,10 @@ struct Verus {
     sent: SentWindows,
     holes: VecDeque<Hole>,
     next_number: u64,
-    /// Packets before this number were sent before the last timeout or restart.
+    /// Packets with numbers below this number were sent before the last timeout or restart.
     session: u64,
     last_ack: Time,
-    /// Start of the timeout.
+    /// Time from which on the timeout is measured.
     silent_since: Time,
     next_epoch: Option<Time>,
     next_fit: Time,
@@ -411,7 +412,8 @@ impl Verus {
             if !self.draining {
                 self.d_est_ms = (self.d_est_ms - DELTA_2_MS).max(self.d_min_ms);
                 if self.d_est_ms == self.d_min_ms {
-                    // The path's own delay may have risen, as the empty queue shows.
+                    // The queue is empty and the delay is still long, so the path's delay without a queue may have
+                    // risen.
                     if self.in_flight < 2 {
                         self.d_min_ms += DMIN_STEP_MS;
                     } else {
@@ -422,7 +424,7 @@ impl Verus {
         } else if max_ms - last_ms > RISE_MS {
             self.d_est_ms = (self.d_est_ms - DELTA_1_MS).max(self.d_min_ms);
         } else if self.allowance == 0 {
-            // Chosen: an application that does not use its allowance does not need more.
+            // Chosen: the target does not rise if the application does not use the allowance.
             self.d_est_ms += DELTA_2_MS;
         }
         match self.profile.window(self.d_est_ms) {
@@ -434,7 +436,7 @@ impl Verus {
         }
     }
 
-    /// Packets to send in this epoch, so that the window is in flight after a round trip.
+    /// Number of packets to send in this epoch, so that a whole window is in flight after a round trip.
     ///
     /// ```text
     /// n = ⌈RTT / ε⌉,   S = max(0, W + (2 − n)/(n − 1) · in flight)
@@ -468,7 +470,8 @@ impl Controller for Verus {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.inflight = ack.inflight;
         for packet in ack.packets {
-            // Lost packets are no longer in flight, and their late ACKs are not samples of this window.
+            // Packets sent before the last timeout are no longer in flight, and their late ACKs are not samples of the
+            // current window.
             if packet.number >= self.session {
                 self.on_packet(ack.now, packet.number, (ack.now - packet.sent).as_secs_f64() * 1e3);
             }
@@ -487,7 +490,7 @@ impl Controller for Verus {
         let packets = loss.packets.iter().filter(|packet| packet.number >= self.session).count() as u64;
         let due = loss.now + self.tuning.hole;
         match self.holes.back_mut() {
-            // Missing packets are checked once per epoch.
+            // Holes are checked once per epoch, so holes that are due within one epoch are merged.
             Some(last) if due - last.due < EPOCH => last.packets += packets,
             _ => {
                 let window = self.sent.window_of(first.number).unwrap_or(self.window);
@@ -507,7 +510,7 @@ impl Controller for Verus {
         }
         let idle = self.inflight == Bytes::ZERO && self.epoch_max_ms.is_none();
         if idle && self.holes.is_empty() {
-            self.next_epoch = None; // until something is sent
+            self.next_epoch = None; // until the next packet is sent
         }
         if self.in_slow_start || idle {
             self.allowance = (self.window as u64).saturating_sub(self.in_flight).max(self.allowance);

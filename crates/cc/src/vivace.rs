@@ -1,4 +1,5 @@
-//! PCC Vivace: it climbs a utility along its gradient, faster the longer the gradient keeps its sign.
+//! PCC Vivace: it changes the rate in the direction in which the utility rises (its gradient). The steps become larger
+//! as long as the gradient keeps its sign.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ──gradient──▶ Moving ⟲ same sign
@@ -12,9 +13,9 @@
 //! | [`step`] | size of the rate change for a gradient: confidence amplifier and dynamic boundary |
 //! | [`program`] | the learner of the published program of 2018 |
 //!
-//! The slope of round-trip times distinguishes a growing queue from a standing one. Vivace therefore keeps a queue
-//! from growing, but does not reduce one that is already there. Noise of a tenth of the round-trip time hides the
-//! slope.
+//! The slope of round-trip times shows whether a queue grows, but not whether there is a constant queue. Vivace
+//! therefore keeps a queue from growing, but does not reduce an existing queue. Noise of a tenth of the round-trip time
+//! hides the slope.
 //!
 //! Source: Dong et al., PCC Vivace: Online-Learning Congestion Control, NSDI 2018
 
@@ -163,7 +164,7 @@ fn build(setup: &Setup, options: &Options) -> Result<Ends, SchemeError> {
     Ok(Ends { controller, receiver: None })
 }
 
-/// Distance of trials from the base rate, relative to that rate.
+/// Relative difference between the rate of a trial and the base rate.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5
 const EPSILON: f64 = 0.05;
@@ -175,7 +176,7 @@ const ROUND_TRIPS: f64 = 1.0;
 
 /// Minimum number of packets in an interval.
 ///
-/// Chosen: fewer packets do not give a slope.
+/// Chosen: a slope cannot be measured with fewer packets.
 const MIN_PACKETS: f64 = 5.0;
 
 /// The differences between the paper and its programs.
@@ -183,15 +184,15 @@ const MIN_PACKETS: f64 = 5.0;
 pub struct DelayProfile {
     /// The utility of an interval.
     pub utility: Utility,
-    /// Pairs of trials per decision.
+    /// Number of pairs of trials per decision.
     pub pairs: usize,
-    /// Growth of the confidence.
+    /// How the confidence factor grows with consecutive steps in one direction.
     pub amplifier: Amplifier,
-    /// Maximum change of the rate.
+    /// The maximum change of the rate per step.
     pub boundary: Boundary,
-    /// Minimum change of the rate.
+    /// Minimum change of the rate per step (Mbit/s).
     pub least_step_mbps: f64,
-    /// Minimum rate.
+    /// Minimum sending rate (Mbit/s).
     pub least_mbps: f64,
 }
 
@@ -209,9 +210,9 @@ pub struct Vivace {
     rng: Rng,
     phase: Phase,
     stride: Stride,
-    /// The rate around which it learns.
+    /// The base rate of the trials (Mbit/s).
     rate_mbps: f64,
-    /// The last utility found for that rate.
+    /// The last utility found for the base rate.
     utility: f64,
     decision: u32,
 }
@@ -249,7 +250,7 @@ impl Vivace {
         true
     }
 
-    /// Moves along `gradient` from `from`.
+    /// Changes the rate from `from` in the direction of `gradient`.
     fn follow(&mut self, from: Point, gradient: f64, path: &PathView) -> bool {
         let change = self.stride.next(from.rate_mbps, gradient);
         let rate_mbps = self.bounded(from.rate_mbps + change, path);
@@ -265,7 +266,7 @@ impl Vivace {
         true
     }
 
-    /// Processes a utility in the start phase that is below the best one.
+    /// Processes a utility in the start phase that is below the best utility so far.
     ///
     /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.3 (double check of noise in latency)
     fn doubt(&mut self, report: &Report, best: Point) -> bool {
@@ -283,7 +284,8 @@ impl Vivace {
 impl Learner for Vivace {
     fn next(&mut self, path: &PathView) -> Trial {
         let first_mbps = path.least_mbps().max(self.profile.least_mbps);
-        // The minimum rate of the path may have risen above this rate. Trials below it would all have one rate.
+        // The minimum rate of the path may have risen above this rate. Trials below the minimum rate would all have the
+        // minimum rate.
         self.rate_mbps = self.bounded(self.rate_mbps, path);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting { start, .. } if path.is_known => match start.next(first_mbps) {

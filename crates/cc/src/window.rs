@@ -17,12 +17,13 @@ pub use recovery::{Kind, Recovery};
 ///
 /// Source: RFC 6928 §2
 ///
-/// Differs: the RFC's bound of 14,600 bytes counts segments of 1,460 bytes; ours counts whole packets of 1,500 bytes.
+/// Differs: the RFC's bound of 14,600 bytes counts segments of 1,460 bytes; the bound here counts whole packets of
+/// 1,500 bytes.
 pub fn initial_window(mss: Bytes) -> Bytes {
     Bytes((10 * mss.0).min((2 * mss.0).max(15_000)))
 }
 
-/// Detects that a sender resumes after a pause after which its window is no longer valid for the path.
+/// Detects that a sender resumes after a pause that was so long that the window is no longer valid for the path.
 ///
 /// Source: RFC 5681 §4.1
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,8 @@ impl Idle {
         self.timeout = Duration::from_secs(1).max(ack.rtt.smoothed + ack.rtt.variation * 4);
     }
 
-    /// The time for which the sender was idle with nothing in flight, if that is longer than the timeout.
+    /// The time for which the sender was idle with nothing in flight; `None` if this time is not longer than the
+    /// retransmission timeout.
     pub fn on_sent(&mut self, sent: &Sent) -> Option<Duration> {
         let pause = sent.now - self.last_sent;
         self.last_sent = sent.now;

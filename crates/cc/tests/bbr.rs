@@ -19,7 +19,7 @@ fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     inspect.values.iter().find(|(known, _)| *known == name).expect(name).1
 }
 
-/// Runs for `span`. Returns every state that was seen, in order.
+/// Runs the plan for `span`. Returns the names of the flow's states in this time, in order.
 fn states(plan: &mut Plan, flow: usize, span: Duration) -> Vec<&'static str> {
     let end = plan.now() + span;
     let mut seen = vec![plan.inspect(flow).state];
@@ -53,7 +53,7 @@ fn rtprop_is_looked_for_when_it_has_not_been_seen_for_ten_seconds() {
     let mut plan = Plan::new(wire(20.0, 1_000_000));
     let flow = plan.start("bbr");
     plan.run_for(2 * SECOND);
-    // A packet now takes 4.8 ms instead of 0.6, so the old RTprop never occurs again.
+    // The transmission of a packet now takes 4.8 ms instead of 0.6 ms, so the old RTprop cannot be measured again.
     plan.rate_from(plan.now() + Duration::from_millis(1), Rate::from_mbps(2.5));
     let seen = states(&mut plan, flow, 14 * SECOND);
     assert!(seen.contains(&"ProbeRTT"), "{seen:?}");

@@ -1,4 +1,4 @@
-//! Tests of BBRv3 over one bottleneck: conditions → run → check. Those from the draft's appendix name their section.
+//! Tests of BBRv3 over one bottleneck: conditions → run → check. Tests from the draft's appendix name the section.
 
 mod plan;
 
@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 const ROUND: Duration = Duration::from_millis(40);
 
-/// 40 ms; the bandwidth-delay product of 20 Mbit/s is 100,000 bytes.
+/// A path with an RTT of 40 ms. At 20 Mbit/s, the bandwidth-delay product is 100,000 bytes.
 fn wire(mbps: f64, buffer: u64) -> Conditions {
     Conditions { rate: Rate::from_mbps(mbps), buffer: Bytes(buffer), ..Conditions::default() }
 }
@@ -26,7 +26,7 @@ fn pace(plan: &Plan, flow: usize) -> f64 {
     plan.control(flow).pacing_rate.unwrap().as_mbps()
 }
 
-/// Runs until `flow` is in `state`. Returns how long that took.
+/// Runs until `flow` is in `state`. Returns the time that passed.
 fn until(plan: &mut Plan, flow: usize, state: &str) -> Duration {
     let began = plan.now();
     while plan.inspect(flow).state != state {
@@ -51,7 +51,8 @@ struct Seen {
     longterm: f64,
 }
 
-/// Runs for `span`. Returns the phases of that time without the first and the last, which are incomplete.
+/// Runs the plan for `span`. Returns the flow's phases in this time, without the first and the last phase, which are
+/// incomplete.
 fn phases(plan: &mut Plan, flow: usize, span: Duration) -> Vec<Seen> {
     let end = plan.now() + span;
     let mut seen: Vec<Seen> = vec![];
@@ -147,7 +148,7 @@ fn startup_ends_earlier_where_a_round_loses_two_percent_in_six_places() {
 
 #[test]
 fn drain_ends_after_three_rounds_where_the_bandwidth_was_overestimated() {
-    // Appendix A.4. The program waits until the queue is gone, however long that takes.
+    // Appendix A.4. Google's program has no limit: Drain lasts until the queue is gone.
     let lasts = |scheme| {
         let mut plan = Plan::new(wire(20.0, 1_000_000));
         let flow = plan.start(scheme);
@@ -173,7 +174,7 @@ fn a_cycle_goes_down_cruises_refills_and_probes_up() {
     let flow = plan.start("bbr3");
     until(&mut plan, flow, "ProbeBW_REFILL");
     let seen = phases(&mut plan, flow, 60 * SECOND);
-    // ProbeRTT cuts most cycles short. The test uses the first whole cycle without it.
+    // ProbeRTT ends most cycles early. The test uses the first complete cycle without ProbeRTT.
     let cycle = seen
         .windows(5)
         .find(|cycle| cycle[0].state == "ProbeBW_UP" && cycle[4].state == "ProbeBW_UP")
@@ -208,7 +209,7 @@ fn a_cycle_goes_down_cruises_refills_and_probes_up() {
 
 #[test]
 fn a_small_window_probes_as_often_as_reno_would() {
-    // Ten packets are in flight. Reno would lose something every ten rounds.
+    // Ten packets are in flight. A Reno flow would probe, and lose a packet, every ten rounds.
     let mut plan = Plan::new(wire(3.0, 200_000));
     let flow = plan.start("bbr3");
     plan.run_for(2 * SECOND);
@@ -228,7 +229,7 @@ fn a_small_window_probes_as_often_as_reno_would() {
 
 #[test]
 fn a_probe_that_loses_too_much_bounds_what_is_in_flight_and_leaves_headroom() {
-    // Appendix A.21. The path holds 100,000 bytes, its queue 50,000.
+    // Appendix A.21. The bandwidth-delay product of the path is 100,000 bytes, and its queue has 50,000 bytes.
     let mut plan = Plan::new(wire(20.0, 50_000));
     let flow = plan.start("bbr3");
     until(&mut plan, flow, "ProbeBW_UP");
@@ -336,7 +337,8 @@ fn a_propagation_time_that_grew_is_believed_after_ten_seconds() {
     let mut plan = Plan::new(wire(20.0, 1_000_000));
     let flow = plan.start("bbr3");
     plan.run_for(2 * SECOND);
-    // A packet takes 1.2 ms instead of 0.6, so 40.6 ms never occur again.
+    // The transmission of a packet takes 1.2 ms instead of 0.6 ms, so the old propagation time, 40.6 ms, cannot be
+    // measured again.
     plan.rate_from(plan.now() + MS, Rate::from_mbps(10.0));
     plan.run_for(7 * SECOND);
     assert!(value(&plan, flow, "rtprop_ms") < 41.0, "one ProbeRTT is not enough");

@@ -1,7 +1,7 @@
 //! Tests of BISCAY: conditions → run → check.
 //!
-//! On an uplink, all flows are on one device, whose modem reports its grants. It reports either the maximum that the
-//! cell could have granted ([`Modem::Saturated`], the paper's traces), or the requested and granted PRBs
+//! On an uplink, all flows are on one device, whose modem reports its grants. The modem reports either the maximum that
+//! the cell could have granted ([`Modem::Saturated`], the paper's traces), or the requested and granted PRBs
 //! ([`Modem::Granted`], any real cell).
 
 mod plan;
@@ -19,7 +19,7 @@ fn uplink(modem: Modem) -> Plan {
     Plan::new(Conditions { uplink: Some(modem), buffer: Bytes(3_000_000), ..Conditions::default() })
 }
 
-/// The bottleneck's rate moves at random between 5 and 35 Mbit/s, a step every 50 ms.
+/// Changes the bottleneck's rate at random between 5 and 35 Mbit/s, every 50 ms.
 fn wander(plan: &mut Plan, seconds: u64) {
     let mut rng = Streams::new(7).stream("wander");
     let mut mbps = 20.0;
@@ -54,7 +54,7 @@ fn value(plan: &Plan, flow: usize, name: &str) -> f64 {
     plan.inspect(flow).values.iter().find(|(known, _)| *known == name).expect("a value of BISCAY").1
 }
 
-/// The states in the next `millis` ms, each with its start in ms.
+/// The states of the flow in the next `millis` ms, each with the time at which it started (ms).
 fn states(plan: &mut Plan, flow: usize, millis: u64) -> Vec<(u64, &'static str)> {
     let mut seen = vec![(0, state(plan, flow))];
     for at in (10..=millis).step_by(10) {

@@ -15,7 +15,7 @@ use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnt
 use plan::{Conditions, MSS, Plan};
 use proptest::prelude::*;
 
-/// Every choice. Schemes that can use ECN marks are also listed with marks.
+/// Every scheme choice. Schemes that can use ECN marks are listed a second time with marks enabled.
 fn choices() -> Vec<String> {
     let marks = SCHEMES.iter().filter(|scheme| scheme.options.iter().any(|option| option.name == "ecn"));
     schemes::choices().into_iter().chain(marks.map(|scheme| format!("{}:ecn=on", scheme.name))).collect()
@@ -91,8 +91,8 @@ fn memory_is_bounded_even_when_nothing_is_ever_acknowledged() {
             plan.run_for(Duration::from_secs(1));
             most = most.max(plan.sender(flow).remembered());
         }
-        // 60 Mbit/s, the rate of the fastest scheme that ignores all feedback, times the seconds for which the record
-        // of a lost packet is kept.
+        // The bound is 60 Mbit/s, the rate of the fastest scheme that ignores all feedback, multiplied by the time for
+        // which the record of a lost packet is kept.
         assert!(most < 25_000, "{choice} remembers {most} packets");
     }
 }
@@ -220,7 +220,7 @@ impl Victim {
         self.next_number += 1;
     }
 
-    /// The oldest packets in flight, at most `packets` of them.
+    /// Removes the oldest packets in flight, at most `packets` packets, and returns them with their total size.
     fn take(&mut self, packets: u64, sent: Time) -> (Vec<SentPacket>, Bytes) {
         let end = (self.oldest + packets).min(self.next_number);
         let taken: Vec<SentPacket> = (self.oldest..end)
@@ -354,7 +354,7 @@ impl Victim {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// For any events, a controller keeps the contract.
+    /// Whatever events occur, a controller fulfils the contract.
     #[test]
     fn no_sequence_of_events_breaks_a_controller(happenings in prop::collection::vec(happening(), 1..400)) {
         for choice in choices() {
@@ -372,7 +372,7 @@ proptest! {
     // Every case simulates minutes for all schemes.
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
-    /// For any path, a flow survives and continues when the path is good again.
+    /// Whatever happens on the path, a flow survives and continues when the path is good again.
     #[test]
     fn no_path_kills_a_flow(
         seed in any::<u64>(),
@@ -394,8 +394,8 @@ proptest! {
             plan.forget();
             plan.run_for(Duration::from_secs(5));
             let utilization = plan.seen(flow).utilization;
-            // After losses, Sprout's program may keep to its heartbeats: its receiver receives only these, and
-            // forecasts no more. `sprout` does not (`dry_ticks`).
+            // After losses, Sprout's program may send only heartbeats for good: its receiver then counts only
+            // heartbeats and forecasts no more than these. `sprout` avoids this by `dry_ticks`.
             let least = if choice == "sprout@pantheon" { 0.02 } else { 0.5 };
             prop_assert!(utilization > least, "{choice} uses {utilization} of the link after the trouble");
         }
@@ -403,7 +403,7 @@ proptest! {
 }
 
 /// The first round-trip time contains an outage, so that two packets per round trip are a low rate. When the outage is
-/// over, the minimum rate is higher than the rate around which the learner tries others.
+/// over, the minimum rate is higher than the learner's base rate.
 #[test]
 fn a_rise_of_the_minimum_rate_leaves_no_learner_below_it() {
     let mut plans = 0;

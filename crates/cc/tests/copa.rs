@@ -9,10 +9,10 @@ use plan::{Conditions, MSS, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
 
-/// Packets that fill the pipe of the default conditions.
+/// Bandwidth-delay product of the default conditions, in packets.
 const BDP: f64 = 66.7;
 
-/// The queue in packets at each millisecond of `span`.
+/// The length of the queue, in packets, at each millisecond of `span`.
 fn queue_over(plan: &mut Plan, span: Duration) -> Vec<f64> {
     (0..span.as_millis())
         .map(|_| {
@@ -56,7 +56,7 @@ fn slow_start_ends_when_the_rate_exceeds_its_target() {
     }
     let (window, target) = (plan.cwnd_packets(flow), value(&plan, flow, "target_packets"));
     assert!(window > target, "{window} packets are more than the target of {target}");
-    // The minimum RTT of half an RTT shows a queue one round after its start.
+    // RTTstanding, the minimum over half an RTT, shows a queue one round after the queue has formed.
     assert!((BDP..4.0 * BDP).contains(&window), "slow start ends at {window} packets");
     plan.run_for(Duration::from_secs(1));
     plan.forget();
@@ -79,7 +79,7 @@ fn by_default_one_over_delta_packets_wait_and_the_queue_empties_every_five_round
         assert!(seen.utilization > 0.96, "{scheme} uses {} of the link", seen.utilization);
         assert_eq!(seen.loss_rate, 0.0);
         assert_eq!(plan.inspect(flow).state, "Default");
-        // A queue of less than a fifth of the highest one counts as empty. Copa's own rule, which uses RTTs, is as
+        // A queue shorter than a fifth of the longest queue counts as empty. Copa's own rule, which uses RTTs, is as
         // strict.
         let highest = queue.iter().copied().fold(0.0, f64::max);
         let rounds = 10_000 / 40;

@@ -10,7 +10,7 @@ use plan::{Conditions, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
 
-/// 20 Mbit/s with a buffer of ten seconds: nothing is ever lost.
+/// A link of 20 Mbit/s with a buffer of ten seconds, so that nothing is ever lost.
 fn bufferbloat() -> Conditions {
     Conditions { buffer: Bytes(25_000_000), ..Conditions::default() }
 }
@@ -38,8 +38,8 @@ fn hystart_leaves_slow_start_before_the_queue_is_long() {
         assert!(plan.now() < Time::from_secs(1), "the RTT rises long before");
     }
     assert_eq!(plan.inspect(flow).state, "ConservativeSlowStart");
-    // The bandwidth-delay product is 67 packets. The RTT shows a window one round later, when the window has doubled
-    // again.
+    // The bandwidth-delay product is 67 packets. The RTT shows the queue of a window only one round later, when the
+    // window has doubled again.
     let noticed = plan.cwnd_packets(flow);
     assert!(
         (67.0..200.0).contains(&noticed),
@@ -79,7 +79,8 @@ fn linux_leaves_slow_start_at_once_and_then_adds_a_twentieth_a_round_until_the_f
     let before = plan.cwnd_packets(flow);
     plan.run_for(Duration::from_secs(1));
     let added = plan.cwnd_packets(flow) - before;
-    // 1667 packets are acknowledged in a second, and each adds a twentieth of a packet, independently of the curve.
+    // 1667 packets are acknowledged in a second. Each adds a twentieth of a packet to the window, independently of the
+    // curve.
     assert!((added - 83.3).abs() < 3.0, "{added} packets in a second");
 }
 

@@ -12,7 +12,7 @@ use plan::{Conditions, MSS, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
 
-/// 20 Mbit/s with a buffer of ten seconds: nothing is ever lost.
+/// A link of 20 Mbit/s with a buffer of ten seconds, so that nothing is ever lost.
 fn bufferbloat() -> Conditions {
     Conditions { buffer: Bytes(25_000_000), ..Conditions::default() }
 }
@@ -186,7 +186,7 @@ fn utp_halves_again_after_a_tenth_of_a_second() {
     let flow = plan.start("ledbat@utp");
     plan.run_for(Duration::from_secs(40));
     let before = plan.cwnd_packets(flow);
-    // These are losses within a single round of 140 ms: the first and the last are more than 100 ms apart.
+    // All losses are within one round of 140 ms, but the first and the last loss are more than 100 ms apart.
     for _ in 0..5 {
         plan.lose_next(flow);
         plan.run_for(Duration::from_millis(27));
@@ -271,7 +271,8 @@ fn slowdowns_show_the_base_delay_for_a_tenth_of_the_time() {
 
 #[test]
 fn plusplus_is_no_faster_than_reno_at_any_rtt() {
-    // 2 · 60 ms divided by the base: three parts at 40 ms, one at 120 ms, at most sixteen at 2 ms.
+    // The inverse of the gain is 2 · 60 ms divided by the base RTT, rounded up, at most sixteen: 3 at 40 ms, 1 at 120
+    // ms, 16 at 2 ms.
     for (rtt_ms, gain) in [(40, 1.0 / 3.0), (120, 1.0), (200, 1.0), (2, 1.0 / 16.0)] {
         let rtt = Duration::from_millis(rtt_ms);
         let mut plan = Plan::new(Conditions { rtt, ..bufferbloat() });
@@ -315,7 +316,7 @@ fn the_offset_of_the_clocks_is_immaterial() {
         let reference = windows(scheme, Duration::ZERO);
         let (least, most) = (reference.iter().min().unwrap(), reference.iter().max().unwrap());
         assert!(most.0 > 3 * least.0, "{scheme}: the queue moves the window, from {least:?} to {most:?}");
-        // With the second offset, the count of microseconds wraps during the run.
+        // With the second offset, the 32-bit microsecond clock wraps during the run.
         for offset_us in [86_400_000_000, (1 << 32) - 90_000, 1] {
             assert!(
                 windows(scheme, Duration::from_micros(offset_us)) == reference,

@@ -17,7 +17,7 @@ const MSS: Bytes = Bytes(1500);
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Records every call, and passes it on.
+/// A controller that records every call and passes it to `inner`.
 struct Recording {
     inner: Box<dyn Controller>,
     log: Log,
@@ -85,7 +85,7 @@ enum Packet {
     Ack(airpace_cc::endpoint::AckFrame),
 }
 
-/// Foreign numbers have gaps: every third is of a packet that the controller does not see.
+/// The transport's packet numbers have gaps: every third number belongs to a packet that is not reported to the ledger.
 fn name(number: u64) -> u64 {
     number + number / 2
 }
@@ -118,7 +118,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
     let end = Time::from_millis(6_000);
     let mut free = [Time::ZERO; 2];
     while now < end {
-        // The application pauses for a while; the path is dead for two seconds.
+        // The application pauses for 200 ms. The path delivers nothing for two seconds.
         let busy = !(1_000..1_200).contains(&now.as_millis());
         let dead = (2_500..4_500).contains(&now.as_millis());
         loop {
@@ -147,7 +147,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
             if rng.chance(0.02) || dead {
                 continue;
             }
-            // 12 Mbit/s, 20 ms, and sometimes a detour of up to 12 ms.
+            // The path has 12 Mbit/s, a delay of 20 ms, and sometimes an additional delay of up to 12 ms.
             free[0] = free[0].max(now) + Duration::from_millis(1);
             let detour = if rng.chance(0.05) { Duration::from_micros(12_000) } else { Duration::ZERO };
             let at = free[0] + Duration::from_millis(20) + detour;
@@ -204,8 +204,8 @@ fn compare(scheme: &str, seed: u64) -> Seen {
     seen
 }
 
-/// Reports the outcomes of packets from the sender to the ledger, and returns whether some were lost. The newest packet
-/// can only be lost by a timeout without ACKs, which a ledger detects by itself.
+/// Reports the outcomes of packets from the sender to the ledger, and returns whether some packets were lost. The
+/// newest packet can only be lost by a timeout without ACKs, which a ledger detects by itself.
 fn report(sender: &mut Sender, ledger: &mut Ledger, last_sent: u64) -> bool {
     let mut lost = vec![];
     while let Some(settled) = sender.poll_settled() {

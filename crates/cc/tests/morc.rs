@@ -1,5 +1,5 @@
-//! Tests of MORC: conditions → run → check. All but one change something during the run; the bounds of that one hold
-//! only here. The other tests are in `crates/sim/tests/morc.rs`.
+//! Tests of MORC: conditions → run → check. All tests except one change a condition during the run. The bounds of that
+//! one test are only valid in this test set-up. The other tests are in `crates/sim/tests/morc.rs`.
 //!
 //! Source: MORC §4.1
 
@@ -13,7 +13,7 @@ use plan::{Conditions, Plan};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The paper's laboratory: a queue of 300 ms.
+/// The conditions of the paper's laboratory: the queue holds 300 ms of data.
 fn lab(mbps: f64, rtt_ms: u64) -> Conditions {
     let rate = Rate::from_mbps(mbps);
     Conditions {
@@ -84,7 +84,7 @@ fn silences_of_a_video_say_nothing_about_the_rate() {
     let flow = plan.start_with("morc", Backlog::Limited(Bytes(4_000_000)));
     plan.run_for(3 * SECOND);
     let learnt = pacing_mbps(&plan, flow);
-    // The chunks are shorter than a round trip, with long pauses between them.
+    // The application writes chunks that last less than a round trip, with long pauses between the chunks.
     for _ in 0..30 {
         plan.offer(flow, Bytes(30_000));
         plan.run_for(Duration::from_millis(300));

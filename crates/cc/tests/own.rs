@@ -1,4 +1,4 @@
-//! Schemes that a caller provides, in addition to those of the list.
+//! Tests of schemes that a caller provides, in addition to the schemes of the list.
 
 use std::sync::Arc;
 

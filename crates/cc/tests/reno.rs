@@ -33,7 +33,7 @@ fn a_full_queue_costs_half_the_window_once_a_round_and_a_packet_a_round_wins_it_
     let flow = plan.start("reno");
     plan.run_for(Duration::from_secs(5));
     assert_eq!(plan.inspect(flow).state, "CongestionAvoidance", "slow start ended with a loss");
-    // A saw-tooth: over many rounds, the window only rises by a packet a round or falls to a half.
+    // The window follows a saw-tooth: over many rounds, it only rises by a packet per round or falls to a half.
     let mut halvings = 0;
     let mut before = plan.cwnd_packets(flow);
     for _ in 0..2_000 {

@@ -8,12 +8,13 @@ use airpace_cc::endpoint::Backlog;
 use airpace_core::{Bytes, Rate, Streams};
 use plan::{Conditions, MSS, Plan, Seen};
 
-/// A link with a buffer so deep that nothing is ever lost. Any queue is the sender's own.
+/// A link with a buffer so deep that nothing is ever lost. The queue contains only data of the test's sender.
 fn link(mbps: f64) -> Conditions {
     Conditions { rate: Rate::from_mbps(mbps), buffer: Bytes(25_000_000), ..Conditions::default() }
 }
 
-/// A minute over a link whose rate moves as the model assumes: Brownian motion of 200 packets/s in a second.
+/// Results of a minute over a link whose rate moves as the model assumes: a Brownian motion with a standard deviation
+/// of 200 packets/s after one second.
 fn wander(scheme: &str, seed: u64) -> Seen {
     let mut plan = Plan::new(link(5.0));
     let flow = plan.start(scheme);
@@ -153,8 +154,8 @@ fn a_way_as_long_as_the_forecast_is_used_as_far_as_the_forecast_reaches() {
     plan.forget();
     plan.run_for(Duration::from_secs(20));
     let seen = plan.seen(flow);
-    // The bound is the amount delivered almost certainly in 100 ms, divided by the amount delivered until the
-    // receiver's next report.
+    // The upper bound is the data that is almost certainly delivered within 100 ms, divided by the data that is
+    // delivered until the receiver's next report.
     assert!(seen.utilization > 0.7 && seen.utilization < 100.0 / 120.0, "{}", seen.utilization);
     assert!(seen.queueing_delay_p95_ms < 30.0, "{} ms", seen.queueing_delay_p95_ms);
 }

@@ -14,22 +14,22 @@ use airpace_cc::schemes::choices;
 use airpace_core::{Rate, Streams};
 use plan::{Conditions, Plan};
 
-/// The start of a run, which does not count.
+/// Length of the first part of a run, which is not evaluated.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// The part of a run that counts.
+/// Length of the second part of a run, which is evaluated.
 const LOOK: Duration = Duration::from_secs(15);
 
 /// How the bottleneck's rate changes, around a mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Course {
     Constant,
-    /// The full rate and a quarter of it in turns, two seconds each.
+    /// The full rate and a quarter of the full rate alternate, for two seconds each.
     Steps,
-    /// A new rate every 100 ms, a random walk between a tenth and twice the mean: a cellular link.
+    /// The rate changes every 100 ms, as on a cellular link: a random walk between a tenth and twice the mean.
     Walk,
 }
 
-/// One cell of the grid.
+/// One combination of conditions in the grid.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     rate_mbps: f64,
@@ -59,7 +59,8 @@ fn grid() -> Vec<Place> {
 }
 
 impl Place {
-    /// The path. Each flow on it is a device of its own, and the radio is there for the schemes that use it.
+    /// The path with these conditions. Each flow is on a device of its own. The path has a radio for the schemes that
+    /// use radio reports.
     fn plan(&self) -> Plan {
         let rate = Rate::from_mbps(self.rate_mbps);
         let rtt = Duration::from_millis(self.rtt_ms);
@@ -82,7 +83,7 @@ impl Place {
             of_mean = match self.course {
                 Course::Steps if of_mean < 1.0 => 1.0,
                 Course::Steps => 0.25,
-                // The rate is reflected at both ends.
+                // The random walk of the rate is reflected at the minimum and at the maximum.
                 _ => match of_mean + rng.range(-0.3, 0.3) {
                     low if low < 0.1 => 0.2 - low,
                     high if high > 2.0 => 4.0 - high,

@@ -11,7 +11,7 @@ use airpace_core::{Bytes, FlowId, Rider, Rng, Streams, Time};
 use proptest::prelude::*;
 
 const MSS: Bytes = Bytes(1_500);
-/// Bytes that a packet of the toy transport would need for addresses, number and offset.
+/// Bytes of a packet that the toy transport would need for addresses, packet number and offset.
 const OVERHEAD: Bytes = Bytes(60);
 
 /// Properties of the channel, for packets and ACKs.
@@ -25,12 +25,12 @@ struct Channel {
     spread_ms: f64,
 }
 
-/// An application that writes data, and its bound.
+/// An application that writes data, and the maximum number of bytes that the outbox holds.
 #[derive(Clone, Copy, Debug)]
 struct Application {
     bytes: usize,
     bound: u64,
-    /// It writes pieces of this many bytes.
+    /// Number of bytes that the application writes at once.
     write: usize,
 }
 
@@ -50,7 +50,7 @@ struct Toy {
 
     sender: Sender,
     outbox: Outbox,
-    /// Bytes that were written and have not arrived, from `Outbox::arrived` on.
+    /// Bytes that the application has written and that have not arrived. The first byte is at the offset `kept_from`.
     kept: VecDeque<u8>,
     kept_from: u64,
 
@@ -242,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     /// For any channel, the receiver gets exactly the bytes that were written, and neither endpoint ever holds more
-    /// than the bound.
+    /// bytes than the bound.
     #[test]
     fn the_far_end_gets_the_very_same_stream(
         (loss, duplicate) in (0.0f64..0.4, 0.0f64..0.3),

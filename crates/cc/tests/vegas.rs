@@ -10,7 +10,7 @@ use plan::{Conditions, MSS, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
 
-/// 20 Mbit/s with a buffer of ten seconds: nothing is ever lost.
+/// A link of 20 Mbit/s with a buffer of ten seconds, so that nothing is ever lost.
 fn bufferbloat() -> Conditions {
     Conditions { buffer: Bytes(25_000_000), ..Conditions::default() }
 }

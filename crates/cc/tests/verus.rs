@@ -10,7 +10,7 @@ use plan::{Conditions, Plan};
 
 const RTT: Duration = Duration::from_millis(40);
 
-/// 20 Mbit/s and 40 ms with a buffer so deep that nothing is lost.
+/// A link of 20 Mbit/s with an RTT of 40 ms and a buffer so deep that nothing is lost.
 fn deep() -> Conditions {
     Conditions { buffer: Bytes(25_000_000), ..Conditions::default() }
 }
@@ -38,7 +38,7 @@ fn slow_start_ends_when_the_delay_is_a_multiple_of_the_least_and_the_profile_is_
             plan.run_for(Duration::from_millis(1));
             assert!(plan.now() < Time::from_secs(5), "{scheme}: the queue grows until slow start ends");
         }
-        // A window of w packets meets a delay of w times a packet's time, 0.6 ms.
+        // With a window of w packets, the delay is w times the transmission time of a packet, 0.6 ms.
         let profile = value(&plan, flow, "profile_packets");
         let expected = delay_ms / 0.6;
         assert!(
@@ -180,7 +180,7 @@ fn a_rise_of_the_least_delay_is_learned_once_the_queue_is_empty() {
     let flow = plan.start("verus");
     plan.run_for(Duration::from_secs(5));
     assert!(value(&plan, flow, "d_min_ms") < 42.0);
-    // A single packet now takes 60 ms. No delay is below R times the old minimum delay.
+    // The transmission of a packet now takes 60 ms. Every delay is therefore longer than R times the old minimum delay.
     plan.rate_from(plan.now(), Rate::from_mbps(0.2));
     plan.run_for(Duration::from_secs(20));
     let d_min = value(&plan, flow, "d_min_ms");

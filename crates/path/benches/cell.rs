@@ -15,7 +15,7 @@ fn device(sinr_db: f64) -> DeviceRadioConfig {
     DeviceRadioConfig { channel, ..DeviceRadioConfig::default() }
 }
 
-/// A running cell. Device 0 is busy if it gets, or sends, more packets per subframe than the cell can carry.
+/// A running cell. To keep device 0 busy, it gets or sends more packets per subframe than the cell can carry.
 struct Running {
     cell: Cell,
     now: Time,

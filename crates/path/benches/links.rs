@@ -1,4 +1,4 @@
-//! CPU time of a packet on each link, at a steady load: one push and one pop.
+//! CPU time per packet (one push and one pop) on each link, at a steady load.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! LTE FDD cell model: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, in subframes of
 //! 1 ms.
 //!
-//! Downlink path of a packet: [`Cell::push`] → its device's queue → a part of a transport block on some carrier (`rlc`,
+//! Downlink path of a packet: [`Cell::push`] → the device's queue → a part of a transport block on some carrier (`rlc`,
 //! `scheduler`) → received, or retransmitted 8 ms later (`harq`) → reordered (`rlc`) → `Cell::pop`.
 //!
 //! | part | content |
 //! | --- | --- |
-//! | [`config`], `plan` | the `[cell]` table and a device's radio; the same after validation |
+//! | [`config`], `plan` | the `[cell]` table and a device's radio; the validated configuration |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; block errors; CQI and MCS |
 //! | `subframe` | the steps of one subframe of one carrier |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
@@ -18,16 +18,16 @@
 //! | `timing` | subframes until an acknowledgement |
 //!
 //! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
-//! start. Packets that it completes leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in n+4, and
-//! retransmissions are sent from n+8 on.
+//! start. Packets that are complete after subframe n leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in
+//! subframe n+4, and retransmissions are sent from subframe n+8 on.
 //!
 //! # NR
 //!
 //! Not implemented. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times per
 //! subframe. It would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
-//! `core::tables::nr` behind `scheduler::BlockSize`. A TDD pattern would skip the slots that are not downlink. `harq`
-//! would have 16 processes and take its round trip from the pattern; reordering would move from `rlc` to a PDCP module of
-//! the same structure.
+//! `core::tables::nr` behind `scheduler::BlockSize`. With a TDD pattern, the slots that are not downlink would be
+//! skipped. `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc`
+//! to a PDCP module of the same structure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -85,10 +85,11 @@ pub struct Cell {
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits of a full band at the best MCS for any device's mean signal level, without shadowing and fading.
+    /// Bits that a block over the full band carries at the maximum MCS of all devices. The MCS follows from a device's
+    /// mean signal level, without shadowing and fading.
     best_block_bits: u64,
-    /// Packets that left the cell, each list in order of time: transmitted packets (delivered or lost), and packets
-    /// refused by a full queue.
+    /// Transmitted packets (delivered or lost) that left the cell. `refused` are packets that a full queue refused.
+    /// Both lists are in order of time.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
@@ -104,17 +105,18 @@ impl Cell {
     ///
     /// # Panics
     ///
-    /// If the cell has no such device. This applies to all methods that take a device.
+    /// If the cell has no such device. All methods with a device as argument panic in this case.
     pub fn set_listening(&mut self, device: DeviceId, is_listening: bool) {
         self.telemetry.set_listening(usize::from(device.0), is_listening);
     }
 
-    /// The next report to a listening device at `now`; its reports are in order of carrier and subframe.
+    /// The next report to a listening device that is due at `now`. A device's reports are in order of carrier and
+    /// subframe.
     pub fn pop_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.telemetry.pop(now)
     }
 
-    /// Whether a full queue, of the cell or of a device, has refused packets that were not popped yet.
+    /// Whether a full queue, of the cell or of a device, has refused packets that the driver has not popped yet.
     pub fn has_refused(&self) -> bool {
         !self.refused.is_empty() || self.uplink.has_refused()
     }
@@ -130,8 +132,8 @@ impl Cell {
         self.log.set_listening(usize::from(device.0), is_logging);
     }
 
-    /// The next entry of a modem log at `now`. A device's entries are in order of carrier and subframe; those of uplink
-    /// grants are in the subframe in which the grant was sent.
+    /// The next entry of a modem log at `now`. A device's entries are in order of carrier and subframe. The entry of an
+    /// uplink grant is in the subframe in which the grant was sent.
     pub fn pop_own_report(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         self.log.pop(now)
     }
@@ -142,8 +144,8 @@ impl Cell {
     }
 
     /// The next packet that left the uplink by `now`, in order of time: it reached the base station, was refused by its
-    /// device's full buffer, or was lost on the radio link. Runs the cell like [`Link::pop`]; the two may be called in
-    /// either order.
+    /// device's full buffer, or was lost on the radio link. This call runs the cell like [`Link::pop`]; the two methods
+    /// may be called in either order.
     pub fn pop_uplink(&mut self, now: Time) -> Option<Exit> {
         self.run_until(now);
         self.uplink.pop(now)
@@ -154,29 +156,30 @@ impl Cell {
         self.uplink.backlog_of(device)
     }
 
-    /// Uplink capacity of a device in the last subframe, in IP bytes. Over the device's active uplink carriers: (PRBs on
-    /// which the device sent + idle PRBs, limited to the maximum of one grant) × bits per PRB ÷ (1 + probability that a
-    /// first transmission is lost) less headers, as in [`Cell::capacity`].
+    /// Uplink capacity of a device in the last subframe, in IP bytes. It is the sum over the device's active uplink
+    /// carriers of (PRBs on which the device sent + idle PRBs, limited to the maximum of one grant) × bits per PRB ÷ (1
+    /// + probability that a first transmission is lost) less headers, as in [`Cell::capacity`].
     pub fn uplink_capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         self.uplink.capacity(device, packet, self.subframe.saturating_sub(1))
     }
 
-    /// Minimum delay of a packet over an idle uplink whose device holds a grant: processing at both ends, and the number
-    /// of subframes that the packet needs at the best rate for the mean signal level of any device during the run,
-    /// without shadowing and fading. Requesting a grant and waiting for it count as queueing.
+    /// Minimum delay of a packet over an idle uplink whose device holds a grant: processing at both ends, and the
+    /// number of subframes that the packet needs at the best rate for the mean signal level of any device during the
+    /// run, without shadowing and fading. The time to request a grant and to wait for the grant counts as queueing.
     pub fn uplink_base_delay(&self, bytes: Bytes) -> Duration {
         self.uplink.base_delay(bytes)
     }
 
-    /// Maximum time that data of a busy device waits before transmission: until the next buffer status report is sent
-    /// with a block, from that block to the grant that answers it, and from the grant to the granted block.
+    /// Maximum time that data of a busy device waits before transmission: the time until the next buffer status report
+    /// is sent with a block, the time from that block to the grant that answers the report, and the time from the grant
+    /// to the granted block.
     ///
     /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
     pub fn grant_delay(&self) -> Duration {
         Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
     }
 
-    /// Sets whether [`Cell::subframes`] is recorded; initially it is not.
+    /// Sets whether [`Cell::subframes`] is recorded. Initially it is not recorded.
     pub fn set_recording(&mut self, is_recording: bool) {
         self.is_recording = is_recording;
     }
@@ -195,9 +198,9 @@ impl Cell {
         self.subframe
     }
 
-    /// Downlink capacity of a device in the last subframe, in IP bytes: (its PRBs + idle PRBs, over its active carriers)
-    /// × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this size. In the
-    /// long run, every lost block costs the PRBs of one more block.
+    /// Downlink capacity of a device in the last subframe, in IP bytes: (the device's PRBs + idle PRBs, over its active
+    /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this
+    /// size. In the long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         let now = self.subframe.saturating_sub(1);
         let user = &mut self.users[usize::from(device.0)];
@@ -235,8 +238,8 @@ impl Cell {
     }
 
     /// Minimum queue that saturates a device: with this many bytes queued at every millisecond, the device is served as
-    /// with an infinite queue. It is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all its carriers
-    /// at the highest MCS, plus the queue that activates its next carrier.
+    /// with an infinite queue. This queue is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all
+    /// its carriers at the highest MCS, plus the queue that activates its next carrier.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
         let bits_of =
             |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
@@ -246,13 +249,13 @@ impl Cell {
         Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_next_carrier
     }
 
-    /// Number of subframes for which data must be queued so that a subframe finds its own data: its own, and those that
-    /// pass while later packets are processed.
+    /// Number of subframes for which data must be queued so that every subframe has enough data: the subframe itself,
+    /// and the subframes that pass while later packets are processed.
     pub fn subframes_in_preparation(&self) -> u64 {
         1 + self.enb_processing.as_micros().div_ceil(1000) as u64
     }
 
-    /// Bytes of a device that the base station has put into blocks so far, without retransmissions.
+    /// Number of a device's bytes that the base station has put into blocks so far, without retransmissions.
     pub fn sent_to(&self, device: DeviceId) -> Bytes {
         self.device(device).rlc.sent()
     }
@@ -373,7 +376,7 @@ impl Cell {
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
-        // During a handover, missing grants are no measure of the load.
+        // During a handover, the missing grants do not show that the load is low.
         if device.handover.is_interrupted(now) {
             return;
         }
@@ -389,7 +392,8 @@ impl Cell {
     }
 }
 
-/// Prepares a device before a subframe is scheduled. If a handover starts, returns the subframe in which data resumes.
+/// Prepares a device before a subframe is scheduled. If a handover starts, returns the subframe in which data
+/// transmission resumes.
 fn begin_subframe(
     user: &mut User,
     now: u64,
@@ -442,7 +446,7 @@ impl Link for Cell {
         let subframe = Time::from_millis(self.subframe);
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
-        // If a driver leaves a report in place, do not return its time again.
+        // If a driver has not popped a report that was due, the time of this report is not returned again.
         let reports = [self.telemetry.next(), self.log.next()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
         Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))

@@ -1,11 +1,11 @@
-//! Cellular link emulation as in CellReplay: a few packets at a time are served as under light load, more packets as
-//! under heavy load.
+//! Cellular link emulation as in CellReplay: a few packets at a time are served as in a recording under light load,
+//! more packets as in a recording under heavy load.
 //!
 //! Two recordings describe a link. *Trains* contain the service of few packets: the delay of the first packet (the base
-//! delay), and the delivery opportunities of the others. A *trace* contains the service of a full queue. A packet that
-//! arrives when all earlier packets have been served starts a train and takes the base delay of that time. Packets
-//! after it take the train's opportunities. When the train has no more opportunities, they wait for the opportunities
-//! of the trace, until the link has been idle.
+//! delay), and the delivery opportunities of the packets after it. A *trace* contains the service of a full queue. A
+//! packet that arrives when all earlier packets have been served starts a train and takes the base delay of that time.
+//! The packets after this packet take the opportunities of the train. When the train has no more opportunities, packets
+//! wait for the opportunities of the trace, until the link has been idle.
 //!
 //! ```text
 //!           ┌─────── base delay, opportunities of a train ───────┐
@@ -32,14 +32,14 @@ use crate::trace::{SizeOffsets, Start, Trace, TraceConfig, TraceLink, Trains};
 #[cfg(test)]
 mod tests;
 
-/// Configuration of a cellular link: use of its recordings by packets.
+/// Configuration of a cellular link: how packets use its recordings.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularConfig {
-    /// Bytes that one opportunity carries, of a train or of the trace.
+    /// Number of bytes that one delivery opportunity of a train or of the trace carries.
     ///
-    /// Chosen: the packet size of CellReplay's recordings. The program refuses larger packets; here, they take several
-    /// opportunities.
+    /// Chosen: the packet size of CellReplay's recordings. CellReplay refuses larger packets; here, a larger packet
+    /// takes several opportunities.
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: CellReplay counts the header of its TUN device.
     pub header_bytes: u64,
@@ -66,19 +66,20 @@ impl Default for CellularConfig {
 
 /// One direction of a cellular link.
 ///
-/// Time is in whole milliseconds, as for [`TraceLink`]: packets of one millisecond arrive together.
+/// Time is in whole milliseconds, as for [`TraceLink`]: packets that arrive within one millisecond count as arriving
+/// together.
 ///
-/// Differs: both recordings start with the run, not with the first packet. A packet is held for its whole delay; the
-/// program counts the delay from the start of the millisecond. A packet dropped by the queue is forgotten; the program
-/// waits for it, and never serves a train again.
+/// Differs: both recordings start with the run, not with the first packet. A packet is held for its whole delay;
+/// CellReplay counts the delay from the start of the millisecond. If the queue drops a packet, later packets can start
+/// trains again; CellReplay waits for the dropped packet and never serves a train again.
 #[derive(Clone, Debug)]
 pub struct CellularLink {
     light: Light,
-    /// Link for the packets that no train serves.
+    /// The link that serves the packets that no train serves.
     heavy: TraceLink,
-    /// Packets in `heavy`.
+    /// Number of packets in `heavy`.
     in_heavy: u64,
-    /// Packets held for their delay, in the order of their release.
+    /// Packets that are held for their delay, in the order of their release.
     held: VecDeque<Held>,
     exits: VecDeque<Exit>,
 }
@@ -86,7 +87,7 @@ pub struct CellularLink {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     release: Time,
-    /// Whether a train's opportunity serves it.
+    /// Whether an opportunity of a train serves the packet.
     is_light: bool,
     packet: Packet,
 }
@@ -102,30 +103,30 @@ struct Light {
     light_after_ms: u64,
     /// The current train; `None` before the first packet.
     train: Option<Ongoing>,
-    /// Release of the latest packet by its train, in ms.
+    /// Release time of the latest packet according to its train, in ms.
     last_ms: u64,
-    /// Actual release of the latest packet.
+    /// Actual release time of the latest packet, in ms.
     released_ms: u64,
     released: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Ongoing {
-    /// Index among the trains.
+    /// Index of the train in the recording.
     index: usize,
-    /// Arrival of its first packet.
+    /// Arrival time of the train's first packet, in ms.
     began_ms: u64,
     delay_ms: u64,
-    /// The next opportunity, and its remaining bytes.
+    /// Index of the train's next opportunity. `left` is the number of remaining bytes of this opportunity.
     chance: usize,
     left: u64,
 }
 
 impl CellularLink {
-    /// An empty link whose time zero is `config.start_s` into both recordings.
+    /// An empty link. At time zero, both recordings are at `config.start_s`.
     ///
     /// # Errors
-    /// Names the key that is out of range.
+    /// A value is out of range; the error names the key.
     pub fn new(
         trains: Arc<Trains>,
         trace: Arc<Trace>,
@@ -156,7 +157,7 @@ impl CellularLink {
         Ok(CellularLink { light, heavy, in_heavy: 0, held: VecDeque::new(), exits: VecDeque::new() })
     }
 
-    /// The link at the start of a run. Random numbers of its queue, if any, come from the stream `name.pie`. A random
+    /// The link at the start of a run. If the queue uses random numbers, they come from the stream `name.pie`. A random
     /// start is drawn in the trace, and the trains start at the same time.
     pub fn begin(self, streams: &Streams, name: &str) -> CellularLink {
         let heavy = self.heavy.begin(streams, name);
@@ -164,8 +165,8 @@ impl CellularLink {
         CellularLink { heavy, light, ..self }
     }
 
-    /// IP bytes that the trace's opportunities at or after `from` and before `to` can carry in packets that fill them,
-    /// in the past or the future. The capacity of trains is not included.
+    /// Number of IP bytes that the trace's opportunities at or after `from` and before `to` can carry in packets that
+    /// fill the opportunities. The period may be in the past or in the future. The capacity of trains is not included.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.heavy.capacity_between(from, to)
     }
@@ -176,7 +177,8 @@ impl CellularLink {
         its.map(|held| held.packet.bytes).sum()
     }
 
-    /// Current delay of packets: that of packets which the train does not serve, if it has no more opportunities.
+    /// The current delay of packets before they are queued for the trace; this applies to packets that the train does
+    /// not serve because it has no more opportunities.
     pub fn held_for(&self) -> Duration {
         let light = &self.light;
         let first_ms = || light.trains.at(light.start_ms).1;
@@ -188,7 +190,8 @@ impl CellularLink {
         }))
     }
 
-    /// Releases packets, and serves queued ones, up to `now`. Packets due at the same time are released first.
+    /// Releases held packets and serves queued packets, up to `now`. If both happen at the same time, the release is
+    /// first.
     ///
     /// Source: CellReplay `cellular_queue.cc` (write_packets)
     fn advance(&mut self, now: Time) {
@@ -215,8 +218,8 @@ impl CellularLink {
 }
 
 impl Light {
-    /// Release time of a packet that arrives at `now`, and whether a train's opportunity serves it. Otherwise the
-    /// packet is then queued for the trace.
+    /// Release time of a packet that arrives at `now`, and whether an opportunity of a train serves the packet. If not,
+    /// the packet is queued for the trace after its release.
     ///
     /// Source: CellReplay `cellular_queue.cc` (read_packet, get_pkt_release_time_from_trace)
     fn release(&mut self, now: Time, packet: &Packet) -> (Time, bool) {
@@ -225,7 +228,7 @@ impl Light {
         self.last_ms = train_ms;
         let offset_ms = self.offsets.of(Bytes(size));
         let shifted_ms = train_ms.saturating_add_signed(offset_ms).max(now_ms);
-        // Packets stay in order. A size offset that would change the order is left out.
+        // Packets stay in order. A size offset that would change the order is not applied.
         let mut release_ms = if shifted_ms >= self.released_ms { shifted_ms } else { train_ms };
         if release_ms < self.released_ms {
             release_ms = self.released_ms;
@@ -237,7 +240,8 @@ impl Light {
         (self.released, is_light)
     }
 
-    /// Release time in ms by the trains alone, and whether a train's opportunity serves the packet.
+    /// Release time (ms) according to the trains, without a size offset, and whether an opportunity of a train serves
+    /// the packet.
     fn by_train(&mut self, now_ms: u64, size: u64) -> (u64, bool) {
         let idle_from_ms = self.last_ms + self.light_after_ms;
         let ongoing = self.train.filter(|train| now_ms + train.delay_ms <= idle_from_ms);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// An invalid configuration. The text names the key and the remedy. The code that reads the file adds the file's name and
-/// the table that contains the key.
+/// An invalid configuration. The text of the error contains the key and the remedy. The code that reads the file adds
+/// the file's name and the table that contains the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key as written in a scenario (`burst.loss_in_bad`).
@@ -41,9 +41,10 @@ pub fn probability(key: &str, value: f64) -> Result<f64, ConfigError> {
     Err(ConfigError::new(key, format!("is {value}; a probability is 0 to 1 (0.01 is one in a hundred)")))
 }
 
-/// Maximum values, by the suffix of the key. Values far beyond any network would only cost time and memory.
+/// Maximum values of keys, by the unit suffix of the key. Values far beyond any network would only need time and
+/// memory.
 ///
-/// Chosen: 100 Gbit/s, eleven days, and for the others more than occurs in nature.
+/// Chosen: 100 Gbit/s, eleven days, and for other units more than occurs in reality.
 const MAX_BY_SUFFIX: [(&str, f64); 9] = [
     ("_mbps", 1e5),
     ("ms", 1e9),

@@ -1,8 +1,8 @@
 //! Models of the parts of a network path, as pure state machines that can be chained: [`wire`], [`queue`], [`trace`],
 //! [`cellular`] and [`cell`]. A [`network`] combines all of them, with a route for each flow and direction.
 //!
-//! Each part is a [`Link`]: packets are pushed, time passes, packets exit. Simulator and emulator chain the same objects
-//! and differ only in their clocks; the network is the same.
+//! Each part is a [`Link`]: packets are pushed, time passes, packets leave. Simulator and emulator use the same objects
+//! and differ only in their clocks.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 

@@ -9,7 +9,7 @@ use airpace_event::Fate;
 /// [`Link::next`] returns the next deadline.
 ///
 /// `now` never decreases over the calls to one link. At each deadline, a driver calls `pop` until it is empty before it
-/// pushes packets that arrive at the same time, unless the link's documentation differs.
+/// pushes packets that arrive at the same time, unless the documentation of the link states otherwise.
 pub trait Link: Send {
     /// Takes a packet that arrives at `now`.
     fn push(&mut self, now: Time, packet: Packet);
@@ -20,11 +20,11 @@ pub trait Link: Send {
     /// Time of the next call of `pop`, whether or not it will return a packet; `None` until a packet is pushed.
     fn next(&self) -> Option<Time>;
 
-    /// Delay of a packet of this size over the empty link: the link's part of the propagation delay. One-way delay beyond
-    /// the sum over the path is queueing delay.
+    /// Delay of a packet of this size over the empty link: the link's part of the propagation delay. The one-way delay
+    /// of a packet minus the sum of these delays over the path is the queueing delay.
     fn base_delay(&self, bytes: Bytes) -> Duration;
 
-    /// Bytes in the link that wait for its capacity.
+    /// Number of bytes in the link that wait for the link's capacity.
     fn backlog(&self) -> Bytes {
         Bytes::ZERO
     }

@@ -31,8 +31,8 @@ pub use truth::{LinkState, SharedLink};
 use last_hop::{LastHop, MILLISECOND};
 use route::{Flow, Hop};
 
-/// A network. Each data packet carries a `D` and each ACK an `A`, which are opaque to the links: a driver's header,
-/// frame, or bytes.
+/// A network. Each data packet carries a value of type `D`, and each ACK a value of type `A`: a header, frame or bytes
+/// of the driver, which the links do not read.
 #[derive(Debug)]
 pub struct Network<D, A> {
     flows: Vec<Flow<D, A>>,
@@ -41,7 +41,7 @@ pub struct Network<D, A> {
     queues: [Option<Queue>; 2],
     last_hop: LastHop,
     deadlines: Deadlines,
-    /// The part to which each deadline belongs.
+    /// For each deadline, the part of the network to which the deadline belongs.
     parts: Vec<Part>,
     draining: Draining,
     /// Result of [`Network::capacities`]. It is recomputed after each run of the last hop and at the start of each
@@ -57,7 +57,8 @@ pub enum Output<'a, D, A> {
     Ended(Journey<'a, D, A>),
     /// The last hop has run: [`Network::subframes`], [`Network::capacities`] and [`Network::pop_report`] have new data.
     Radio,
-    /// A millisecond starts. If the last hop has no subframes, there is the same new data as after [`Output::Radio`].
+    /// A millisecond starts. If the last hop has no subframes, the same methods have new data as after
+    /// [`Output::Radio`].
     Millisecond,
 }
 
@@ -68,11 +69,11 @@ pub struct Journey<'a, D, A> {
     pub packet: Packet,
     /// [`Fate::Delivered`] if it has reached the other endpoint.
     pub fate: Fate,
-    /// Its load.
+    /// The load that the packet carries.
     pub load: Load<&'a D, &'a A>,
 }
 
-/// Load of a flow's packet. Data travels in the flow's configured direction, ACKs in the opposite one.
+/// Load of a flow's packet. Data travels in the flow's configured direction, ACKs travel in the opposite direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load<D, A> {
     /// Load of a data packet.
@@ -97,9 +98,9 @@ enum SharedPart {
     LastHop,
 }
 
-/// The shared parts, in the order in which they are processed if several are due at the same time. Each is processed
-/// before the part that feeds it, so that its packets leave before more arrive. Wires are processed after all of them: a
-/// wire can hold any number of packets.
+/// The shared parts, in the order in which they are processed if several are due at the same time. Each part is
+/// processed before the part from which it gets packets, so that packets leave before more packets arrive. Wires are
+/// processed after all shared parts, because a wire can hold any number of packets.
 const SHARED: [Part; 4] = [
     Part::Link(SharedPart::Internet(Direction::Uplink)),
     Part::Link(SharedPart::LastHop),
@@ -107,43 +108,44 @@ const SHARED: [Part; 4] = [
     Part::Millisecond,
 ];
 
-/// The index of the millisecond in [`SHARED`].
+/// The index of the start of a millisecond in [`SHARED`].
 const MILLISECOND_PLACE: usize = 3;
 
 /// The part from which [`Network::pop`] currently takes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
-    /// None.
+    /// No part is being drained.
     No,
-    /// This link, which may have more packets.
+    /// This link is being drained; it may have more packets.
     Link(SharedPart),
-    /// This wire, which has more packets.
+    /// This wire is being drained; it has more packets.
     Wire(FlowId, Direction),
-    /// None any more: the last hop is drained, and the driver may have popped its reports.
+    /// The last hop is drained, and the driver may be popping its reports.
     LastHopReports,
-    /// None any more: the next call returns `None`.
+    /// All parts are drained: the next call returns `None`.
     Over,
 }
 
 /// The directions for which a device's capacity is computed.
 #[derive(Debug, Default)]
 struct DeviceWays {
-    /// Directions in which the device has flows; the downlink if it has none.
+    /// Directions in which the device has flows; the downlink if the device has no flows.
     ways: Vec<Way>,
 }
 
 #[derive(Debug)]
 struct Way {
     direction: Direction,
-    /// Bytes that the wires of the flows with data in this direction carry per millisecond. Used if there is no last hop.
+    /// Number of bytes per millisecond that the wires of the device's flows with data in this direction carry; `None`
+    /// if a wire has no limit. It is used if there is no last hop.
     wires: Option<Bytes>,
-    /// Whether one of these flows crosses the Internet's queue.
+    /// Whether one of the device's flows with data in this direction crosses the Internet's queue.
     crosses_internet: bool,
 }
 
 impl<D, A> Network<D, A> {
-    /// The planned network with the random numbers of a run. `order` contains the numbers of all flows: if wires of
-    /// several flows are due at the same time, they are processed in this order.
+    /// Builds the network of `plan` with the random numbers of a run. `order` contains the numbers of all flows: if
+    /// wires of several flows are due at the same time, they are processed in this order.
     ///
     /// # Panics
     /// If `order` lacks a flow.
@@ -206,8 +208,8 @@ impl<D, A> Network<D, A> {
         self.deadlines.first()
     }
 
-    /// The next output at `now`; after `None`, [`Network::next`] is up to date, and may be `now` again. `now` never
-    /// decreases over the calls.
+    /// The next output at `now`. After `None`, [`Network::next`] is up to date, and may return `now` again. `now` must
+    /// not decrease from call to call.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Output<'_, D, A>> {
         match self.draining {
@@ -217,7 +219,8 @@ impl<D, A> Network<D, A> {
                     return None;
                 }
                 match self.parts[place] {
-                    // A driver may call late. Each millisecond nevertheless starts at its own time, and none is skipped.
+                    // A driver may call late. Each millisecond nevertheless starts at its own time, and no millisecond
+                    // is skipped.
                     Part::Millisecond => Some(self.begin_millisecond(due)),
                     Part::Link(link) => self.pop_link(now, link),
                     Part::Wire(flow, direction) => self.pop_wire(now, flow, direction),
@@ -284,7 +287,7 @@ impl<D, A> Network<D, A> {
         }
     }
 
-    /// Records of the subframe that the last hop has just run; empty while not recording.
+    /// Records of the subframe that the last hop has just run; empty while recording is off.
     pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         self.last_hop.subframes().take_while(|_| self.has_subframes)
     }
@@ -294,9 +297,9 @@ impl<D, A> Network<D, A> {
         self.last_hop.subframes_run()
     }
 
-    /// Capacity of the path for each device: over a cell in the last subframe, otherwise in the millisecond that starts.
-    /// It is the minimum of the capacities of the last hop and of the Internet queue. For each device, the queue counts
-    /// with its whole rate, because it is unknown how devices would have shared it.
+    /// Capacity of the path for each device: over a cell, the capacity in the last subframe; otherwise, the capacity in
+    /// the millisecond that starts. It is the minimum of the capacities of the last hop and of the Internet queue. For
+    /// each device, the whole rate of the queue counts, because it is unknown how devices would have shared that rate.
     pub fn capacities(&self) -> &[Capacity] {
         &self.capacities
     }
@@ -307,7 +310,7 @@ impl<D, A> Network<D, A> {
         self.last_hop.pop_report()
     }
 
-    /// Sets whether [`Network::subframes`] is recorded; initially it is not.
+    /// Sets whether [`Network::subframes`] is recorded. Initially it is not recorded.
     pub fn set_recording(&mut self, is_recording: bool) {
         self.last_hop.set_recording(is_recording);
     }

@@ -31,7 +31,7 @@ pub struct QueueConfig {
     pub rate_mbps: f64,
     /// Later changes of the rate.
     pub schedule: Vec<RateStep>,
-    /// Instead of `rate_mbps` and `schedule`: a rate that is redrawn at intervals.
+    /// A rate that is redrawn at intervals, in place of `rate_mbps` and `schedule`.
     pub redraw: Option<RedrawConfig>,
     /// Limits of the queue, and its discipline. The packet in service does not count as queued.
     pub buffer: BufferConfig,
@@ -43,7 +43,8 @@ pub struct QueueConfig {
 pub struct RateStep {
     /// Time of the change, in seconds since the start of the run.
     pub at_s: f64,
-    /// The rate from then on in Mbit/s; infinite forwards packets immediately, 0 stops them until the next step.
+    /// The rate from this time on in Mbit/s; infinite forwards packets immediately, 0 stops packets until the next
+    /// step.
     pub rate_mbps: f64,
 }
 
@@ -59,14 +60,14 @@ impl Default for QueueConfig {
 pub struct Queue {
     buffer: Buffer,
     in_service: Option<InService>,
-    /// `None` forwards packets immediately.
+    /// Current rate of service; with `None`, packets are forwarded immediately.
     rate: Option<Rate>,
-    /// Later rates, the next one first.
+    /// Later changes of the rate, the next change first.
     steps: VecDeque<(Time, Option<Rate>)>,
-    /// Source of later rates, if they are drawn; the next rate is in `steps`.
+    /// Source of later rates if rates are drawn. The next rate is already in `steps`.
     redraw: Option<Redraw>,
     exits: VecDeque<Exit>,
-    /// Kept to avoid an allocation per call.
+    /// Packets dropped in the current call. The vector is stored to avoid an allocation per call.
     drops: Vec<Dropped>,
 }
 
@@ -75,7 +76,8 @@ struct InService {
     packet: Packet,
     /// The time from which `left` is served at the current rate.
     since: Time,
-    /// The rest of the packet in bits times 10⁹. A rate of R bit/s serves R of these units per nanosecond.
+    /// The remaining part of the packet, in units of 10⁻⁹ bit. A rate of R bit/s serves R of these units per
+    /// nanosecond.
     left: u64,
     /// Departure of the packet if the rate does not change.
     done: Time,
@@ -89,7 +91,7 @@ impl InService {
         service
     }
 
-    /// Serves at `rate` until `now`, and at `next` from then on.
+    /// Serves the packet at `rate` until `now`, and at `next` from `now` on.
     fn change_rate(&mut self, now: Time, rate: Option<Rate>, next: Option<Rate>) {
         let rate = rate.map_or(0, Rate::as_bps);
         let served = u128::from(rate) * (now - self.since).as_nanos();
@@ -111,7 +113,7 @@ impl Queue {
     /// An empty queue with this configuration.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub fn new(config: &QueueConfig) -> Result<Queue, ConfigError> {
         let rate = |key: &str, mbps: f64| match mbps {
             f64::INFINITY => Ok(None),
@@ -171,7 +173,7 @@ impl Queue {
         Ok(Queue { rate: redraw.as_ref().map(Redraw::highest), redraw, ..fixed })
     }
 
-    /// The queue at the start of a run. Its random numbers, if any, come from the streams `name.rate` and `name.pie`.
+    /// The queue at the start of a run. Random numbers come from the streams `name.rate` and `name.pie`.
     pub fn begin(mut self, streams: &Streams, name: &str) -> Queue {
         let stream = |part: &str| streams.stream(&format!("{name}.{part}"));
         self.buffer.begin(|| stream("pie"));

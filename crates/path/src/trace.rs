@@ -1,4 +1,5 @@
-//! Trace-driven link: carries packets at the recorded delivery opportunities of a trace, by the rules of mahimahi.
+//! Trace-driven link: carries packets at the recorded delivery opportunities of a trace, according to the rules of
+//! mahimahi.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -10,7 +11,7 @@
 //! | [`start`] | start of a run within a recording |
 //! | [`synth`] | synthetic traces |
 //! | [`trains`] | service of a cellular link for a few packets at a time |
-//! | [`mmlink`] | logs of mm-link: reading, comparison with our link, and writing |
+//! | [`mmlink`] | logs of mm-link: reading, comparison with the link of this module, and writing |
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,11 +45,11 @@ pub use trains::{SizeOffsets, TrainModel, Trains};
 
 use mmlink::Line;
 
-/// Use of a trace by packets.
+/// Configuration of a trace link: how packets use the trace.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceConfig {
-    /// Bytes that one delivery opportunity carries.
+    /// Number of bytes that one delivery opportunity carries.
     pub opportunity_bytes: u64,
     /// Bytes that each packet takes in addition to its own size: mahimahi counts the header of its TUN device.
     pub header_bytes: u64,
@@ -72,10 +73,10 @@ impl Default for TraceConfig {
 
 /// A link that carries packets at the delivery opportunities of a trace.
 ///
-/// Time is in whole milliseconds. Each opportunity carries `opportunity_bytes`, of one packet or several. A packet may
-/// need several opportunities and leaves at its last one. The unused rest of an opportunity is lost. A packet that
-/// arrives within a millisecond can only use the opportunities of later milliseconds. After its last opportunity the
-/// trace repeats.
+/// Time is in whole milliseconds. Each opportunity carries `opportunity_bytes` bytes of one or several packets. A
+/// packet may need several opportunities, and leaves at the last of them. The unused bytes of an opportunity are lost.
+/// A packet that arrives within a millisecond can only use the opportunities of later milliseconds. After its last
+/// opportunity the trace repeats.
 ///
 /// Source: mahimahi `link_queue.cc` (ae477d4)
 #[derive(Clone, Debug)]
@@ -90,7 +91,7 @@ pub struct TraceLink {
     used: u64,
     /// Mean rate of the trace.
     rate: Rate,
-    /// Kept to avoid an allocation per call.
+    /// Packets dropped in the current call. The vector is stored to avoid an allocation per call.
     drops: Vec<Dropped>,
     /// Events of the link since the last fetch; `None` if they are not recorded.
     lines: Option<Vec<Line>>,
@@ -100,16 +101,15 @@ pub struct TraceLink {
 struct InTransit {
     packet: Packet,
     arrived: Time,
-    /// Remaining bytes, including the header.
+    /// Number of the packet's bytes that remain to be carried, including the header.
     left: Bytes,
 }
 
 impl TraceLink {
-    /// An empty link whose time zero is `config.start_s` into the trace; a random start is drawn by
-    /// [`TraceLink::begin`].
+    /// An empty link. At time zero, the trace is at `config.start_s`; [`TraceLink::begin`] draws a random start.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub fn new(trace: Arc<Trace>, config: &TraceConfig) -> Result<TraceLink, ConfigError> {
         let start_ms = config.start_s.fixed_ms()?.unwrap_or_default();
         TraceLink::with_chances(Chances::new(trace, 0, start_ms), config)
@@ -146,8 +146,8 @@ impl TraceLink {
         })
     }
 
-    /// The link at the start of a run. The random numbers of its queue, if any, come from the stream `name.pie`; a
-    /// random start is drawn by [`Start::ms`].
+    /// The link at the start of a run. If the queue uses random numbers, they come from the stream `name.pie`.
+    /// [`Start::ms`] draws a random start.
     pub fn begin(mut self, streams: &Streams, name: &str) -> TraceLink {
         self.buffer.begin(|| streams.stream(&format!("{name}.pie")));
         if self.start == Start::Random {
@@ -167,8 +167,8 @@ impl TraceLink {
         self.lines.get_or_insert_default();
     }
 
-    /// Events of a watched link since the last call up to `now`, in order of time. Each line takes memory until it is
-    /// fetched; there is at least one for each delivery opportunity.
+    /// Events of a watched link since the last call up to `now`, in order of time. Each line needs memory until it is
+    /// fetched; there is at least one line for each delivery opportunity.
     pub fn lines(&mut self, now: Time) -> impl Iterator<Item = Line> {
         if self.lines.is_some() {
             self.advance(now.as_millis());
@@ -181,17 +181,19 @@ impl TraceLink {
         &self.chances.trace
     }
 
-    /// Number of delivery opportunities at or after `from` and before `to`, in the past or the future.
+    /// Number of delivery opportunities at or after `from` and before `to`, The period may be in the past or in the
+    /// future.
     pub fn opportunities_in(&self, from: Time, to: Time) -> u64 {
         self.chances.before(to).saturating_sub(self.chances.before(from))
     }
 
-    /// IP bytes that the opportunities at or after `from` and before `to` can carry in packets that fill them.
+    /// Number of IP bytes that the opportunities at or after `from` and before `to` can carry in packets that fill the
+    /// opportunities.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         Bytes(self.opportunities_in(from, to).saturating_mul(self.opportunity_bytes().0))
     }
 
-    /// IP bytes of one opportunity that is filled by a single packet.
+    /// Number of IP bytes that one opportunity carries if a single packet fills it.
     pub fn opportunity_bytes(&self) -> Bytes {
         self.opportunity - self.header
     }
@@ -202,7 +204,7 @@ impl TraceLink {
         self.used
     }
 
-    /// Uses all opportunities up to and including millisecond `ms`.
+    /// Processes all opportunities up to and including millisecond `ms`.
     fn advance(&mut self, ms: u64) {
         while self.chances.next_ms() <= ms {
             let is_idle = self.in_transit.is_none() && self.buffer.is_empty();
@@ -225,7 +227,7 @@ impl TraceLink {
         }
     }
 
-    /// Uses one opportunity at millisecond `ms`.
+    /// Processes one opportunity at millisecond `ms`.
     fn carry(&mut self, ms: u64) {
         let now = instant(ms);
         let mut room = self.opportunity;
@@ -250,7 +252,7 @@ impl TraceLink {
 
     fn dequeue(&mut self, now: Time) -> Option<InTransit> {
         let next = self.buffer.dequeue(now, &mut self.drops);
-        // mm-link's log does not contain packets dropped here.
+        // mm-link's log does not contain packets that are dropped at this point.
         self.report_drops(now);
         next.map(|Queued { packet, arrived }| InTransit { packet, arrived, left: packet.bytes + self.header })
     }
@@ -291,7 +293,7 @@ impl Link for TraceLink {
         waiting.then(|| instant(self.chances.next_ms()))
     }
 
-    /// Zero.
+    /// The base delay is zero.
     ///
     /// Chosen: waiting for the next opportunity counts as queueing, because a trace contains no reason for missing
     /// opportunities.
@@ -309,7 +311,7 @@ fn instant(ms: u64) -> Time {
     Time::from_nanos(ms.saturating_mul(1_000_000))
 }
 
-/// A position in the infinite repetition of a trace, on the link's own millisecond axis.
+/// A position in the infinitely repeated trace. Times are milliseconds of the link's clock.
 #[derive(Clone, Debug)]
 struct Chances {
     trace: Arc<Trace>,
@@ -344,23 +346,23 @@ impl Chances {
         }
     }
 
-    /// Moves to the first opportunity at or after the link's millisecond `ms`.
+    /// Sets the position to the first opportunity at or after the link's millisecond `ms`.
     fn skip_to(&mut self, ms: u64) {
         self.seek(self.in_trace(ms));
     }
 
-    /// Moves to the first opportunity at or after millisecond `ms` of the repeated trace.
+    /// Sets the position to the first opportunity at or after millisecond `ms` of the repeated trace.
     fn seek(&mut self, ms: u64) {
         let (period, times) = (self.trace.period_ms(), self.trace.times_ms());
         let (mut lap, mut within) = (ms / period, ms % period);
         if within == 0 && lap > 0 {
-            // The last opportunities of a repetition coincide with the start of the next one.
+            // The last opportunities of a repetition are at the same time as the start of the next repetition.
             (lap, within) = (lap - 1, period);
         }
         self.lap_ms = lap * period;
         self.index = times.partition_point(|&time| time < within);
         if self.index == times.len() {
-            // The trace ends with an outage.
+            // If the trace ends with an outage, the next opportunity is in the next repetition.
             (self.lap_ms, self.index) = (self.lap_ms.saturating_add(period), 0);
         }
     }

@@ -1,5 +1,5 @@
 //! Wire: the part of a path between two queues. It delays packets. If configured, it also adds jitter and sway, loses
-//! packets, is off at times, reorders, duplicates, serialises and batches packets.
+//! packets, loses all packets at times (is off), reorders, duplicates, serialises and batches packets.
 //!
 //! Order of processing: whether the wire is on, serialisation at the wire's rate, loss, propagation with jitter and sway,
 //! reordering, and release in batches. Packets stay in order unless reordering is configured.
@@ -24,7 +24,7 @@ pub use sway::SwayConfig;
 use on_off::{Switch, SwitchPlan};
 use sway::{Sway, SwayPlan};
 
-/// Configuration of a wire. By default everything is off: an ideal wire without delay.
+/// Configuration of a wire. By default, all impairments are off, and the wire is ideal, without delay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WireConfig {
@@ -40,17 +40,19 @@ pub struct WireConfig {
     pub burst: Option<BurstConfig>,
     /// Times in which the wire is off and loses every packet, on top of other losses.
     pub on_off: Option<OnOffConfig>,
-    /// Packets that are delayed until others have passed.
+    /// Packets that are delayed so that later packets overtake them.
     pub reorder: Option<ReorderConfig>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
     /// Rate of serialisation in Mbit/s, with unlimited space for waiting packets; `None` serialises immediately.
     pub rate_mbps: Option<f64>,
-    /// Packets leave only at multiples of this many milliseconds, which bunches ACKs; 0: they leave immediately.
+    /// Packets leave only at multiples of this many milliseconds, so that ACKs leave in bunches; 0: packets leave
+    /// immediately.
     pub batch_ms: f64,
 }
 
-/// Gilbert–Elliott model: a wire is good or bad and may change before each packet.
+/// Burst losses according to the Gilbert–Elliott model: a wire is in a good or a bad state, and the state may change
+/// before each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
@@ -76,7 +78,7 @@ fn certain() -> f64 {
 pub struct ReorderConfig {
     /// Probability that a packet takes the longer path.
     pub probability: f64,
-    /// Additional delay of such a packet, in milliseconds.
+    /// Additional delay of a packet on the longer path, in milliseconds.
     pub extra_ms: f64,
 }
 
@@ -84,11 +86,11 @@ pub struct ReorderConfig {
 #[derive(Debug)]
 pub struct Wire {
     delay: Duration,
-    /// Packets in flight, in order of arrival. `fifo` is always sorted; `late` contains the packets on the longer path,
-    /// and those that overtake.
+    /// Packets in flight, in order of their arrival at the end of the wire. `late` contains the packets in flight on
+    /// the longer path, and packets that overtake others.
     fifo: VecDeque<Exit>,
     late: BinaryHeap<Reverse<Late>>,
-    /// `None` on a wire that only delays, which then needs only its queue.
+    /// The impairments; `None` on a wire that only delays packets, for which `fifo` is sufficient.
     impairments: Option<Box<Impairments>>,
 }
 
@@ -96,14 +98,14 @@ pub struct Wire {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WirePlan {
     delay: Duration,
-    /// `None` on a wire that only delays.
+    /// The impairments; `None` on a wire that only delays packets.
     impairments: Option<ImpairmentsPlan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ImpairmentsPlan {
     jitter_mean_ns: f64,
-    /// Whether the drawn jitter delays packets.
+    /// Whether packets are delayed by their jitter, which is drawn in any case.
     delays_by_jitter: bool,
     sway: Option<SwayPlan>,
     loss: f64,
@@ -127,7 +129,7 @@ struct Impairments {
     busy_until: Time,
     /// The latest time that was passed to the wire.
     now: Time,
-    /// Number of packets out of order so far; keeps the order of those that arrive together.
+    /// Number of packets put into `late` so far. It defines the order of packets that arrive at the same time.
     late_count: u64,
 }
 
@@ -135,7 +137,7 @@ impl WireConfig {
     /// The plan of this wire.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub fn plan(&self) -> Result<WirePlan, ConfigError> {
         if let Some(burst) = &self.burst {
             probability("burst.to_bad", burst.to_bad)?;
@@ -184,8 +186,9 @@ impl WirePlan {
         WirePlan { delay, ..self.clone() }
     }
 
-    /// This wire as observed at its far end: packets that are lost on the wire are lost here, and the others are
-    /// forwarded immediately. `None` if the treatment of a packet depends on the time at which it enters.
+    /// This wire as observed at its far end: packets that would be lost on the wire are lost, and all other packets are
+    /// forwarded immediately. `None` if the treatment of a packet depends on the time at which the packet enters the
+    /// wire.
     pub(crate) fn seen_from_far_end(&self) -> Option<WirePlan> {
         let plan = self.impairments.map(|plan| ImpairmentsPlan { delays_by_jitter: false, ..plan });
         let depends_on_time = |plan: &ImpairmentsPlan| {
@@ -196,8 +199,8 @@ impl WirePlan {
         is_same.then_some(WirePlan { delay: Duration::ZERO, impairments: plan })
     }
 
-    /// The jitter of each packet, in order, of the wire that is built with the same arguments; infinite. `None` if the
-    /// wire has no jitter.
+    /// The jitter of each packet of the wire that is built with the same arguments, as an infinite sequence in the
+    /// order of the packets. `None` if the wire has no jitter.
     pub(crate) fn jitters(
         &self,
         streams: &Streams,
@@ -214,13 +217,13 @@ impl WirePlan {
 }
 
 impl Wire {
-    /// A wire that only delays.
+    /// A wire that only delays packets.
     pub fn with_delay(delay: Duration) -> Wire {
         Wire { delay, fifo: VecDeque::new(), late: BinaryHeap::new(), impairments: None }
     }
 
-    /// A planned wire. Its random numbers come from the stream `name`, those of its sway from `name.sway`, and those of
-    /// its on and off times from `name.on_off`.
+    /// Builds the wire of a plan. Its random numbers come from the stream `name`, the random numbers of its sway from
+    /// `name.sway`, and the random numbers of its on and off times from `name.on_off`.
     pub fn new(plan: &WirePlan, streams: &Streams, name: &str) -> Wire {
         let impairments = plan.impairments.map(|plan| {
             let (busy_until, now) = (Time::ZERO, Time::ZERO);
@@ -317,7 +320,7 @@ impl Impairments {
         Time::from_nanos(arrival.as_nanos().div_ceil(batch).saturating_mul(batch))
     }
 
-    /// Returns true with this probability; draws nothing if it is zero.
+    /// Returns true with this probability. If the probability is zero, no random number is drawn.
     fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.chance(probability)
     }
@@ -373,7 +376,7 @@ impl Link for Wire {
     }
 }
 
-/// A packet out of order; ordered by arrival, then by the order of sending.
+/// A packet in `late`. Such packets are ordered by arrival time, then by the order in which they were sent.
 #[derive(Debug)]
 struct Late {
     order: u64,

@@ -1,4 +1,4 @@
-//! Tests of the network of whole devices, as used by an emulator: one flow per device, with data both ways.
+//! Tests of the network of whole devices, as used by an emulator: one flow per device, with data in both directions.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ fn every_ms(gap: u64) -> Arc<Trace> {
     Arc::new(Trace::from_times_ms((1..=20).map(|chance| gap * chance).collect()).expect("a trace"))
 }
 
-/// A base delay of 12 ms down and 15 ms up, trains of two packets, and the opportunities of [`trace`].
+/// A cellular link with a base delay of 12 ms downlink and 15 ms uplink, trains of two packets, and the opportunities
+/// of [`trace`].
 fn cellular() -> LastHopPlan {
     let link = |delay_ms: u64, gap| {
         let text = format!("0 {delay_ms} 0 5\n1000 {delay_ms} 0 5\n");
@@ -44,7 +45,7 @@ fn cellular() -> LastHopPlan {
     LastHopPlan::Cellular(Box::new(CellularPlan::new(link(12, 1), link(15, 2))))
 }
 
-/// An opportunity per millisecond downlink; with `back`, one per 2 ms uplink.
+/// A trace with one opportunity per millisecond downlink and, with `back`, one per 2 ms uplink.
 fn trace(back: bool) -> LastHopPlan {
     let config = TraceConfig::default();
     let plan = TracePlan::new(every_ms(1), None, Direction::Downlink, true, &config).expect("a plan");
@@ -98,7 +99,8 @@ struct Sent {
     bytes: Bytes,
 }
 
-/// Sends the packets, which are in order of time. Returns exit time and fate of each.
+/// Sends the packets, which are in order of time. Returns, for each packet, the time at which it left the network and
+/// its fate.
 fn cross(network: &mut Network<u64, u64>, sent: &[Sent], end: Time) -> Vec<Option<(Time, Fate)>> {
     let mut out = vec![None; sent.len()];
     let mut numbers = vec![[0; 2]; sent.iter().map(|it| usize::from(it.device) + 1).max().unwrap_or(0)];
@@ -221,7 +223,7 @@ fn the_capacity_of_both_ways_is_told() {
                 }
             }
         }
-        // A trace has no opportunity at 0 ms.
+        // The trace has no opportunity at 0 ms.
         let expected = bytes.map(|bytes| if name == "wires" { 20 * bytes } else { 19 * bytes });
         let off = [0, 1].map(|way| seen[way].abs_diff(expected[way]));
         assert!(off.iter().all(|&off| off <= 750), "{name}: {seen:?}, not {expected:?}");
@@ -257,7 +259,7 @@ proptest! {
     ) {
         let last_hops = [cell(2), LastHopPlan::Nothing(None), trace(false), trace(true), cellular()];
         let last_hop = last_hops[kind].clone();
-        // A recording is the link of a single device.
+        // A recording describes the link of a single device.
         let devices = if kind < 2 { 2 } else { 1 };
         let wire = WireConfig { loss, ..WireConfig::default() };
         let world = World {

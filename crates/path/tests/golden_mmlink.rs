@@ -1,4 +1,4 @@
-//! Comparison of our link with logs of the real mm-link, exact to the millisecond and the byte.
+//! Compares `TraceLink` with logs of the original mm-link, exact to the millisecond and the byte.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use airpace_path::link::Link;
 use airpace_path::trace::{Trace, TraceConfig, TraceLink, mmlink};
 use flate2::read::GzDecoder;
 
-/// A file of the recordings.
+/// The content of a recorded file; `None` if recordings are not available.
 fn data(path: &str) -> Option<Vec<u8>> {
     Some(std::fs::read(airpace_testing::recordings(path)?).expect("a recording"))
 }
@@ -20,7 +20,7 @@ fn log(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Compares a log with our link over the trace of the log. Returns the numbers of compared departures and drops.
+/// Compares a log with a `TraceLink` over the trace of the log. Returns the numbers of compared departures and drops.
 fn agreement(name: &str) -> Option<(u64, u64)> {
     let log = mmlink::Log::parse(&log(name)?).expect("a log of mm-link");
     let trace = Trace::parse(&data("traces/TMobile-LTE-short.down")?, None).expect("a trace");
@@ -70,7 +70,7 @@ fn what_our_link_did_is_written_line_by_line_as_mm_link_wrote_it() {
         for (number, arrival) in (0..).zip(&golden.arrivals) {
             let now = at(arrival.ms);
             let (flow, device, ecn) = (FlowId(0), DeviceId(0), Ecn::NotEct);
-            // The log includes the header of the TUN device.
+            // Packet sizes in the log include the header of the TUN device.
             let bytes = Bytes(arrival.bytes - 4);
             link.push(now, Packet { flow, device, number, bytes, sent: Time::ZERO, ecn });
         }

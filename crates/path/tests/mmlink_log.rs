@@ -1,4 +1,5 @@
-//! Tests of logs written by our own links: our reader for mm-link's format must find the link's events in them.
+//! Tests of logs that a network's links write: the reader for mm-link's format must find the links' events in these
+//! logs.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ fn packet(number: u64, bytes: Bytes, sent: Time) -> Packet {
     Packet { flow: FlowId(0), device: DeviceId(0), number, bytes, sent, ecn: Ecn::NotEct }
 }
 
-/// Differences between a log and our link with the log's arrivals.
+/// Differences between a log and a `TraceLink` with the log's arrivals.
 fn disagreement(log: &Log, trace: Arc<Trace>) -> Vec<String> {
     let comparison = log.compare(trace).expect("a queue that we have");
     comparison.differences.iter().map(ToString::to_string).collect()
@@ -91,7 +92,7 @@ proptest! {
         let end = Time::from_secs(4);
         while let Some(exit) = link.pop(end) {
             delivered += u64::from(exit.fate == Fate::Delivered);
-            // CoDel drops at dequeue, and mm-link does not log that.
+            // CoDel drops packets at dequeue, and mm-link does not log these drops.
             let is_logged = config.buffer.discipline != Discipline::CoDel || exit.fate == Fate::QueueFull;
             refused += u64::from(exit.fate != Fate::Delivered && is_logged);
         }
@@ -100,7 +101,8 @@ proptest! {
         let log = Log::parse(&text).expect("a log");
         let mut named = config.buffer.clone();
         if named.discipline != Discipline::CoDel {
-            // The parameters of CoDel and PIE are only in the headers of their own logs.
+            // The parameters of CoDel and PIE are only written if the discipline is CoDel or PIE, so other
+            // configurations get the default values.
             (named.target_ms, named.interval_ms) = (5.0, 100.0);
         }
         if named.discipline != Discipline::Pie {
@@ -154,7 +156,7 @@ proptest! {
         let end = Time::from_millis(1500);
         let mut now = Time::ZERO;
         while now < end {
-            // The driver sleeps, and then finds everything that became due meanwhile.
+            // The driver sleeps and then processes all events that became due in the meantime.
             now += std::time::Duration::from_micros(late_us);
             while network.next() <= now {
                 while let Some(output) = network.pop(now) {

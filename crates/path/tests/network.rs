@@ -1,4 +1,4 @@
-//! Tests of a network as used by drivers: every pushed packet exits, with its load.
+//! Tests of a network as used by drivers: every pushed packet leaves the network, with its load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ fn trace(direction: Direction) -> LastHopPlan {
     LastHopPlan::Trace(Box::new(plan))
 }
 
-/// A trace with an opportunity per millisecond in this direction, and one with an opportunity per 3 ms in the opposite
-/// direction.
+/// A trace with one opportunity per millisecond in this direction, and a trace with one opportunity per 3 ms in the
+/// opposite direction.
 fn both_traces(direction: Direction) -> LastHopPlan {
     let LastHopPlan::Trace(plan) = trace(direction) else { unreachable!("it is a trace") };
     let back = Arc::new(Trace::from_times_ms((1..=30).map(|chance| 3 * chance).collect()).expect("a trace"));
@@ -81,7 +81,7 @@ fn packet(flow: &FlowConfig, index: u16, number: u64, bytes: Bytes, sent: Time) 
     Packet { flow: FlowId(index), device: flow.device, number, bytes, sent, ecn: Ecn::NotEct }
 }
 
-/// A packet that exited: time, flow, number, load, and fate.
+/// A packet that left the network: time, flow, number, load, and fate.
 type Out = (Time, u16, u64, Load<String, u64>, Fate);
 
 /// Pushes `count` data packets and as many ACKs of each flow, one per millisecond, and collects the exiting packets
@@ -310,7 +310,7 @@ fn each_direction_of_a_link_has_its_own_capacity_and_backlog() {
     }
     assert_eq!(capacities[&Direction::Downlink], 89 * 1500);
     assert_eq!(capacities[&Direction::Uplink], 29 * 1500);
-    // Each opportunity carries one packet; the wire takes 30 ms more.
+    // Each opportunity carries one packet; the wire adds a delay of 30 ms.
     let at = |chance: u64| Time::from_millis(3 * chance + 30);
     assert_eq!(carried, [(1, at(1)), (1, at(2)), (1, at(3)), (1, at(4)), (1, at(5)), (0, at(6))]);
 }
@@ -332,7 +332,7 @@ proptest! {
         let both = both_traces(Direction::Uplink);
         let last_hop = [cell(1), trace(Direction::Downlink), LastHopPlan::Nothing(None), both][kind].clone();
         let flows = ways.iter().map(|&(is_up, over_cell, crosses_internet, rtt_ms)| FlowConfig {
-            // A trace has only one direction.
+            // A single trace has only one direction.
             direction: if is_up && kind != 1 { Direction::Uplink } else { Direction::Downlink },
             acks_cross_cell: over_cell && (kind == 0 || kind == 3),
             crosses_internet,

@@ -3,7 +3,7 @@
 use airpace_core::remedy::explain_plainly;
 use airpace_path::trace::Trace;
 
-/// A file of the recorded traces.
+/// The content of a file of the recorded traces; `None` if they are not available.
 fn file(name: &str) -> Option<Vec<u8>> {
     Some(std::fs::read(airpace_testing::recordings(&format!("traces/{name}"))?).expect("a trace"))
 }
@@ -83,7 +83,7 @@ fn a_trace_survives_being_written_and_read() {
     };
     let (before, after) = (rates(&table), rates(&smooth));
     assert_eq!(before.len(), after.len());
-    // An opportunity that is completed at the very end of a second may be rounded into the next second.
+    // An opportunity at the very end of a second may move to the next second because of rounding.
     assert!(
         before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 0.0121),
         "a row may differ by one chance, which is 0.012 Mbit/s"

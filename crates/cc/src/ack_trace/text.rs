@@ -32,20 +32,20 @@ impl fmt::Display for Header {
 /// The reason why a line cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// The text is no trace, or one of another version.
+    /// The text is not an ACK trace, or the trace has another version.
     Header,
     /// A word is missing, or does not have the expected form.
     Word {
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
         /// Description of the expected word.
         expected: &'static str,
-        /// The text at that place; empty at the end of the line.
+        /// The text found instead of the expected word; empty at the end of the line.
         found: String,
     },
-    /// The time is earlier than that of the previous line.
+    /// The time of the line is earlier than the time of the previous line.
     Order {
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
     },
 }
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     /// Starts to parse `text`.
     ///
     /// # Errors
-    /// The first line is not that of a trace.
+    /// The first line is not the first line of an ACK trace.
     pub fn new(text: &'a str) -> Result<(Header, Reader<'a>), ParseError> {
         let mut lines = text.lines().enumerate();
         let mut words = lines.next().map_or("", |(_, line)| line).split_whitespace();
@@ -152,7 +152,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Parses ranges of packet numbers, as in `0-3,5`: each starts above the end of the previous one.
+    /// Parses ranges of packet numbers, as in `0-3,5`. Each range must start above the end of the previous range.
     fn numbers(&mut self) -> Result<Numbers, ParseError> {
         const EXPECTED: &str = "packet numbers, as in 0-3,5";
         let word = self.word(EXPECTED)?;
@@ -287,7 +287,8 @@ fn bps(rate: Option<Rate>) -> Known<u64> {
     Known(rate.map(Rate::as_bps))
 }
 
-/// Nanoseconds. A span that does not fit into 64 bits is written as the maximum, 584 years.
+/// Converts `span` to nanoseconds. If the result does not fit into 64 bits, the maximum of `u64` (584 years) is
+/// returned.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

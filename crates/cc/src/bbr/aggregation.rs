@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// Number of rounds that each of the two buckets covers.
+/// Number of rounds that each of the two buckets covers. A bucket contains the maximum of its rounds.
 ///
 /// Source: Linux tcp_bbr.c
 const BUCKET_ROUNDS: u8 = 5;
 
-/// Maximum allowance, as a time at BtlBw.
+/// Maximum allowance for ACK aggregation: the bytes that BtlBw delivers in this time.
 ///
 /// Source: Linux tcp_bbr.c
 const CAP: Duration = Duration::from_millis(100);

@@ -21,7 +21,7 @@ const PHASES: u64 = 8;
 pub enum Phase {
     /// Sends faster than the known capacity of the path.
     Probe,
-    /// Sends slower, to drain the queue of the probe.
+    /// Sends slower than the known capacity of the path, to drain the queue of the probe.
     Drain,
     /// Sends at the known capacity of the path.
     Cruise,

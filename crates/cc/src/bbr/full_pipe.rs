@@ -2,7 +2,7 @@
 
 use airpace_core::Rate;
 
-/// Growth factor of BtlBw per round from which on the pipe is not full.
+/// Minimum growth factor of BtlBw per round that shows that the pipe is not full yet.
 ///
 /// Source: Linux tcp_bbr.c
 pub const GROWTH: f64 = 1.25;
@@ -40,7 +40,7 @@ impl FullPipe {
         self.reached
     }
 
-    /// Sets the pipe as filled.
+    /// Sets the state to "filled" without a measurement.
     pub fn assume(&mut self) {
         self.reached = true;
     }

@@ -38,7 +38,7 @@ pub enum Ageing {
 #[derive(Clone, Copy, Debug)]
 enum Rtprop {
     Sliding(WindowedMin<Duration, Time>),
-    /// The value, and the time of its last renewal.
+    /// The time of the last renewal of RTprop, and the value of RTprop.
     Renewed(Option<(Time, Duration)>),
 }
 
@@ -82,7 +82,7 @@ pub struct Model {
     rounds: u64,
     /// The next round starts with the ACK of a packet that was sent when at least this many bytes had been delivered.
     next_round_delivered: Bytes,
-    /// The packets sent in this span were limited by the controller, not by the path.
+    /// Start and end of a span in which the controller, not the path, limited the sending rate.
     held_back: Option<(Time, Time)>,
 }
 
@@ -123,7 +123,8 @@ impl Model {
         let app_limited =
             ack.rate.app_limited || ack.packets.last().is_some_and(|packet| self.was_held(packet));
         if let Some(rate) = ack.rate.rate {
-            // Source: Linux tcp_bbr.c — a sample of a sender that was held back counts only if it says more.
+            // Source: Linux tcp_bbr.c
+            // A sample taken while the sender was limited counts only if it is not below BtlBw.
             if !app_limited || rate >= self.btlbw() {
                 self.btlbw.update(self.rounds, rate);
             }
@@ -166,7 +167,8 @@ impl Model {
         self.held_back = Some((since, Time::NEVER));
     }
 
-    /// Ends the span that [`Model::hold_back`] started. The path was measured in it, so RTprop counts as renewed.
+    /// Ends the span that [`Model::hold_back`] started. The round-trip time was measured in this span, so RTprop counts
+    /// as renewed.
     pub fn release(&mut self, now: Time) {
         if let Rtprop::Renewed(Some((since, _))) = &mut self.rtprop {
             *since = now;

@@ -11,9 +11,9 @@ use airpace_core::{Bytes, Rate, Time};
 
 /// Minimum length of an interval, in rounds.
 const INTERVAL_ROUNDS: u64 = 4;
-/// Maximum length of an interval, in rounds; longer ones are discarded.
+/// Maximum length of an interval, in rounds. Longer intervals are discarded.
 const INTERVAL_ROUNDS_MAX: u64 = 4 * INTERVAL_ROUNDS;
-/// Minimum ratio of lost to delivered data for an interval to count: 50/256.
+/// Minimum ratio of lost to delivered data in an interval that can show a policer: 50/256.
 const LOSS: f64 = 50.0 / 256.0;
 /// Maximum relative difference of two throughputs that count as equal.
 const SAME_RATIO: f64 = 1.0 / 8.0;
@@ -58,7 +58,7 @@ pub struct Progress {
 }
 
 impl Policer {
-    /// The policer's rate while BBR must use it.
+    /// The policer's rate; `None` while BBR need not obey a policer.
     pub fn rate(&self) -> Option<Rate> {
         self.obeyed.and(self.seen)
     }

@@ -1,5 +1,5 @@
-//! BBR's congestion window. It grows to its target by the acknowledged bytes, conserves packets in the first round of
-//! recovery, and is restored afterwards.
+//! BBR's congestion window. It grows to its target by the acknowledged bytes, follows packet conservation in the first
+//! round of recovery (one packet leaves per delivered packet), and is restored after recovery.
 //!
 //! Source: Linux tcp_bbr.c
 
@@ -14,7 +14,7 @@ pub struct Window {
     cwnd: Bytes,
     /// The value to restore after recovery or ProbeRTT.
     prior: Bytes,
-    /// Recovery ends when the transport has completed this many recoveries.
+    /// Recovery ends when the transport has completed this many recoveries; `None` outside recovery.
     recovery_end: Option<u64>,
     conserving: bool,
     /// Whether recovery has started since the last ACK.
@@ -24,11 +24,11 @@ pub struct Window {
 /// The target of the window's growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The target itself.
+    /// The target of the congestion window (bytes).
     pub cwnd: Bytes,
     /// Whether the pipe has been filled: the window may then also shrink to the target.
     pub full_pipe: bool,
-    /// Maximum window in ProbeRTT.
+    /// Maximum window in ProbeRTT; `None` in other states.
     pub cap: Option<Bytes>,
 }
 
@@ -56,7 +56,8 @@ impl Window {
         self.prior = self.cwnd;
     }
 
-    /// Saves the window before recovery or ProbeRTT.
+    /// Saves the window before recovery or ProbeRTT. `untroubled`: whether the current window was not reduced by
+    /// ProbeRTT.
     pub fn save(&mut self, untroubled: bool) {
         let untroubled = untroubled && self.recovery_end.is_none();
         self.prior = if untroubled { self.cwnd } else { self.prior.max(self.cwnd) };

@@ -7,7 +7,8 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::filter::WindowedMax;
 
-/// Window of the maximum, in rounds, once the pipe has been full; before that, one round.
+/// Length of the window over which the maximum is taken, in rounds, once the pipe has been full. Before that, the
+/// window is one round.
 const ROUNDS: u64 = 10;
 
 /// The windowed maximum of the bytes acknowledged beyond those that the bandwidth explains.
@@ -41,7 +42,7 @@ impl Aggregation {
         self.filter.update(round, (self.delivered - expected).min(cwnd));
     }
 
-    /// Starts an interval because the flow was idle.
+    /// Starts a new measuring interval, because the flow was idle.
     pub fn restart(&mut self, now: Time) {
         self.interval = now;
         self.delivered = Bytes::ZERO;

@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Rate};
 
 use super::signals::Signals;
 
-/// Minimum factor by which one round with losses reduces a bound.
+/// Minimum factor of a bound that remains after one round with losses.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.Beta`)
 pub const BETA: f64 = 0.7;
@@ -22,7 +22,7 @@ const HEADROOM: f64 = 0.15;
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9
 const MAX_DOUBLINGS: u32 = 30;
 
-/// The bounds; `None` is infinite.
+/// The bounds. `None` means that there is no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bounds {
     /// Maximum safe bandwidth until the next probe.
@@ -34,8 +34,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// A round outside of a probe had losses. The bounds fall towards the delivery of that round, by no more than
-    /// [`BETA`].
+    /// Processes a round outside of a probe in which packets were lost. The bounds fall towards the data delivered in
+    /// that round, but at most to [`BETA`] times their value.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.3 (`InitLowerBounds`, `LossLowerBounds`)
     pub fn on_lossy_round(&mut self, signals: &Signals, max_bw: Rate, cwnd: Bytes) {
@@ -45,14 +45,15 @@ impl Bounds {
         self.inflight_shortterm = Some(signals.inflight_latest().max(inflight.scaled(BETA)));
     }
 
-    /// A round outside of a probe had marks.
+    /// Processes a round outside of a probe in which packets were marked. The bound of the data in flight is multiplied
+    /// by `kept`.
     ///
     /// Source: google/bbr v3 (`bbr_ecn_lower_bounds`)
     pub fn on_marked_round(&mut self, kept: f64, cwnd: Bytes) {
         self.inflight_shortterm = Some(self.inflight_shortterm.unwrap_or(cwnd).scaled(kept));
     }
 
-    /// Removes the short-term bounds: a probe starts, or there is no longer a reason to keep them.
+    /// Removes the short-term bounds: a probe starts, or the reason for the bounds has ended.
     pub fn reset_shortterm(&mut self) {
         self.bw_shortterm = None;
         self.inflight_shortterm = None;
@@ -77,7 +78,8 @@ impl Bounds {
     }
 }
 
-/// Growth of the long-term bound in a probe: by 1, 2, 4, 8, … packets in each round, spread over its ACKs.
+/// Growth of the long-term bound in a probe: 1, 2, 4, 8, … packets in successive rounds, spread over the ACKs of each
+/// round.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.3.9 (`RaiseInflightLongtermSlope`, `ProbeInflightLongtermUpward`)
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,7 +91,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Prepares a probe.
+    /// Resets the growth before a probe.
     pub fn prepare(&mut self) {
         *self = Growth { acked_per_packet: self.acked_per_packet, ..Growth::default() };
     }

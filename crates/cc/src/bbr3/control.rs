@@ -18,15 +18,15 @@ pub const STARTUP_GAIN: f64 = 2.772_588_722_239_781;
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const UP_GAIN: f64 = 1.25;
-/// Gain of the window, in bandwidth-delay products.
+/// Congestion window outside of ProbeBW_UP and ProbeRTT, in bandwidth-delay products.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const CWND_GAIN: f64 = 2.0;
-/// Gain of the window in ProbeBW_UP.
+/// Congestion window in ProbeBW_UP, in bandwidth-delay products.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
 const UP_CWND_GAIN: f64 = 2.25;
-/// Gain of the window in ProbeRTT.
+/// Congestion window in ProbeRTT, in bandwidth-delay products.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.4
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
@@ -59,7 +59,7 @@ impl Bbr3 {
         self.window.grow(ack.acked, self.delivered, &target);
     }
 
-    /// The gains of pacing and of the window.
+    /// The gain of the pacing rate and the gain of the window in the present state.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.6.1
     fn gains(&self) -> (f64, f64) {
@@ -123,7 +123,7 @@ impl Bbr3 {
         self.bdp(self.bw, 1.0).min(self.window.cwnd())
     }
 
-    /// Minimum rate, so that the rate is never zero: one packet in ten seconds.
+    /// Minimum sending rate, one packet in ten seconds, so that the rate is never zero.
     pub(super) fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_secs(10))
     }

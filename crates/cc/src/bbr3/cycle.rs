@@ -1,4 +1,5 @@
-//! Timing of bandwidth probes: by the clock, by the rounds that a Reno flow would need, and by the ACKs of the probe.
+//! Timing of bandwidth probes: by a random wait time, by the number of rounds after which a Reno flow would have
+//! probed, and by the ACKs of the probe.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.3.8, §5.3.3.9
 
@@ -6,17 +7,18 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rng, Time};
 
-/// Minimum time until a probe by the clock (s); up to [`WAIT_SPREAD_S`] is added.
+/// Minimum wait time between two bandwidth probes (s). A random time of up to [`WAIT_SPREAD_S`] is added.
 const MIN_WAIT_S: f64 = 2.0;
 const WAIT_SPREAD_S: f64 = 1.0;
 
-/// Maximum number of rounds until a probe, so that 1 % of random loss in each round does not reduce the flow too much.
+/// Maximum number of rounds between two bandwidth probes. With this limit, 1 % of random loss in each round does not
+/// reduce the flow's rate too much.
 const MAX_ROUNDS: u64 = 63;
 
-/// The relation of the arriving ACKs to the probe.
+/// Which packets, relative to the bandwidth probe, the arriving ACKs acknowledge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPhase {
-    /// No relation to a probe.
+    /// Packets without a relation to a probe.
     #[default]
     Init,
     /// ACKs of packets sent before the pipe was refilled.
@@ -32,9 +34,9 @@ pub enum AckPhase {
 /// The timing of ProbeBW, and the results of the last probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle {
-    /// The relation of the arriving ACKs to the probe.
+    /// Which packets, relative to the bandwidth probe, the arriving ACKs acknowledge.
     pub ack_phase: AckPhase,
-    /// Whether the probe may have caused losses, and the flow has not reacted to the probe yet.
+    /// Whether losses can be a result of the probe, and the flow has not yet reacted to such losses.
     pub is_probe_sample: bool,
     /// Whether the last probe had too many losses or marks.
     pub prev_probe_too_high: bool,
@@ -46,7 +48,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// Starts a cycle. Its wait times are random, so that flows mix better.
+    /// Starts a cycle. The wait times of a cycle are random, so that different flows do not probe at the same time.
     pub fn begin(&mut self, now: Time, rng: &mut Rng) {
         self.rounds_since_up = rng.below(2);
         self.wait = Duration::from_secs_f64(MIN_WAIT_S + rng.range(0.0, WAIT_SPREAD_S));
@@ -59,8 +61,8 @@ impl Cycle {
         self.rounds_since_up += 1;
     }
 
-    /// Whether to probe: because the wait time has passed, or because a Reno flow with `target` in flight would have
-    /// probed.
+    /// Whether a bandwidth probe is due: the wait time has passed, or a Reno flow with `target` in flight would have
+    /// probed by now.
     pub fn is_time_to_probe(&self, now: Time, target: Bytes, mss: Bytes) -> bool {
         now > self.began + self.wait || self.rounds_since_up >= MAX_ROUNDS.min(target.0 / mss.0)
     }

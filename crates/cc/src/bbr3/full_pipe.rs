@@ -1,4 +1,5 @@
-//! Detects that acceleration has filled the pipe: three rounds in which the delivery rate did not grow by a quarter.
+//! Detects that the accelerating flow has filled the pipe: the delivery rate did not grow by a quarter within three
+//! rounds.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.3.1.2
 
@@ -6,7 +7,7 @@ use airpace_core::Rate;
 
 use super::sample::Sample;
 
-/// Growth factor of the rate per round from which on the pipe is not full.
+/// Minimum growth factor of the delivery rate per round that shows that the pipe is not full yet.
 const GROWTH: f64 = 1.25;
 /// Number of rounds without such growth after which the pipe is full.
 const ROUNDS: u8 = 3;
@@ -35,7 +36,7 @@ impl FullPipe {
         self.ever |= self.now;
     }
 
-    /// Restarts the detection, for growth beyond `baseline`.
+    /// Restarts the detection. The delivery rate must then grow beyond `baseline`.
     pub fn look_again(&mut self, baseline: Rate) {
         *self = FullPipe { baseline, ever: self.ever, ..FullPipe::default() };
     }
@@ -50,7 +51,7 @@ impl FullPipe {
         self.ever
     }
 
-    /// Sets whether the pipe counts as filled.
+    /// Sets whether the pipe counts as filled, without a measurement.
     pub fn assume(&mut self, full: bool) {
         self.ever = full;
     }

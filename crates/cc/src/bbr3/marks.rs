@@ -1,17 +1,17 @@
-//! Explicit congestion notification with shallow thresholds: the share of packets that met a queue.
+//! Explicit congestion notification with shallow thresholds: the share of packets that a queue marked.
 //!
 //! The draft does not cover ECN (its §3.7). Google's program uses it if the network is known to mark at shallow queues.
 //!
 //! Source: google/bbr v3 net/ipv4/tcp_bbr.c
 //!
-//! Differs: ECN is used at any round-trip time. The program's default is limited to 5 ms, and no mobile path is
-//! shorter. There is no early probe when marks cease (`ecn_reprobe_gain`).
+//! Differs: ECN is used at any round-trip time. The program's default is limited to 5 ms, and no mobile path has an RTT
+//! that short. The program's early probe after the last mark (`ecn_reprobe_gain`) is not implemented.
 
 use airpace_core::Bytes;
 
 use super::sample::Sample;
 
-/// Weight of a round in the average.
+/// Weight of the newest round in the average of the share of marked packets.
 const ALPHA_GAIN: f64 = 1.0 / 16.0;
 /// Relative reduction of the data in flight by a round in which every packet is marked.
 const FACTOR: f64 = 1.0 / 3.0;
@@ -52,12 +52,12 @@ impl Marks {
         self.startup_rounds = if ratio >= THRESHOLD { self.startup_rounds.saturating_add(1) } else { 0 };
     }
 
-    /// Whether Startup must end.
+    /// Whether Startup must end because of too many marks.
     pub fn ends_startup(&self) -> bool {
         self.startup_rounds >= STARTUP_ROUNDS
     }
 
-    /// Whether the share of marks shows that the flow had too much in flight.
+    /// Whether the share of marked packets shows that the flow had too much data in flight.
     pub fn are_too_many(&self, sample: &Sample, mss: Bytes) -> bool {
         ratio(sample.ce, sample.delivered, mss) > THRESHOLD
     }

@@ -10,16 +10,17 @@ use crate::controller::SentPacket;
 
 /// Window of the minimum round-trip time: `BBR.MinRTTFilterLen`.
 const FILTER: Duration = Duration::from_secs(10);
-/// Time without a lower value after which ProbeRTT measures again: `BBR.ProbeRTTInterval`.
+/// Time without a lower round-trip time after which ProbeRTT measures the propagation time again:
+/// `BBR.ProbeRTTInterval`.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Time for which ProbeRTT keeps little data in flight: `BBR.ProbeRTTDuration`.
 const DURATION: Duration = Duration::from_millis(200);
 
-/// The estimate and its schedule.
+/// The estimated propagation time, and the schedule of ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MinRtt {
     rtprop: Option<(Duration, Time)>,
-    /// The minimum of the current interval.
+    /// The minimum round-trip time of the current [`INTERVAL`], and its time.
     lately: Option<(Duration, Time)>,
     expired: bool,
     probe: Option<Probe>,
@@ -29,7 +30,7 @@ pub struct MinRtt {
 /// A ProbeRTT in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
-    /// Earliest end; `None` until the amount in flight is low enough.
+    /// Earliest end of ProbeRTT; `None` until the amount in flight is low enough.
     done: Option<Time>,
     round_done: bool,
 }
@@ -39,7 +40,7 @@ struct Probe {
 struct IdleSpan {
     since: Time,
     until: Time,
-    /// The span ends when more bytes than this have been delivered.
+    /// Number of delivered bytes (over the connection's life) above which the span ends.
     delivered: Bytes,
 }
 
@@ -116,7 +117,8 @@ impl MinRtt {
         over
     }
 
-    /// The low rate of ProbeRTT counts as an application limit until everything in flight at that time is delivered.
+    /// Processes the number of delivered bytes. ProbeRTT's low rate counts as an application limit until everything
+    /// that was in flight at the end of ProbeRTT has been delivered.
     ///
     /// Source: draft-ietf-ccwg-bbr-06 §5.3.4.3 (`MarkConnectionAppLimited`)
     pub fn on_delivered(&mut self, now: Time, delivered: Bytes) {
@@ -129,7 +131,7 @@ impl MinRtt {
         }
     }
 
-    /// Whether a packet was sent while ProbeRTT kept little data in flight.
+    /// Whether `packet` was sent while ProbeRTT kept little data in flight.
     pub fn held(&self, packet: &SentPacket) -> bool {
         self.idle_span.is_some_and(|span| packet.sent >= span.since && packet.sent < span.until)
     }

@@ -15,8 +15,8 @@ pub struct DelayProfile {
     pub offload_quanta: u64,
     /// Maximum allowance for ACK aggregation, as a time at the current bandwidth.
     pub extra_acked_cap: Option<Duration>,
-    /// Whether a sample with too much loss ends a probe. If not, only a lost packet ends it, which shows more
-    /// precisely how much was in flight.
+    /// Whether a delivery-rate sample with too much loss ends a probe. If not, only a lost packet ends a probe, because
+    /// a lost packet shows more precisely how much data was in flight.
     pub samples_end_probes: bool,
 }
 

@@ -19,19 +19,19 @@ pub struct Sample {
     pub total: Bytes,
     /// Bytes that this ACK newly acknowledges.
     pub newly_acked: Bytes,
-    /// Bytes in flight when the sample's packet left, itself included.
+    /// Bytes in flight when the sample's packet left, that packet included.
     pub tx_in_flight: Bytes,
     /// Bytes declared lost since the sample's packet was sent.
     pub lost: Bytes,
     /// Packets reported as marked since the sample's packet was sent.
     pub ce: u64,
-    /// Whether the packet was sent while the application or ProbeRTT limited the sender.
+    /// Whether the sample's packet was sent while the application or ProbeRTT limited the sender.
     pub app_limited: bool,
 }
 
 impl Sample {
-    /// The sample of an ACK. `None` if it has no information: only packets older than those of the last ACK were
-    /// acknowledged.
+    /// The sample of an ACK. `None` if the ACK has no new information: it only acknowledges packets older than the
+    /// packets of the last ACK.
     pub fn of(ack: &Ack<'_>, held_back: bool) -> Option<Sample> {
         let rate = &ack.rate;
         (!rate.interval.is_zero()).then(|| Sample {
@@ -48,7 +48,7 @@ impl Sample {
     }
 }
 
-/// Packet-timed round trips.
+/// Counter of round trips, which are measured by acknowledged packets.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.1
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,13 +105,13 @@ impl MaxBandwidth {
 
     /// Starts a new cycle, and discards the values from before the previous one.
     pub fn advance(&mut self) {
-        // Source: google/bbr v3 — a cycle without a sample is no reason to forget.
+        // Source: google/bbr v3 (a cycle without a sample does not replace the previous maximum)
         if self.present > Rate::ZERO {
             self.previous = std::mem::replace(&mut self.present, Rate::ZERO);
         }
     }
 
-    /// The bandwidth; zero before the first sample.
+    /// The maximum bandwidth; zero before the first sample.
     pub fn get(&self) -> Rate {
         self.previous.max(self.present)
     }

@@ -4,7 +4,7 @@ use airpace_core::{Bytes, Rate};
 
 use super::sample::Sample;
 
-/// Maximum acceptable share of lost data, relative to the data in flight.
+/// Maximum acceptable ratio of lost data to data in flight.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §2.8 (`BBR.LossThresh`)
 pub const LOSS_THRESHOLD: f64 = 0.02;
@@ -16,15 +16,16 @@ pub fn is_too_lossy(lost: Bytes, tx_in_flight: Bytes) -> bool {
     lost.0 as f64 > tx_in_flight.0 as f64 * LOSS_THRESHOLD
 }
 
-/// Amount in flight when the losses crossed the threshold, which happened within a lost packet of `size` bytes. Up to
-/// and including that packet, `lost` of `tx_in_flight` bytes were lost.
+/// Amount in flight at which the losses crossed [`LOSS_THRESHOLD`]. They crossed it within a lost packet of `size`
+/// bytes: up to and including that packet, `lost` of `tx_in_flight` bytes were lost.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.5.10.2 (`InflightAtLoss`)
 pub fn inflight_at_loss(tx_in_flight: Bytes, lost: Bytes, size: Bytes) -> Bytes {
     let before = tx_in_flight - size;
     let lost_before = (lost - size).0 as f64;
     let prefix = (LOSS_THRESHOLD * before.0 as f64 - lost_before) / (1.0 - LOSS_THRESHOLD);
-    // Source: google/bbr v3 — where the threshold was crossed before this packet, none of it counts.
+    // Source: google/bbr v3
+    // If the threshold was crossed before this packet, no part of this packet counts.
     before + Bytes(prefix.max(0.0) as u64)
 }
 
@@ -52,8 +53,8 @@ impl Signals {
         }
     }
 
-    /// Processes a packet declared lost when `delivered` bytes had been delivered. Returns whether it is the first loss
-    /// of this round; the round then starts with it.
+    /// Processes a packet declared lost when `delivered` bytes had been delivered. Returns whether this is the first
+    /// loss of the round; the round then starts with this loss.
     pub fn on_loss(&mut self, delivered: Bytes) -> bool {
         let first = !std::mem::replace(&mut self.loss_in_round, true);
         if first {
@@ -92,13 +93,13 @@ impl Signals {
         self.inflight_latest
     }
 
-    /// Starts a round without losses and marks.
+    /// Deletes the losses and marks of the current round.
     pub fn forget_congestion(&mut self) {
         self.loss_in_round = false;
         self.marks_in_round = false;
     }
 
-    /// Ends the processing of an ACK: a new round starts with its sample.
+    /// Ends the processing of an ACK. If the ACK ended a round, the new round starts with the sample of this ACK.
     pub fn advance(&mut self, sample: &Sample) {
         if self.round_ends {
             self.bw_latest = sample.rate;
@@ -123,7 +124,8 @@ mod tests {
         // 100 packets were in flight, and the last three of them were lost: the third loss crosses 2 %.
         let at = inflight_at_loss(Bytes(150_000), Bytes(4_500), Bytes(1_500));
         assert_eq!(at, Bytes(148_500), "two lost packets of 99 are already over 2 %");
-        // A burst of 100 lost packets follows 900 without loss: 1.84 % of all packets are a fifth of the burst.
+        // A burst of 100 lost packets follows 900 delivered packets. The losses reach 2 % of the data in flight within
+        // the first fifth of the burst.
         let at = inflight_at_loss(Bytes(1_500_000), Bytes(150_000), Bytes(150_000));
         assert_eq!(at, Bytes(1_350_000 + 27_551), "the first fifth of the burst is below the threshold");
         assert!(!is_too_lossy(Bytes(3_000), Bytes(150_000)) && is_too_lossy(Bytes(3_001), Bytes(150_000)));

@@ -3,7 +3,7 @@
 use super::sample::Sample;
 use super::signals::is_too_lossy;
 
-/// Number of runs of lost packets in a round that is not random.
+/// Minimum number of separate runs of lost packets in a round that is not explained by random loss.
 ///
 /// Source: draft-ietf-ccwg-bbr-06 §5.3.1.3 (`BBRStartupFullLossCnt`)
 const LOST_RANGES: u32 = 6;
@@ -12,12 +12,12 @@ const LOST_RANGES: u32 = 6;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartupLoss {
     ranges: u32,
-    /// The number after that of the last lost packet.
+    /// The packet number that follows the last lost packet.
     next: u64,
 }
 
 impl StartupLoss {
-    /// Packet `number` was declared lost.
+    /// Records that packet `number` was declared lost.
     pub fn on_lost(&mut self, number: u64) {
         self.ranges += u32::from(number != self.next || self.ranges == 0);
         self.next = number + 1;

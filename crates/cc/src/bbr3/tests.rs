@@ -34,7 +34,7 @@ impl Path {
         }
     }
 
-    /// Sends `packets` ACKs. The first one also acknowledges `late`, which had been declared lost.
+    /// Sends `packets` ACKs. The first ACK also acknowledges the packets `late`, which had been declared lost.
     fn acks(&mut self, packets: u64, late: &[u64]) {
         for index in 0..packets {
             self.number += 1;

@@ -1,5 +1,5 @@
 //! Undoes a recovery without real losses. For every acknowledged packet, the endpoint reports whether it had been
-//! declared lost. When all lost packets of an episode have arrived, there was no loss.
+//! declared lost. If all packets declared lost in a recovery have arrived, there was no real loss.
 //!
 //! Source: draft-ietf-ccwg-bbr-06 §5.5.11
 
@@ -15,7 +15,7 @@ use crate::controller::SentPacket;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undo {
     pub(super) bounds: Bounds,
-    /// The accelerating state that was ended by losses.
+    /// The accelerating state that the losses ended.
     pub(super) state: Option<State>,
     /// Number of the first packet lost.
     pub(super) first: u64,

@@ -12,20 +12,20 @@ pub struct Window {
     mss: Bytes,
     initial: Bytes,
     cwnd: Bytes,
-    /// The last window that is known to be safe.
+    /// The last congestion window that is known to be safe. It is restored after recovery and ProbeRTT.
     prior: Bytes,
-    /// Recovery ends when this packet number is acknowledged.
+    /// Recovery ends when this packet number is acknowledged; `None` outside recovery.
     recovery_end: Option<u64>,
 }
 
 /// The target of the window's growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// The amount in flight with which the path is full.
+    /// The amount in flight that fills the path.
     pub max_inflight: Bytes,
     /// Maximum amount in flight that the bounds permit in this state; `None`: no limit.
     pub cap: Option<Bytes>,
-    /// The limit of ProbeRTT, while it is active.
+    /// Maximum window in ProbeRTT; `None` outside ProbeRTT.
     pub probe_rtt: Option<Bytes>,
     /// Whether the pipe has ever been full: the window may then also shrink.
     pub was_full: bool,
@@ -64,7 +64,8 @@ impl Window {
         self.cwnd = self.cwnd.max(self.prior);
     }
 
-    /// Processes lost packets. Returns whether they start an episode of recovery. If so, the window before it is saved.
+    /// Processes lost packets. Returns whether they start an episode of recovery. If so, the window before the episode
+    /// is saved.
     pub fn on_loss(&mut self, loss: &Loss<'_>, probing_rtt: bool) -> bool {
         let begins = !self.is_recovering() || loss.cause == LossCause::Persistent;
         if begins {

@@ -24,7 +24,7 @@ pub enum Method {
     GrantedBytes,
 }
 
-/// Length of the MAC layer's summary, in subframes.
+/// Number of subframes that the MAC layer's summary covers.
 ///
 /// Source: BISCAY §3.2.2
 const SUMMARY: u64 = 100;
@@ -64,7 +64,7 @@ pub struct Determination {
 }
 
 impl Determination {
-    /// Maximum age of a value, in ms: its summing window plus the time to the next sample.
+    /// Maximum age of a bandwidth value, in ms: the summing window plus the time to the next sample.
     pub fn lag_ms(&self) -> u64 {
         let interval = match self.sampling {
             Sampling::Every(ms) => ms,
@@ -80,7 +80,7 @@ pub struct CellularBandwidth {
     rules: Determination,
     grants: Grants,
     carriers: Vec<Carrier>,
-    /// The newest subframe reported.
+    /// Number of the newest subframe reported.
     newest: u64,
     next_look: u64,
     sampled: Option<Rate>,
@@ -103,10 +103,10 @@ const FRAME: u64 = 10;
 #[derive(Clone, Copy, Debug)]
 struct Carrier {
     id: u8,
-    /// Number of the window that is being summed.
+    /// Index of the window whose grants are being summed.
     window: u64,
     bits: Bits,
-    /// The sum of the previous window.
+    /// The sum of the previous window, in bits; `None` before the first complete window.
     complete: Option<Bits>,
 }
 
@@ -151,7 +151,7 @@ impl CellularBandwidth {
         self.sampled.filter(|_| self.most_in_frame > Bits::ZERO)
     }
 
-    /// Processes one report of one carrier. Returns whether it contained this device's part.
+    /// Processes one report of one carrier. Returns whether the report contained this device's grants.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(bits) = self.grants.bits(report) else { return false };
         let goodput = match report.layer {
@@ -207,7 +207,7 @@ impl CellularBandwidth {
         let bits: Bits = self.carriers.iter().filter_map(|carrier| carrier.complete).sum();
         self.sampled = Some(Rate::from_bps_f64(bits.0 as f64 * 1e3 / length as f64));
         self.next_look = match self.rules.sampling {
-            // Sample at the ends of windows. Otherwise every value would be older by half a window.
+            // Samples are taken at the ends of windows. Otherwise every sample would be older by half a window.
             Sampling::Every(ms) => self.newest - self.newest % ms.min(length) + ms,
             Sampling::Once => u64::MAX,
         };

@@ -9,7 +9,7 @@ use airpace_core::{Rate, Time};
 /// The condition for the return from the fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// Both bandwidths are equal, within the tolerance.
+    /// The cell's bandwidth and the end-to-end bandwidth are equal, within the tolerance.
     ///
     /// Source: BISCAY §A.5.1 (`cellular_bw == end_to_end_bw`)
     Equal,
@@ -26,11 +26,11 @@ pub struct Rules {
     pub margin: f64,
     /// Maximum relative difference of two bandwidths that count as equal.
     pub tolerance: f64,
-    /// The condition for the return.
+    /// The condition for the return from the fallback.
     pub back: Return,
-    /// Time for which a condition must hold before it counts.
+    /// Time for which the evidence for another location must last before the location changes.
     pub patience: Duration,
-    /// Whether a wired bottleneck requires a queue as evidence.
+    /// Whether the bottleneck counts as wired only if there is also a queue.
     pub needs_queue: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
     rules: Rules,
-    /// Time since when the evidence has pointed to the other location.
+    /// Time since which the evidence has shown the bottleneck at the other location.
     since: Option<Time>,
 }
 
@@ -65,9 +65,10 @@ impl Bottleneck {
 
     /// Whether the bottleneck is in the wired part now. Called while the bottleneck counts as being in the cell.
     ///
-    /// Differs: patience and a queue are required. The granted rate is a mean over a past interval, and data that is sent
-    /// at this rate is delivered a round trip later. Each step of the cell's bandwidth would therefore look like a wired
-    /// bottleneck. And without a queue, only the sender limits the flow.
+    /// Differs: patience and a queue are required. The granted rate is a mean over a past interval, and data that is
+    /// sent at this rate is delivered a round trip later. Without patience, each step of the cell's bandwidth would
+    /// therefore look like a wired bottleneck. And if there is no queue, not the path but only the sender limits the
+    /// flow.
     pub fn is_wired(&mut self, seen: &Evidence) -> bool {
         let above = seen.cellular > seen.end_to_end.scaled(1.0 + self.rules.margin);
         let has_queue = seen.queue || !self.rules.needs_queue;
@@ -77,8 +78,8 @@ impl Bottleneck {
     /// Whether the bottleneck is in the cell again. Called while the bottleneck counts as being in the wired part.
     ///
     /// Differs: a cell whose bandwidth is below the end-to-end bandwidth is the bottleneck as well. If BISCAY waited
-    /// until both are equal, BBR would control the flow in a cell whose bandwidth falls, with a maximum that is up to
-    /// ten rounds old.
+    /// until both bandwidths are equal, BBR would control the flow in a cell whose bandwidth falls, with a maximum that
+    /// is up to ten rounds old.
     pub fn is_cellular(&mut self, seen: &Evidence) -> bool {
         let at_most = seen.cellular <= seen.end_to_end.scaled(1.0 + self.rules.tolerance);
         let at_least = seen.cellular >= seen.end_to_end.scaled(1.0 - self.rules.tolerance);
@@ -86,7 +87,7 @@ impl Bottleneck {
         self.has_held(seen.now, met)
     }
 
-    /// Discards all evidence.
+    /// Discards all evidence for another location.
     pub fn forget(&mut self) {
         self.since = None;
     }

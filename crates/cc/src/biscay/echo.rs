@@ -1,8 +1,8 @@
 //! Round-trip times measured at a receiver from timestamps that the transport echoes.
 //!
 //! The receiver puts a timestamp on its ACKs, and the sender puts the newest timestamp on its data. The time from an
-//! ACK to the data that it released is one round trip, measured at the receiver. If the sender had no data to send, the
-//! measured time is longer. Therefore the minimum is used.
+//! ACK to the data that the ACK released is one round trip, measured at the receiver. If the sender had no data to
+//! send, the measured time is longer. Therefore the minimum is used.
 //!
 //! Source: RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (`tcp_rcv_rtt_measure_ts`)
 
@@ -18,7 +18,8 @@ use super::rounds::RttMemory;
 #[derive(Clone, Debug)]
 pub struct EchoRtt {
     least: WindowedMin<Duration, Time>,
-    /// Start of the current round. The next fields are the minimum of that round and of the previous one.
+    /// Start of the current round. `round_least` is the minimum RTT of the current round, `standing` that of the
+    /// previous round.
     round_began: Time,
     round_least: Option<Duration>,
     standing: Option<Duration>,
@@ -56,12 +57,12 @@ impl EchoRtt {
         self.least.get()
     }
 
-    /// Time when the minimum was observed.
+    /// Time when the minimum returned by [`EchoRtt::least`] was observed.
     pub fn seen(&self) -> Option<Time> {
         self.least.position()
     }
 
-    /// The minimum of the previous round. It contains a standing queue, but no jitter.
+    /// The minimum round-trip time of the previous round. It contains the delay of a standing queue, but no jitter.
     pub fn standing(&self) -> Option<Duration> {
         self.standing
     }

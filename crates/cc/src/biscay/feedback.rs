@@ -1,6 +1,6 @@
 //! The bytes that BISCAY's sender and receiver exchange if the sender is not on the device.
 //!
-//! All integers are big-endian. A reader ignores bytes after those that it knows.
+//! All integers are big-endian. A reader ignores additional bytes at the end.
 //!
 //! ```text
 //! feedback (15 bytes), on every ACK              header (5 bytes), with an advertised window only
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Source: BISCAY §3.2.4; BISCAY §5.4
-//! Chosen: the layout. Timestamp and echo are those of TCP (RFC 7323 §3), which our transport does not have.
+//! Chosen: the layout. Timestamp and echo work as in TCP (RFC 7323 §3), because Airpace's transport has no timestamps.
 
 use airpace_core::{Rate, Rider};
 

@@ -28,9 +28,9 @@ pub enum BlockTable {
     Nr(nr::McsTable),
 }
 
-/// Properties of a slot that NR's TBS procedure needs besides its PRBs.
+/// Properties of a slot that NR's TBS procedure needs besides the number of PRBs.
 ///
-/// Chosen: all 14 symbols, one of them for reference signals without data, as in a slot full of data.
+/// Chosen: the allocation has all 14 symbols of a slot, and one of the symbols contains only reference signals.
 const NR_SLOT: nr::Allocation =
     nr::Allocation { n_prb: 0, symbols: 14, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
 
@@ -39,7 +39,7 @@ const NR_SLOT: nr::Allocation =
 pub struct Grants {
     direction: Direction,
     table: BlockTable,
-    /// The block in each HARQ process, by carrier.
+    /// For each carrier: the last block of each codeword in each HARQ process.
     carriers: Vec<[[Option<Block>; 2]; PROCESSES]>,
 }
 
@@ -77,7 +77,7 @@ impl Grants {
             own_grants
                 .map(|dci| match dci.harq {
                     Some(harq) => new_bits(dci, table, &mut processes[usize::from(harq) % PROCESSES]),
-                    // Without the HARQ process, the previous transmission is unknown.
+                    // If the DCI does not name its HARQ process, the previous transmission is unknown.
                     None => new_bits(dci, table, &mut [None; 2]),
                 })
                 .sum(),
@@ -85,7 +85,7 @@ impl Grants {
     }
 }
 
-/// Bits of those blocks of `dci` that are not retransmissions of their HARQ process.
+/// Total size, in bits, of the blocks of `dci` that are not retransmissions.
 fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
     let blocks = (0..2).filter(|&codeword| dci.is_sent(codeword)).count();
     let mut granted = Bits::ZERO;
@@ -98,7 +98,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
             bits => Some(bits),
         };
         let before = *slot;
-        // A reserved MCS has no block size of its own. The size is that of the previous grant.
+        // A reserved MCS does not define a block size. The block has the size of the previous grant of the process.
         // Source: TS 36.213 §7.1.7.2, §8.6.2; TS 38.214 §5.1.3.2
         let is_again = dci.retransmission[codeword]
             || known.is_none() && before.is_none_or(|block| block.ndi == dci.ndi[codeword]);
@@ -112,7 +112,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
 }
 
 impl BlockTable {
-    /// Bits of one of `blocks` blocks of `dci` with MCS index `mcs`; `None` on a reserved row.
+    /// Size, in bits, of one of the `blocks` blocks of `dci`, which has MCS index `mcs`; `None` if `mcs` is reserved.
     fn block(self, dci: &Dci, mcs: u8, blocks: usize) -> Option<Bits> {
         let n_prb = dci.prbs.len();
         // The layers are divided equally among the codewords.
@@ -129,7 +129,7 @@ impl BlockTable {
     }
 }
 
-/// Size of an LTE block. The table has columns for one and two layers; sizes for more layers are multiples.
+/// Size of an LTE block. The table has columns for one and two layers. Sizes for more layers are multiples of these.
 ///
 /// Source: BISCAY §3.2.2 Eq. 1
 fn lte_block(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {

@@ -18,7 +18,8 @@ use super::rounds::MAX_DRAIN;
 use super::sender::{DRAIN_GAIN, MIN_PACKETS, queue_threshold};
 use super::{Startup, Tuning};
 
-/// Duration of a drain in round trips: in one, the window falls; in the other, the path is observed without a queue.
+/// Duration of a drain, in round trips. In the first round trip, the advertised window falls; in the second, the path
+/// is observed without a queue.
 const DRAIN_ROUNDS: u32 = 2;
 
 /// The receiver of BISCAY.
@@ -27,7 +28,7 @@ pub struct BiscayReceiver {
     tuning: Tuning,
     mss: Bytes,
     downlink: CellularBandwidth,
-    /// Whether a report has arrived since the last call of `see_clock`.
+    /// Whether a radio report has arrived since the last call of `see_clock`.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
@@ -40,7 +41,7 @@ struct Advertising {
     rtt: EchoRtt,
     /// The downlink bandwidth from which the window is computed.
     held: Rate,
-    /// Whether a queue has been observed on the path. Until then, the receiver does not limit the sender's own start.
+    /// Whether a queue has been observed on the path. Until then, the receiver does not limit the sender's slow start.
     has_begun: bool,
     /// End of the current or of the last drain.
     drain: Time,
@@ -80,7 +81,8 @@ impl Advertising {
         Advertising { rtt, held: Rate::ZERO, has_begun: false, drain: Time::ZERO, window: None }
     }
 
-    /// The window that carries `share` of the sampled bandwidth; `None` if it is unknown.
+    /// Returns the window with which the sender gets `share` of the sampled bandwidth; `None` if the bandwidth is
+    /// unknown.
     ///
     /// Source: BISCAY §3.2.4 (flow control that throttles the sender)
     fn update(
@@ -95,7 +97,8 @@ impl Advertising {
         let has_queue = standing > least + queue_threshold(least);
         self.has_begun |= has_queue;
         let sampled = sampled?;
-        // Differs: as at a sender, grants only reflect the requests as long as no data is queued.
+        // Differs: as in the controller, the bandwidth can be held: as long as no data is queued, the grants only
+        // reflect the requests.
         let is_settled = now > self.drain + tuning.lag();
         let may_fall = has_queue && sampled > Rate::ZERO && is_settled || !tuning.hold;
         self.held = if may_fall { sampled } else { self.held.max(sampled) };

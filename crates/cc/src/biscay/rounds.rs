@@ -1,4 +1,4 @@
-//! Round trips: their ends, the minimum RTT of each, and the overall minimum RTT.
+//! Counts round trips, and measures the minimum RTT of each round trip and the minimum RTT over a longer period.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airpace_core::{Bytes, Time};
 use crate::controller::Ack;
 use crate::filter::WindowedMin;
 
-/// Number of samples from which the minimum RTT of a round counts.
+/// Minimum number of RTT samples in a round for which the minimum RTT of the round is used.
 ///
 /// Source: RFC 9406 §4.3 (`N_RTT_SAMPLE`)
 const SAMPLES: u32 = 8;
@@ -38,26 +38,26 @@ impl Rounds {
         begins
     }
 
-    /// The minimum RTT of the current round or, while that has too few samples, of the last one. It contains a standing
-    /// queue, but no jitter.
+    /// The minimum RTT of the current round or, while this round has too few samples, of the last round. It contains
+    /// the delay of a standing queue, but no jitter.
     pub fn standing_rtt(&self) -> Option<Duration> {
         if self.samples >= SAMPLES { self.least } else { self.least_of_last.or(self.least) }
     }
 }
 
-/// Window of the round-trip time without a queue.
+/// Span of time over which the minimum RTT, the round-trip time without a queue, is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttMemory {
-    /// The minimum over the connection.
+    /// The minimum RTT over the whole connection.
     ///
     /// Source: BISCAY §A.5.1 (`rtt = min(rtt, MeasureRTT(last_ack))`)
     Life,
-    /// The minimum over this period.
+    /// The minimum RTT over the last period of this length.
     Window(Duration),
 }
 
 impl RttMemory {
-    /// Length of the window of the minimum.
+    /// Length of the span over which the minimum RTT is taken.
     pub fn window(self) -> Duration {
         match self {
             RttMemory::Life => Duration::MAX,
@@ -74,16 +74,16 @@ impl RttMemory {
     }
 }
 
-/// Divisor of the window that gives the renewal period. The minimum RTT is measured again by draining if it was not
+/// Ratio of [`RttMemory::window`] to the renewal period. The minimum RTT is measured again by draining if it was not
 /// observed within that period.
 ///
-/// Chosen: with two, an RTT without a queue is observed before the previous one expires. The multiples of this period
-/// on the clock are the same for all flows of a device, so they drain their common queue together.
+/// Chosen: with a ratio of two, an RTT without a queue is observed before the previous minimum expires. The multiples
+/// of this period on the clock are the same for all flows of a device, so they drain their common queue together.
 const RENEW_PARTS: u32 = 2;
 
 /// Maximum duration of a drain.
 ///
-/// Chosen: a queue of several round trips has drained by then, if it is this sender's.
+/// Chosen: after this time, a queue of several round trips has drained if this sender caused the queue.
 pub const MAX_DRAIN: Duration = Duration::from_secs(1);
 
 /// The round-trip time without a queue, and the drains by which it is measured.
@@ -95,7 +95,7 @@ pub struct LeastRtt {
     /// End of the last drain.
     drained: Time,
     drain: Option<Drain>,
-    /// The minimum RTT observed in the last drain.
+    /// The minimum RTT observed in the last drain; `None` before the first drain.
     last_shown: Option<Duration>,
 }
 
@@ -143,8 +143,8 @@ impl LeastRtt {
         self.recent.position().unwrap_or(now).max(self.drained)
     }
 
-    /// An RTT that two consecutive drains show is that of the path. A lower value from long before belonged to another
-    /// path. A single drain may have met a queue that had just formed elsewhere.
+    /// Continues a drain. If two consecutive drains show the same RTT, this is the RTT of the path, and a lower, older
+    /// value belonged to another path. One drain is not sufficient, because it may have met a queue of other flows.
     fn go_on_draining(&mut self, ack: &Ack<'_>, drained: Bytes) {
         let Some(drain) = &mut self.drain else { return };
         if drain.ends_with.is_some() {

@@ -34,7 +34,8 @@ use super::{Startup, Tuning, Wired};
 /// Chosen: the minimum of BBR.
 pub const MIN_PACKETS: u64 = 4;
 
-/// Gains of the pacing rate in slow start and afterwards, relative to one window per smoothed round-trip time.
+/// Gains of the pacing rate: the first in slow start, the second afterwards. A gain of 1 is one window per smoothed
+/// round-trip time.
 ///
 /// Source: Linux net/ipv4/tcp_input.c (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`)
 ///
@@ -48,12 +49,12 @@ const PACING_GAINS: (f64, f64) = (2.0, 1.2);
 pub const DRAIN_GAIN: f64 = 0.5;
 
 /// Waiting time of data in a device whose queue is empty: the device reports the data, gets a grant four subframes
-/// later, and sends the data after four more.
+/// later, and sends the data four subframes after the grant.
 ///
 /// Chosen: the time for report, grant and transmission, plus half of a scheduling request's period of 10 ms.
 const GRANT_WAIT: Duration = Duration::from_millis(13);
 
-/// Increment of the factor `extra` after a round without loss.
+/// Increment of [`Biscay::extra`] after a round without loss.
 const EXTRA_STEP: f64 = 1.0 / 64.0;
 
 /// The state of the sender.
@@ -72,13 +73,14 @@ pub struct Biscay {
 
     /// The bandwidth from the radio of the sender's device; unknown without such a radio.
     own: CellularBandwidth,
-    /// Whether a report has arrived since the last ACK, which provides the time.
+    /// Whether a radio report has arrived since the last ACK. Reports have no time of arrival; the ACK provides the
+    /// time.
     heard: bool,
     last_heard: Option<Time>,
     device: DeviceFlows,
     /// Bytes that wait in the device for its uplink.
     uplink_queue: Bytes,
-    /// The bandwidth from the receiver's radio, if it has one.
+    /// The last feedback with the bandwidth from the receiver's radio; `None` if the receiver has no radio.
     fed: Option<Feedback>,
 
     /// This BBR's model provides the end-to-end bandwidth in every state.
@@ -100,17 +102,17 @@ pub struct Biscay {
     cellular: Option<Rate>,
     /// This flow's share of that bandwidth.
     share: f64,
-    /// Until this time, a sample may be from a time when the device requested less than now.
+    /// Until this time, a bandwidth sample may be from a time when the device requested less than now.
     unsettled_until: Time,
     end_to_end: Rate,
     smoothed_rtt: Option<Duration>,
     /// The last delivery-rate sample.
     delivery_rate: Rate,
-    /// Factor of the window's extra terms, 0…1.
+    /// Factor, 0…1, of the terms by which the window exceeds one bandwidth-delay product.
     extra: f64,
     cwnd: Bytes,
     own_control: Control,
-    /// All outstanding packets were lost. The path's state is unknown until the next ACK.
+    /// Whether all outstanding packets were lost. The state of the path is then unknown until the next ACK.
     silenced: bool,
 }
 
@@ -165,8 +167,9 @@ impl Biscay {
     /// Updates the cellular bandwidth from which the window is computed.
     ///
     /// Differs: the value can be held. A cell grants as much as is requested. Without a queue anywhere, a low grant
-    /// means low demand, not low bandwidth. A window computed from it would request even less. Therefore the value
-    /// falls only while there is a queue. A sample from before the flow's present request cannot lower it either.
+    /// means low demand, not low bandwidth. A window computed from such a grant would request even less. Therefore the
+    /// value falls only while there is a queue. A sample from before the flow's present request cannot lower the value
+    /// either.
     fn update_cellular(&mut self, ack: &Ack<'_>, queue: bool) {
         if ack.rate.app_limited {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
@@ -239,7 +242,8 @@ impl Biscay {
         self.cwnd = (self.cwnd + ack.acked).max((self.cwnd + Bytes(3 * ack.acked.0)).min(known));
     }
 
-    /// This flow's share of the rate at which a burst was carried; zero if the option does not use bursts.
+    /// This flow's share of the maximum rate at which the radio carried a burst; zero unless the option `startup` uses
+    /// bursts.
     fn burst(&self) -> Rate {
         if self.tuning.startup != Startup::Bursts {
             return Rate::ZERO;
@@ -258,8 +262,8 @@ impl Biscay {
 
     /// Whether the bandwidth from the KPIs is reliable.
     ///
-    /// Differs: the first value may only reflect what slow start requested a tenth of a second ago. The value is
-    /// reliable once slow start has ended, or if the cell grants clearly more than the flow requests.
+    /// Differs: the first bandwidth value may only reflect the requests of slow start a tenth of a second ago. The
+    /// value is reliable once slow start has ended, or if the cell grants clearly more than the flow requests.
     fn is_reliable(&self, cellular: Option<Rate>, queue: bool) -> bool {
         let Some(cellular) = cellular.filter(|rate| *rate > Rate::ZERO) else { return false };
         !self.fills_path() || self.start.is_offer(cellular) || self.slow_start_is_over(queue)
@@ -275,8 +279,8 @@ impl Biscay {
     fn enter_biscay(&mut self, now: Time) {
         self.state = State::Biscay;
         if self.tuning.hold {
-            // The last sample is older than the present rate of slow start. The end-to-end bandwidth shows the rate
-            // that slow start has reached.
+            // The last sample of the cellular bandwidth is older than the present rate of slow start. The end-to-end
+            // bandwidth is the rate that slow start has reached.
             let reached = self.start.carried().unwrap_or(Rate::ZERO).max(self.end_to_end);
             let reached = reached.scaled(1.0 / self.share.max(1e-3));
             self.cellular = self.cellular.max(Some(reached));
@@ -292,7 +296,7 @@ impl Biscay {
         let ecn = self.tuning.signals.ecn;
         self.wired = match self.tuning.wired {
             Wired::Bbr => {
-                // If the path was never full, BBR's own Startup fills it.
+                // If the path was never full, BBR starts in its state Startup and fills the path.
                 if was != State::Startup || self.full_pipe.reached() {
                     self.bbr.enter_probe_bw(now, None);
                 }
@@ -316,8 +320,8 @@ impl Biscay {
     ///
     /// Source: BISCAY §A.5.1 (`BandwidthDelayProduct(BWSplitPolicy(cellular_bw), rtt)`)
     /// Differs: in every term except split(bw)·RTT. The minimum round-trip time does not contain the waits for grants
-    /// and retransmissions, so with that product alone the flow does not reach bw. And with a window that leaves no
-    /// queue at all, the device never requests more from the cell.
+    /// and retransmissions, so with a window of split(bw)·RTT the flow does not reach bw. In addition, with a window
+    /// that leaves no queue at all, the device never requests more from the cell.
     fn window(&self, ack: &Ack<'_>) -> Bytes {
         let share = self.flow_share().unwrap_or(Rate::ZERO);
         let rtt = self.least_rtt.get().unwrap_or(ack.rtt.min);
@@ -338,8 +342,8 @@ impl Biscay {
         (self.uplink_queue - cellular.bytes_in(GRANT_WAIT)).scaled(self.share)
     }
 
-    /// Adapts the factor of the extra terms. They are a queue of this flow. If a buffer is too small for it, the flow
-    /// halves the factor, and increases it again slowly.
+    /// Adapts [`Biscay::extra`]. The extra terms of the window form a queue of this flow. If a buffer is too small for
+    /// this queue, the flow halves the factor, and increases the factor again slowly.
     ///
     /// Chosen: the factor falls as in BBRv3 after a loss above its threshold, and grows as slowly as BBRv3 probes.
     fn size_extra(&mut self, is_lossy: bool) {
@@ -383,7 +387,7 @@ impl Biscay {
     }
 }
 
-/// Threshold of the delay beyond the minimum RTT above which it is a queue, not jitter.
+/// Threshold of the delay beyond the minimum RTT. A delay above the threshold is caused by a queue, not by jitter.
 ///
 /// Source: RFC 9406 §4.3
 pub fn queue_threshold(least_rtt: Duration) -> Duration {
@@ -425,8 +429,8 @@ impl Controller for Biscay {
         if was_draining && !self.least_rtt.is_draining() {
             self.unsettled_until = self.unsettled_until.max(ack.now + self.tuning.lag());
         }
-        // BBR's model is one round trip behind slow start. Compared with that model, slow start would look like ACK
-        // aggregation.
+        // BBR's model lags slow start by one round trip. If ACKs were compared with this model alone, slow start would
+        // look like ACK aggregation.
         let burst = if self.state == State::Startup { self.burst() } else { Rate::ZERO };
         let carried = burst.max(self.flow_share().unwrap_or(Rate::ZERO));
         match (self.state, &mut self.wired) {
@@ -464,7 +468,8 @@ impl Controller for Biscay {
         self.signals.on_loss(loss);
         self.lost_in_startup |= self.state == State::Startup;
         if loss.cause == LossCause::Persistent {
-            // Chosen: a bandwidth from before the ACKs stopped gives no information about the path afterwards.
+            // Chosen: a bandwidth from before the time without ACKs gives no information about the path after that
+            // time.
             self.silenced = true;
             self.update_control();
         }

@@ -1,9 +1,9 @@
-//! Signals that a path is full: ECN marks, losses, a delay that only rises. They make the end-to-end bandwidth more
-//! precise.
+//! Signals that a path is full: ECN marks, losses, a delay that only rises. These signals make the estimate of the
+//! end-to-end bandwidth more precise.
 //!
-//! The ten-round maximum expires only ten rounds after the bandwidth has fallen. Each of these signals shows at once
-//! that the path is full, and therefore that the present delivery rate is its capacity. All are off by default, as in
-//! the paper.
+//! The end-to-end bandwidth is the maximum delivery rate of ten rounds. It therefore falls only ten rounds after the
+//! bandwidth of the path. Each of these signals shows at once that the path is full, and therefore that the present
+//! delivery rate is its capacity. All are off by default, as in the paper.
 //!
 //! Source: BISCAY §A.5.3
 
@@ -13,7 +13,7 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::{Ack, Loss};
 
-/// Maximum share of a round's bytes that may be lost by accident.
+/// Maximum share of a round's bytes that can be lost without congestion.
 ///
 /// Source: draft-ietf-ccwg-bbr §2.5 (`BBR.LossThresh`)
 const LOSS_THRESHOLD: f64 = 0.02;
@@ -55,7 +55,7 @@ pub struct Signals {
     rise: Option<Rise>,
 }
 
-/// A rise of the delay.
+/// A rise of the delay, from its start.
 #[derive(Clone, Copy, Debug)]
 struct Rise {
     since: Time,

@@ -2,13 +2,13 @@
 
 use crate::registry::DeviceFlows;
 
-/// Weight of the equal share in a proportional share.
+/// Weight of the equal share in [`Split::Proportional`]. The share of the recent use has the remaining weight.
 ///
 /// Chosen: flows that are not application-limited have equal shares after a dozen of the registry's use windows. An
 /// application-limited flow leaves most of its unused share to others.
 const EQUALITY: f64 = 0.25;
 
-/// Policies of the division.
+/// How a device's bandwidth is divided among its flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
     /// Every active flow gets an equal share.
@@ -19,7 +19,7 @@ pub enum Split {
     ///
     /// Source: BISCAY §A.5.2
     App,
-    /// A flow gets its share of the recent use, shifted towards the equal share.
+    /// Every flow gets the weighted mean of its share of the recently used bandwidth and the equal share.
     ///
     /// Source: BISCAY §A.5.2 (proportional fairness, without a rule)
     Proportional,

@@ -9,8 +9,8 @@
 //! Source: BISCAY §A.5.1 (`SlowStart`)
 //!
 //! Differs: the paper ends STARTUP with the first bandwidth, which only reflects what slow start requested. On a path
-//! with a long round trip, the grants of a tenth of a second contain a whole burst, and exceed by far the delivery of a
-//! round trip.
+//! with a long round trip, the grants of a tenth of a second contain a whole burst, and exceed by far the data
+//! delivered in a round trip.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::Ack;
 
-/// Length of the modem's summary of grants. Sent and delivered bytes are compared over the same time.
+/// Period of the modem's summary of grants. Sent, granted and delivered bytes are compared over this period.
 ///
 /// Source: BISCAY §3.2.2
 ///
-/// Chosen: whole milliseconds, the subframes of the modem's sum; a packet counts in the millisecond in which it was
+/// Chosen: whole milliseconds, the subframes of the modem's sum; a packet belongs to the millisecond in which it was
 /// sent.
 const SPAN: Duration = Duration::from_millis(100);
 
@@ -32,12 +32,13 @@ const SPAN: Duration = Duration::from_millis(100);
 /// Chosen: some HARQ round trips, so that a retransmitted block is no more than a tenth of the delivered data.
 const BUSY: Duration = Duration::from_millis(60);
 
-/// Minimum ratio of granted to sent rate, over the same time, at which grants are not limited by the flow's requests.
+/// Minimum ratio of granted to sent rate, over the same time, that shows that the flow's requests do not limit the
+/// grants.
 ///
 /// Chosen: up to half of a grant may be padding, but a grant is never twice the request.
 const OFFER: f64 = 2.0;
 
-/// Observes slow start.
+/// Observes slow start, to detect when the path is busy or the cell grants more than the flow requests.
 #[derive(Clone, Debug, Default)]
 pub struct StartWatch {
     /// Packets sent in the last [`SPAN`].
@@ -64,7 +65,7 @@ impl StartWatch {
         self.most_sent = self.most_sent.max(self.sent_bytes);
     }
 
-    /// Processes one ACK. A round-trip time above `queue` means that its packet met a queue.
+    /// Processes one ACK. A packet with a round-trip time above `queue` has met a queue.
     pub fn on_ack(&mut self, ack: &Ack<'_>, queue: Duration) {
         let Some(rtt) = ack.rtt.latest else { return };
         if rtt <= queue {
@@ -88,8 +89,7 @@ impl StartWatch {
         self.carried
     }
 
-    /// Whether the granted bandwidth clearly exceeds the maximum rate at which the flow sent in a period of the same
-    /// length.
+    /// Whether the granted bandwidth exceeds the flow's maximum sending rate over any `SPAN` by the factor `OFFER`.
     pub fn is_offer(&self, granted: Rate) -> bool {
         granted > Rate::from_bytes_per(self.most_sent, SPAN).scaled(OFFER)
     }

@@ -6,8 +6,8 @@ use crate::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
 
 use super::feedback::{read_timestamp, write_echo};
 
-/// Any controller, on a transport that echoes timestamps as TCP does. Its congestion control is unchanged; the
-/// transport obeys the receiver's window.
+/// Any controller, on a transport that echoes timestamps as TCP does. The congestion control of the controller is
+/// unchanged; the transport obeys the receiver's window.
 ///
 /// Source: BISCAY §3.2.4; RFC 7323 §3
 pub struct Unmodified {

@@ -1,10 +1,10 @@
-//! Detects a loss rate that is too high for random loss: the window is cut in every mode.
+//! Detects a loss rate that is too high for random loss: in this case the window is cut, in every mode.
 
 use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Minimum number of packets for a loss rate.
+/// Minimum number of packets from which a loss rate is computed.
 ///
 /// Source: genericCC estimators (`ReduceOnLoss`)
 const MIN_PACKETS: u64 = 20;

@@ -8,7 +8,7 @@ use airpace_core::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Competition {
     /// AIMD per window of data, as in NewReno: 1/δ grows by a packet after each window without loss, and is halved
-    /// after a window with one.
+    /// after a window with a loss.
     ///
     /// Source: Copa §2.2
     Windows,
@@ -23,7 +23,7 @@ pub enum Competition {
 pub enum Mode {
     /// The flow is alone, or among flows of the same kind: δ is constant.
     Default,
-    /// Other flows fill the buffer: δ falls until a packet is lost.
+    /// Other flows fill the buffer: δ decreases until a packet is lost.
     Competitive,
 }
 
@@ -34,11 +34,11 @@ pub struct Aggressiveness {
     default_delta: f64,
     mode: Mode,
     delta: f64,
-    /// Whether there was a loss in this window of data.
+    /// Whether there was a loss in the current window of data.
     lost: bool,
     /// Time of the last setting or reduction of δ.
     changed: Option<Time>,
-    /// Time when a loss last raised δ.
+    /// Last time at which a loss increased δ.
     raised: Time,
 }
 

@@ -6,7 +6,8 @@ use airpace_core::Time;
 
 use super::sliding::{SlidingMax, SlidingMin};
 
-/// Divisor of the RTT's oscillation that gives the maximum delay of a nearly empty queue.
+/// A queue counts as nearly empty if its delay is at most the oscillation of the RTT (maximum minus minimum) divided by
+/// this number.
 ///
 /// Source: Copa §2.2
 const EMPTY_PARTS: u64 = 10;
@@ -30,7 +31,7 @@ pub struct Filters {
     pub rtt_min_rtts: u32,
     /// Gain of the smoothed RTT.
     pub srtt_gain: f64,
-    /// The value that shows that the queue was nearly empty.
+    /// The test for whether the queue was nearly empty.
     pub empty_test: EmptyTest,
 }
 
@@ -47,7 +48,7 @@ pub enum EmptyTest {
     Least,
 }
 
-/// The RTT filters, in nanoseconds.
+/// The filters of RTT samples. All times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Queue {
     filters: Filters,
@@ -100,7 +101,7 @@ impl Queue {
         }
     }
 
-    /// Whether the queue empties as often as it does with Copa flows only.
+    /// Whether the queue empties as often as it does if only Copa flows share the bottleneck.
     pub fn empties(&self, now: Time) -> bool {
         match self.filters.empty_test {
             EmptyTest::Standing => {
@@ -122,7 +123,7 @@ impl Queue {
         self.standing.get().map(Duration::from_nanos)
     }
 
-    /// The last sample.
+    /// The last RTT sample.
     pub fn latest(&self) -> Duration {
         Duration::from_nanos(self.latest)
     }
@@ -137,8 +138,8 @@ impl Queue {
         }
     }
 
-    /// Chosen: an RTT without any oscillation is that of an empty queue. The `<` of Copa and of genericCC would
-    /// classify that queue as full, but the clocks for which they were written never measure the same RTT twice.
+    /// Chosen: if the RTT does not oscillate at all, the queue counts as empty. The `<` of Copa and of genericCC would
+    /// classify this queue as full. Their clocks never measure the same RTT twice, but a simulator's clock does.
     fn is_nearly_empty(&self, rtt: Option<u64>) -> bool {
         let (Some(rtt), Some(min), Some(max)) = (rtt, self.min.get(), self.recent_max.get()) else {
             return true;
@@ -147,7 +148,7 @@ impl Queue {
     }
 }
 
-/// The nanoseconds of `span`. Times longer than 584 years count as infinite.
+/// Converts `span` to nanoseconds. Times longer than 584 years become the maximum of `u64`.
 fn nanos(span: Duration) -> u64 {
     span.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(span.subsec_nanos()))
 }
@@ -214,7 +215,7 @@ mod tests {
             let mut full_since = None;
             for step in 0..600u64 {
                 let now = Time::from_millis(step);
-                // The queue is empty for 100 ms, and then between 10 and 20 ms long.
+                // The queue is empty for 100 ms. After that, its delay is between 10 and 20 ms.
                 queue.on_sample(now, if step < 100 { ms(40) } else { ms(50 + step % 11) });
                 if !queue.empties(now) && full_since.is_none() {
                     full_since = Some(step - 100);

@@ -1,6 +1,6 @@
 //! The exact minimum and maximum of a sliding window.
 //!
-//! Times, samples and windows are in nanoseconds: `Duration` would store two numbers for each.
+//! Times, samples and windows are in nanoseconds: a `Duration` would store two numbers per time.
 //!
 //! [`crate::filter`] stores three samples and may miss the true extreme. Copa needs differences of a few hundred
 //! microseconds between such extremes.
@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 /// Maximum number of stored samples.
 const REMEMBERED: usize = 8_192;
 
-/// Number of samples up to which samples are stored at any distance. Further samples are stored only if they are at
-/// least `1 / SLOTS` of the window apart.
+/// Number of samples that are stored with any distance in time between them. Once this many are stored, samples are
+/// stored only if they are at least `1 / SLOTS` of the window apart.
 ///
-/// Chosen: if the sample rises for more than this many ACKs, the result is late by that fraction of the window. Without
-/// this rule, memory would grow without limit.
+/// Chosen: if the samples rise for more than this many ACKs, the result may be late by `1 / SLOTS` of the window.
+/// Without this rule, memory would grow without limit.
 const DENSE: usize = 4_096;
-/// Number of parts of the window; see [`DENSE`].
+/// Number of slots into which the window is divided to thin out samples; see [`DENSE`].
 const SLOTS: u64 = 1_024;
 
 /// The minimum of a window. A window always contains the newest sample.
@@ -24,7 +24,8 @@ const SLOTS: u64 = 1_024;
 /// Source: genericCC rtt-window (a queue of those samples that no later one undercuts)
 #[derive(Clone, Debug, Default)]
 pub struct SlidingMin {
-    /// Time and value of each sample. Both rise: the front is the minimum of the window.
+    /// Time and value of each sample. Times and values both increase from front to back, so the front has the minimum
+    /// of the window.
     samples: VecDeque<(u64, u64)>,
 }
 
@@ -71,7 +72,7 @@ impl SlidingMax {
     }
 }
 
-/// Maps the maximum to the minimum. The function is its own inverse.
+/// Reverses the order of samples, so that the maximum becomes the minimum. The function is its own inverse.
 fn mirrored(sample: u64) -> u64 {
     u64::MAX - sample
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Number of rounds that a direction must last before the velocity doubles: in steady state it lasts 2.5.
+/// Number of rounds for which the window must move in one direction before the velocity doubles. In steady state, the
+/// direction changes after 2.5 rounds.
 ///
 /// Source: Copa §2.1
 const STEADY_ROUNDS: u32 = 3;
@@ -15,18 +16,18 @@ const STEADY_ROUNDS: u32 = 3;
 /// Chosen: it keeps the arithmetic finite if the velocity has no other limit.
 const MAX_VELOCITY: f64 = 1_048_576.0;
 
-/// Rule for doubling the velocity.
+/// When the velocity doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Once per window of data, if the window has moved in the same direction for three of them. The velocity returns
-    /// to 1 as soon as an ACK moves the window in the other direction.
+    /// Once per window of data, if the congestion window has moved in the same direction for three windows of data. The
+    /// velocity returns to 1 as soon as an ACK moves the window in the other direction.
     ///
     /// Source: Copa §2.1
     ///
-    /// Chosen: the paper resets it once per window of data. Waiting for the end of the window would cause an overshoot
-    /// as large as the gain.
+    /// Chosen: the paper resets the velocity once per window of data. If the reset waited for the end of the window,
+    /// the overshoot would be as large as the gain.
     Windows,
-    /// Once per RTT, if most of its ACKs moved the window in the same direction as most ACKs of the previous RTT.
+    /// Once per RTT, if most ACKs of this RTT moved the window in the same direction as most ACKs of the previous RTT.
     ///
     /// Source: genericCC markoviancc
     Majority,
@@ -37,22 +38,22 @@ pub enum Rule {
 pub struct Velocity {
     rule: Rule,
     value: f64,
-    /// Up is 1, down is -1, and neither is 0.
+    /// Direction in which the window moves: 1 is up, -1 is down, 0 is none.
     direction: i64,
     /// Rounds in a row that confirmed the direction.
     steady: u32,
-    /// ACKs of this RTT that moved the window up, minus those that moved it down.
+    /// Number of ACKs of this RTT that moved the window up, minus the number of ACKs that moved it down.
     balance: i64,
     /// Time of the last evaluation of an RTT.
     judged: Time,
-    /// The window at the start of the round, in packets.
+    /// The congestion window at the start of the round, in packets.
     window_then: f64,
 }
 
 impl Velocity {
     /// The initial velocity is one step per round.
     pub fn new(rule: Rule, window: f64) -> Velocity {
-        let upwards = i64::from(rule == Rule::Majority); // genericCC markoviancc: begins as if it had gone up
+        let upwards = i64::from(rule == Rule::Majority); // genericCC markoviancc: starts as if the window had risen
         Velocity {
             rule,
             value: 1.0,
@@ -69,8 +70,8 @@ impl Velocity {
         self.value
     }
 
-    /// Processes the end of a window of data; the congestion window is now `window` packets. Slow start has no steps,
-    /// and its rounds confirm no direction.
+    /// Processes the end of a window of data; the congestion window is now `window` packets. In slow start there are no
+    /// steps, so rounds of slow start do not confirm a direction.
     pub fn on_round(&mut self, window: f64, slow_start: bool) {
         let moved = i64::from(window > self.window_then) - i64::from(window < self.window_then);
         self.window_then = window;
@@ -164,7 +165,8 @@ mod tests {
         let mut velocity = Velocity::new(Rule::Majority, 10.0);
         let rtt = Duration::from_millis(40);
         let mut seen = vec![];
-        // There are ten ACKs per RTT. The window goes up for four RTTs, mostly down for one, and down for two.
+        // There are ten ACKs per RTT. All ACKs move the window up for four RTTs. In the fifth RTT most ACKs move it
+        // down, and in the last two RTTs all ACKs do.
         let ups = [10, 10, 10, 10, 4, 0, 0];
         for (index, ups) in ups.into_iter().enumerate() {
             for ack in 0..10u64 {

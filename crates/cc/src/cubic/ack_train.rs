@@ -1,5 +1,5 @@
-//! HyStart in its first form, as in Linux. Slow start ends at once in two cases: the ACKs of a round form a train as
-//! long as half the minimum RTT, or the minimum RTT of a round is an eighth above the overall minimum RTT.
+//! The original HyStart, as in Linux. Slow start ends at once in two cases: the ACKs of a round form a train as long as
+//! half the minimum RTT, or the minimum RTT of a round is an eighth above the overall minimum RTT.
 //!
 //! Source: Ha and Rhee, Taming the Elephants: New TCP Slow Start, 2011; Linux tcp_cubic.c
 
@@ -9,15 +9,16 @@ use airpace_core::{Bytes, Rate, Time};
 
 use crate::controller::Ack;
 
-/// ACKs that are closer together than this belong to one train.
+/// Maximum time between two ACKs of one train.
 const SPACING: Duration = Duration::from_millis(2); // Linux tcp_cubic.c
-/// Number of RTT samples of a round from which their minimum counts.
+/// Minimum number of RTT samples in a round for which the minimum RTT of the round is used.
 const SAMPLES: u32 = 8; // Linux tcp_cubic.c
 const MIN_RISE: Duration = Duration::from_millis(4); // Linux tcp_cubic.c
 const MAX_RISE: Duration = Duration::from_millis(16); // Linux tcp_cubic.c
-/// Minimum window at which a round is evaluated, in packets of its own size.
+/// Minimum window at which a round is evaluated, in packets of the flow's MSS.
 const MIN_WINDOW: u64 = 16; // Linux tcp_cubic.c
-/// Time that offloads may add to a train: that of four of the largest bursts, but at most this.
+/// Maximum time that segmentation offloads may add to a train. Below this maximum, the time is that of four bursts of
+/// the largest size.
 const MAX_BURSTS: Duration = Duration::from_millis(1); // Linux tcp_cubic.c
 const BURSTS: Bytes = Bytes(4 * 65_536); // Linux tcp_cubic.c
 
@@ -58,7 +59,7 @@ impl AckTrain {
         self.last_ack = ack.now;
         let rate = Rate::from_bytes_per(Bytes(2 * cwnd.0), ack.rtt.smoothed.max(Duration::from_nanos(1)));
         let whole = ack.rtt.min + rate.time_for(BURSTS).min(MAX_BURSTS);
-        // The packets of a paced window are already spread over half a round.
+        // With pacing, the packets of a window are already spread over half a round, so the train may be longer.
         let longest = if paced { whole } else { whole / 2 };
         ack.now - self.round_start > longest
     }

@@ -10,33 +10,34 @@ pub const C: f64 = 0.4; // RFC 9438 §5.1
 /// Factor of the window that remains after a loss.
 pub const BETA: f64 = 0.7; // RFC 9438 §4.6
 
-/// Growth per round of the Reno flow that CUBIC keeps up with. It is lower than Reno's, because the window only falls
-/// to 0.7.
+/// Growth per round, in packets, of the Reno window with which CUBIC is compared. It is lower than Reno's 1 packet,
+/// because CUBIC's window only falls to 0.7 of its value at a loss.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // RFC 9438 §4.3
 
-/// Minimum growth per round before the first loss has shown the limit.
+/// Minimum relative growth of the window per round before the first loss.
 const MIN_BEFORE_LOSS: f64 = 1.0 / 20.0; // Linux tcp_cubic.c
 
 /// Rules for the window's growth along the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// The target is the window one smoothed RTT ahead. While the curve is below Reno's window, the window is Reno's.
+    /// The target is the curve's value one smoothed RTT ahead. While the curve is below the window that Reno would
+    /// have, Reno's window is used.
     ///
     /// Source: RFC 9438 §4.2 to §4.5
     Rfc,
-    /// The target is the window one minimum RTT ahead; a long queue keeps the window from reaching it. Reno's window is
-    /// a further target. It grows by no more than 8/15 of a packet per round. Before the first loss, the window grows
-    /// by at least 5 % a round.
+    /// The target is the curve's value one minimum RTT ahead; with a long queue, the window does not reach this target.
+    /// The window that Reno would have is a second target. That window grows by no more than 8/15 of a packet per
+    /// round. Before the first loss, the window grows by at least 5 % a round.
     ///
     /// Source: Linux tcp_cubic.c
     Linux,
 }
 
-/// From the end of a recovery (or of slow start) to the next loss. Windows are in packets.
+/// The period from the end of a recovery (or of slow start) to the next loss. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct Epoch {
     growth: Growth,
-    /// Whether the limit is still unknown, because there was no loss.
+    /// Whether there was no loss yet, so that the maximum window of the path is unknown.
     is_first: bool,
     /// Time on the curve, in seconds. It does not advance while the window does not limit the sender.
     t_s: f64,
@@ -161,7 +162,7 @@ mod tests {
             }
             rounds += 1;
         }
-        // Three packets at 0.529 packets a round.
+        // The window must grow by three packets, at 0.529 packets per round.
         assert_eq!(rounds, 6, "at 1 ms the curve would take two seconds, Reno takes six rounds");
     }
 }

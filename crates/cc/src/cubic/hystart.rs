@@ -25,8 +25,8 @@ pub fn most_per_ack(paced: bool) -> f64 {
 pub enum Phase {
     /// The window doubles each round.
     SlowStart,
-    /// The RTT has risen. The window grows at a quarter of the speed for several rounds. `round` counts them, the
-    /// current one included.
+    /// The RTT has risen. The window grows at a quarter of the speed for several rounds. `round` is the number of these
+    /// rounds, the current round included.
     Conservative { round: u32 },
     /// The RTT did not fall again: slow start is over.
     Done,
@@ -41,7 +41,7 @@ pub struct Hystart {
     last_round_min: Option<Duration>,
     this_round_min: Option<Duration>,
     samples: u32,
-    /// The RTT that started the conservative phase.
+    /// The RTT at which the conservative phase started.
     baseline: Duration,
 }
 

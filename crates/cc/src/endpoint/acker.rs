@@ -8,10 +8,11 @@ use airpace_radio::RadioReport;
 use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use crate::endpoint::{AckFrame, AckPolicy, Ranges};
 
-/// Maximum number of stored intervals of received packet numbers; older ones are dropped. A packet below the oldest
-/// interval counts as a duplicate.
+/// Maximum number of stored intervals of received packet numbers. Older intervals are dropped. A packet below the
+/// oldest interval counts as a duplicate.
 ///
-/// Chosen: if one packet in two is lost, this still covers 128 packets, and eight of the intervals are reported.
+/// Chosen: if every second packet is lost, 64 intervals still cover 128 packets. An ACK reports the newest eight
+/// intervals.
 const REMEMBERED: usize = 64;
 
 /// The receiving endpoint of one flow.
@@ -20,9 +21,9 @@ pub struct Acker {
     receiver: Option<Box<dyn Receiver>>,
     /// Received packet numbers, as intervals, oldest first.
     received: VecDeque<(u64, u64)>,
-    /// Numbers below this are no longer stored.
+    /// Packet numbers below this number are no longer stored.
     floor: u64,
-    /// Arrival time of the highest number.
+    /// Arrival time of the packet with the highest number.
     largest_arrival: Time,
     unacknowledged: u32,
     due: Option<Time>,
@@ -35,7 +36,7 @@ pub struct Acker {
 /// The result of processing a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Whether its number had arrived before.
+    /// Whether a packet with the same number had arrived before.
     pub duplicate: bool,
 }
 
@@ -56,7 +57,7 @@ impl Acker {
         }
     }
 
-    /// Replaces the scheme's receiver, or removes it. The new one receives the packets that arrive from now on.
+    /// Replaces the scheme's receiver, or removes it. The new receiver gets the packets that arrive from now on.
     pub fn set_receiver(&mut self, receiver: Option<Box<dyn Receiver>>) {
         self.receiver = receiver;
     }
@@ -84,7 +85,7 @@ impl Acker {
             self.largest_arrival = now;
         }
         self.unacknowledged += 1;
-        // A duplicate, a marked packet or one out of order is acknowledged at once. Source: RFC 9000 §13.2.1
+        // A duplicate, a marked packet or a packet out of order is acknowledged at once. Source: RFC 9000 §13.2.1
         let marked = arrival.ecn == Ecn::Ce;
         let at_once = !in_order || marked || self.unacknowledged >= self.policy.every;
         let latest = if at_once { now } else { now + self.policy.max_delay };
@@ -114,7 +115,7 @@ impl Acker {
         }
     }
 
-    /// The ACK that is due at `now`, if one is.
+    /// The ACK that is due at `now`; `None` if no ACK is due.
     pub fn poll_ack(&mut self, now: Time) -> Option<AckFrame> {
         if self.due? > now {
             return None;
@@ -169,7 +170,8 @@ impl Acker {
         if number < self.floor {
             return false;
         }
-        // Almost every packet is the newest. For a late one, the search goes backwards from the newest.
+        // Almost every packet is newer than all earlier packets. For a late packet, the search runs backwards from the
+        // newest interval.
         let mut index = self.received.len();
         while index > 0 && self.received[index - 1].0 > number {
             index -= 1;

@@ -1,9 +1,9 @@
-//! The controller's side of a sender for a transport that has its own packet numbers and its own loss detection.
+//! The congestion control of a sender, for a transport that has its own packet numbers and its own loss detection.
 //!
-//! A foreign transport reports that packet number n was sent, acknowledged or lost. From this, the ledger computes the
-//! same [`Sent`], [`Ack`], [`Loss`] and [`RateSample`] as a [`Sender`] computes from ACKs, by the same estimators and
-//! in the order of the contract. It also contains the pacer, and so reports how many packets may leave now, and when
-//! the next one may.
+//! The transport reports that packet number n was sent, acknowledged or lost. From this, the ledger computes the same
+//! [`Sent`], [`Ack`], [`Loss`] and [`RateSample`] as a [`Sender`] computes from ACKs. It uses the same estimators, and
+//! calls the controller in the order that [`Controller`] requires. The ledger also contains the pacer. It therefore
+//! reports how many packets may leave now, and when the next packet may leave.
 //!
 //! ```text
 //!  transport ── sent, acked, lost ──▶ Ledger ──▶ Controller
@@ -30,7 +30,7 @@ use crate::registry::DeviceFlows;
 /// The sending endpoint of a flow whose packets another transport numbers, acknowledges and declares lost.
 ///
 /// Report events with [`Ledger::on_sent`], [`Ledger::on_acked`] and [`Ledger::on_lost`]. When all events of one
-/// datagram have been reported, call [`Ledger::settle`], which passes them to the controller.
+/// received datagram have been reported, call [`Ledger::settle`], which passes them to the controller.
 pub struct Ledger {
     mss: Bytes,
     controller: Box<dyn Controller>,
@@ -39,7 +39,7 @@ pub struct Ledger {
     blocked: Blocked,
 
     packets: SentPackets,
-    /// The transport's numbers of the stored packets, oldest first. They rise.
+    /// The transport's numbers of the stored packets, in ascending order.
     names: VecDeque<u64>,
     inflight: Bytes,
     rtt: RttEstimator,
@@ -49,7 +49,7 @@ pub struct Ledger {
     first_sample: Option<Time>,
     silent_since: Time,
     advertised: Option<Bytes>,
-    /// The header that the controller returned for the next packet, if that packet was announced already.
+    /// The header that the controller returned for the next packet; `None` if the next packet was not announced yet.
     announced: Option<Rider>,
     /// Number of marked packets that no [`Ack`] has reported yet.
     marked: u64,
@@ -72,7 +72,7 @@ pub enum Blocked {
     Window,
     /// The receiver's window is full, but the congestion window is not.
     Receiver,
-    /// The pacer holds it back until this time.
+    /// The pacer does not permit a packet before this time.
     Pacing(Time),
     /// No more packet records can be stored.
     Memory,
@@ -153,7 +153,7 @@ impl Ledger {
         Ok(by_window.min(advertised.map_or(u64::MAX, room)).min(by_pacer))
     }
 
-    /// A packet of `bytes` was ready, but [`Ledger::allowance`] did not permit it to leave.
+    /// Records that a packet of `bytes` was ready, but [`Ledger::allowance`] did not permit it to leave.
     pub fn on_held(&mut self, now: Time, bytes: Bytes, by: Blocked) {
         self.blocked = match by {
             Blocked::Pacing(until) if !self.pacer.ready(now, bytes) => {
@@ -163,7 +163,7 @@ impl Ledger {
         };
     }
 
-    /// The application had nothing to send.
+    /// Records that the application had nothing to send.
     pub fn on_idle(&mut self) {
         self.blocked = Blocked::Application;
         if self.inflight < self.control.cwnd {
@@ -172,8 +172,8 @@ impl Ledger {
     }
 
     /// Records that the packet with the transport's number `name` was sent, with `bytes` on the wire. A name must be
-    /// greater than all earlier names; otherwise the call is ignored. `app_limited`: nothing was left to send after it.
-    /// Returns the header for the scheme's receiver.
+    /// greater than all earlier names; otherwise the call is ignored. `app_limited`: the application had no more data
+    /// to send after this packet. Returns the header for the scheme's receiver.
     pub fn on_sent(&mut self, now: Time, name: u64, bytes: Bytes, app_limited: bool) -> Rider {
         if self.names.back().is_some_and(|newest| name <= *newest) || self.packets.is_full() {
             return Rider::EMPTY;
@@ -199,10 +199,10 @@ impl Ledger {
         header
     }
 
-    /// Announces the next packet to the controller: about `bytes`, and whether nothing is left to send after it.
-    /// Returns the header for the scheme's receiver. It is for a transport that must write the header before it knows
-    /// the packet; the following [`Ledger::on_sent`] does not notify the controller again. If no packet leaves now, the
-    /// announcement applies to the one that leaves next.
+    /// Announces the next packet to the controller: its approximate size, and whether the application has no more data
+    /// after it. Returns the header for the scheme's receiver. A transport calls this if it must write the header
+    /// before the packet is complete; the following [`Ledger::on_sent`] does not notify the controller again. If no
+    /// packet leaves now, the announcement applies to the packet that leaves next.
     pub fn announce(&mut self, now: Time, bytes: Bytes, app_limited: bool) -> Rider {
         if let Some(header) = self.announced {
             return header;
@@ -214,23 +214,24 @@ impl Ledger {
         header
     }
 
-    /// Records that the packet `name` was acknowledged. Returns whether it is one of the ledger's packets.
+    /// Records that the packet `name` was acknowledged. Returns whether `name` is one of the ledger's packets.
     pub fn on_acked(&mut self, name: u64) -> bool {
         let number = self.number(name);
         self.acked.extend(number);
         number.is_some()
     }
 
-    /// Records that the packet `name` was declared lost. Returns whether it is one of the ledger's packets.
+    /// Records that the packet `name` was declared lost. Returns whether `name` is one of the ledger's packets.
     pub fn on_lost(&mut self, name: u64) -> bool {
         let number = self.number(name);
         self.lost.extend(number);
         number.is_some()
     }
 
-    /// The transport detected that all packets that it recently declared lost have been acknowledged after all.
+    /// Records that all packets that the transport recently declared lost have been acknowledged after all.
     ///
-    /// Chosen: those sent within two round trips. Transports store records of lost packets for at least as long.
+    /// Chosen: "recently" covers the packets sent within the last two round trips. Transports store records of lost
+    /// packets for at least this time.
     pub fn on_late(&mut self, now: Time) {
         let Ledger { packets, acked, .. } = self;
         let span = self.rtt.get().smoothed * 2;
@@ -246,14 +247,14 @@ impl Ledger {
         self.marked += packets;
     }
 
-    /// Maximum number of outstanding bytes that the receiver permits from now on; `None` for no limit.
+    /// Sets the maximum number of outstanding bytes that the receiver permits from now on; `None` for no limit.
     pub fn on_advertised(&mut self, window: Option<Bytes>) {
         self.advertised = window;
     }
 
     /// Completes the report of an input and notifies the controller: first of the losses, then of the acknowledged
-    /// packets with `feedback`, which arrived with the input. If no packet was acknowledged, it passes the feedback
-    /// alone.
+    /// packets with `feedback`, which arrived with the input. If no packet was acknowledged, the controller receives
+    /// the feedback alone.
     pub fn settle(&mut self, now: Time, feedback: &[u8]) {
         let prior_inflight = self.inflight;
         let acked = self.acknowledge(now);
@@ -321,7 +322,8 @@ impl Ledger {
     ///
     /// Source: RFC 9000 §9.4
     ///
-    /// Differs: the controller is kept instead of replaced; persistent congestion reduces it to its minimum window.
+    /// Differs: the controller is not replaced. Instead it receives a loss with persistent congestion, which reduces
+    /// its window to the minimum.
     pub fn on_moved(&mut self, now: Time) {
         self.rtt = RttEstimator::default();
         self.timeouts = Timeouts::of(&self.rtt, Duration::ZERO);
@@ -330,8 +332,8 @@ impl Ledger {
         self.refresh(now);
     }
 
-    /// The transport will not report the outcome of the packets in flight: they are removed, neither acknowledged nor
-    /// lost.
+    /// Removes the packets in flight without an outcome, because the transport will not report whether they were
+    /// acknowledged or lost.
     pub fn on_forgotten(&mut self) {
         let Ledger { packets, inflight, .. } = self;
         packets.forsake(|entry| *inflight -= entry.bytes());
@@ -343,7 +345,7 @@ impl Ledger {
         self.refresh(now);
     }
 
-    /// The sender's device reported its knowledge of its flows.
+    /// The sender's device reported its information about its flows.
     pub fn on_device(&mut self, now: Time, flows: &DeviceFlows) {
         self.controller.on_device(now, flows);
         self.refresh(now);
@@ -359,7 +361,7 @@ impl Ledger {
         self.control
     }
 
-    /// The reason why a packet was last kept from leaving.
+    /// The last reason why a packet was not permitted to leave.
     pub fn blocked(&self) -> Blocked {
         self.blocked
     }
@@ -379,7 +381,7 @@ impl Ledger {
         self.rate.delivered()
     }
 
-    /// Numbers of packets and bytes since the start of the flow.
+    /// Counters of packets and bytes since the start of the flow.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -438,7 +440,7 @@ impl Ledger {
         bytes
     }
 
-    /// Declares everything outstanding lost.
+    /// Declares all outstanding packets lost.
     fn lose_all(&mut self, now: Time) {
         let prior_inflight = self.inflight;
         let mut bytes = Bytes::ZERO;

@@ -35,37 +35,38 @@ pub struct Outbox {
     overhead: Bytes,
     /// End of the data that the application has written.
     handed: u64,
-    /// No byte from this offset on was ever sent.
+    /// Offset of the first byte that was never sent.
     fresh: u64,
-    /// Everything below this offset has arrived.
+    /// Offset below which all bytes have arrived.
     arrived: u64,
-    /// The parts above `arrived` that have arrived. There are gaps between them.
+    /// The offsets above `arrived` that have arrived.
     arrived_above: Spans,
-    /// The parts that must be retransmitted.
+    /// The offsets that must be retransmitted.
     again: Spans,
-    /// The bytes of each packet, from the number `base` on.
+    /// The offsets of the bytes of each packet, from packet number `base` on.
     packets: VecDeque<Carried>,
     base: u64,
     /// Whether the application is waiting for space.
     waits_for_room: bool,
 }
 
-/// The bytes of one packet.
+/// The offsets of the bytes of one packet.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     start: u64,
     end: u64,
-    /// Whether it is a copy. The sender then accounts for the bytes under the repeated packet.
+    /// Whether the packet is a copy. The sender then counts the bytes under the number of the original packet.
     is_copy: bool,
 }
 
 impl Outbox {
-    /// Divisor of the bound: the application is notified once this part of the bound is free.
+    /// Divisor of the maximum number of held bytes: a waiting application is notified once this fraction of the maximum
+    /// is free.
     ///
     /// Chosen: a third, as Linux does for its sockets, so that the application does not wake for every packet.
     const WORTH_WAKING: u64 = 3;
 
-    /// An outbox without any bytes yet.
+    /// An outbox without bytes.
     ///
     /// `most`: maximum number of bytes held at once. `overhead`: bytes of a packet on the wire besides its data; less
     /// than [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
@@ -84,8 +85,8 @@ impl Outbox {
         }
     }
 
-    /// Number of bytes held: all from the oldest that has not arrived to the newest that was written. A transport must
-    /// store this many bytes. At most this many wait at the receiver for a missing one.
+    /// Number of bytes held: all bytes from the oldest byte that has not arrived to the newest byte that was written.
+    /// The transport must store all these bytes. At the receiver, at most this many bytes wait for a missing byte.
     pub fn held(&self) -> Bytes {
         Bytes(self.handed - self.arrived)
     }
@@ -95,20 +96,20 @@ impl Outbox {
         self.most - self.held()
     }
 
-    /// Changes the bound. If more bytes are held than a lower bound permits, they stay. There is no space until enough
-    /// of them have arrived.
+    /// Changes the maximum number of held bytes. If more bytes are held than the new maximum permits, they stay. There
+    /// is no space until enough of these bytes have arrived.
     pub fn set_most(&mut self, most: Bytes) {
         self.most = most;
     }
 
-    /// Changes the bytes of a packet besides its data, from the next packet on. They remain less than
+    /// Changes the number of bytes of a packet besides its data, from the next packet on. It must remain less than
     /// [`SenderConfig::mss`](crate::endpoint::SenderConfig::mss).
     pub fn set_overhead(&mut self, overhead: Bytes) {
         self.overhead = overhead;
     }
 
-    /// The application writes `bytes`, the next bytes of its stream. Returns the number of bytes accepted, counted from
-    /// the first. If not all are accepted, [`Outbox::poll_room`] later reports space.
+    /// The application writes the next `bytes` bytes of its stream. Returns how many of these bytes, from the first on,
+    /// were accepted. If not all bytes are accepted, [`Outbox::poll_room`] later reports space.
     #[must_use = "the application keeps what is not taken"]
     pub fn hand_over(&mut self, bytes: Bytes) -> Bytes {
         let taken = bytes.min(self.room());
@@ -117,8 +118,8 @@ impl Outbox {
         taken
     }
 
-    /// The free space. It is reported once to an application that could not write all its bytes, as soon as a third of
-    /// the bound is free. Otherwise `None`.
+    /// Returns the free space once to an application that could not write all its bytes, as soon as a third of the
+    /// maximum is free. Otherwise returns `None`.
     pub fn poll_room(&mut self) -> Option<Bytes> {
         let is_worth_it = self.room().0 >= self.most.0.div_ceil(Outbox::WORTH_WAKING);
         let tells = self.waits_for_room && is_worth_it && self.room() > Bytes::ZERO;
@@ -126,7 +127,7 @@ impl Outbox {
         tells.then(|| self.room())
     }
 
-    /// Everything in the stream below this offset has arrived, and will not be retransmitted.
+    /// Offset in the stream below which all bytes have arrived and will not be retransmitted.
     pub fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -142,11 +143,11 @@ impl Outbox {
     }
 
     /// The next packet to send at `now`, and the offsets of the bytes that it carries. Call this until it returns
-    /// `None` after every call of the sender and every [`Outbox::hand_over`]. It first processes the sender's reports
-    /// about older packets.
+    /// `None` after every call of the sender and every [`Outbox::hand_over`]. This call first processes the sender's
+    /// reports about older packets.
     ///
-    /// The packet's size is that of the bytes plus the overhead. Only a copy may carry fewer bytes, or none: some of
-    /// its bytes may have arrived since. It is sent nevertheless, to provoke an ACK.
+    /// The packet's size is the number of carried bytes plus the overhead. Only a copy may carry fewer bytes or none,
+    /// if bytes of the original have arrived in the meantime. Such a copy is sent nevertheless, to provoke an ACK.
     pub fn poll_transmit(&mut self, sender: &mut Sender, now: Time) -> Option<(Transmit, Range<u64>)> {
         self.settle(sender);
         sender.set_backlog(self.backlog());
@@ -155,7 +156,7 @@ impl Outbox {
             Some(original) => self.repeat(original),
             None => self.take(transmit.bytes - self.overhead),
         };
-        // A number that the outbox did not assign carries nothing.
+        // A packet number that the outbox did not assign carries no bytes.
         let unseen = Carried { start: 0, end: 0, is_copy: true };
         self.packets.resize((transmit.number - self.base) as usize, unseen);
         self.packets.push_back(carried);
@@ -175,7 +176,7 @@ impl Outbox {
         self.base = self.base.max(sender.remembered_from());
     }
 
-    /// The data to send: the next packet, and everything after it.
+    /// The data to send: the size of the next packet, and the number of bytes after that packet.
     fn backlog(&self) -> Backlog {
         let fresh = self.handed - self.fresh;
         let next = self.again.first().map_or(fresh, |lost| lost.end - lost.start);
@@ -202,13 +203,13 @@ impl Outbox {
         Carried { start, end: start + bytes.0, is_copy: false }
     }
 
-    /// The bytes of packet `number` that may not have arrived.
+    /// The offsets of those bytes of packet `number` that have possibly not arrived.
     fn repeat(&self, number: u64) -> Carried {
         let Carried { start, end, .. } = self.carried(number);
         Carried { start: start.max(self.arrived), end: end.max(self.arrived), is_copy: true }
     }
 
-    /// The bytes of packet `number`.
+    /// The offsets of the bytes of packet `number`.
     fn carried(&self, number: u64) -> Carried {
         let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
         let known = index.and_then(|index| self.packets.get(index)).copied();

@@ -1,4 +1,4 @@
-//! A few intervals of packet numbers, stored without allocation.
+//! A set of at most eight intervals of packet numbers, stored without memory allocation.
 
 /// Up to [`Ranges::CAPACITY`] intervals `(lowest, highest)` of packet numbers, both ends included, newest first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl Ranges {
         &self.ranges[..usize::from(self.len)]
     }
 
-    /// Whether there is at least one interval, no interval is reversed, and there is a gap between each interval and
-    /// the next lower one.
+    /// Whether the set has at least one interval, no interval is reversed, and there is a gap between every two
+    /// adjacent intervals.
     pub fn is_well_formed(&self) -> bool {
         let ranges = self.as_slice();
         !ranges.is_empty()
@@ -36,8 +36,8 @@ impl Ranges {
             && ranges.windows(2).all(|pair| pair[1].1.saturating_add(1) < pair[0].0)
     }
 
-    /// Calls `visit(lowest, highest)` in ascending order, for every interval of numbers in `self` that are not in
-    /// `known`. Both must be well formed.
+    /// Calls `visit(lowest, highest)` in ascending order, for every interval of numbers that are in `self` but not in
+    /// `known`. Both sets must be well formed.
     pub(super) fn each_beyond(&self, known: &Ranges, mut visit: impl FnMut(u64, u64)) {
         let mut known = known.as_slice().iter().rev().copied().peekable();
         for &(lowest, highest) in self.as_slice().iter().rev() {

@@ -1,4 +1,5 @@
-//! Measures the reordering of a path, and thereby decides when a packet that others overtook counts as lost.
+//! Measures the reordering of a path, and decides from it when a packet that was overtaken by later packets counts as
+//! lost.
 //!
 //! ```text
 //!  in order so far      lost: a packet three numbers higher was acknowledged, or 9/8 of the RTT have passed
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! Each packet has its own number, so the acknowledgement of a packet that was declared lost proves that the loss was
-//! spurious. It replaces TCP's DSACK.
+//! spurious. This proof replaces TCP's DSACK.
 //!
 //! Source: RFC 8985 §6.2; RFC 9002 §6.1.1, §6.1.2 (which let implementations adapt both thresholds)
 
@@ -16,12 +17,13 @@ use std::time::Duration;
 use crate::controller::Rtt;
 use crate::endpoint::rtt::{GRANULARITY, RttEstimator};
 
-/// Packet threshold without reordering: a packet is lost when a packet with a number higher by this was acknowledged.
+/// Packet threshold while no reordering was observed: a packet counts as lost if a packet whose number is this much
+/// higher was acknowledged.
 ///
 /// Source: RFC 9002 §6.1.1 (`kPacketThreshold`)
 const PACKET_THRESHOLD: u64 = 3;
 
-/// Divisor of the minimum RTT that gives the step by which the reordering window grows.
+/// Ratio of the minimum RTT to the step by which the reordering window grows.
 ///
 /// Source: RFC 8985 §6.2 step 4
 const STEPS_PER_RTT: u32 = 4;
@@ -36,28 +38,30 @@ const PERSISTENT_RECOVERIES: u32 = 16;
 pub struct Reordering {
     /// Whether a packet ever arrived behind a later one.
     is_seen: bool,
-    /// Length of the window in steps beyond the first.
+    /// Length of the reordering window, in steps beyond the first step.
     more_steps: u32,
-    /// Number of recoveries until the window returns to its initial length.
+    /// Number of recoveries until the reordering window returns to its initial length.
     recoveries_left: u32,
-    /// The window grows again when a packet of at least this number is acknowledged.
+    /// The reordering window may grow again when a packet of at least this number is acknowledged.
     round_end: u64,
-    /// The end of the current recovery.
+    /// The current recovery ends when a packet of at least this number is acknowledged; `None` outside recovery.
     recovery_end: Option<u64>,
 }
 
 /// Conditions under which packets count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Packet threshold: a packet with a number higher by this was acknowledged.
+    /// Packet threshold: a packet counts as lost if a packet whose number is this much higher was acknowledged.
     pub packets: u64,
-    /// Time threshold: this time has passed since the departure, and a later packet was acknowledged.
+    /// Time threshold: a packet counts as lost if this time has passed since its departure, and a later packet was
+    /// acknowledged.
     pub delay: Duration,
 }
 
 impl Reordering {
-    /// Processes an ACK of new packets. `is_overtaken`: one of them is older than the newest that was known to have
-    /// arrived. `is_spurious`: one of them had been declared lost. `largest`: the newest that has arrived.
+    /// Processes an ACK of new packets. `is_overtaken`: one of these packets is older than the newest packet
+    /// acknowledged before. `is_spurious`: one of these packets had been declared lost. `largest`: number of the newest
+    /// packet that was acknowledged.
     pub fn on_ack(&mut self, is_overtaken: bool, is_spurious: bool, largest: u64, next_number: u64) {
         if let Some(end) = self.recovery_end
             && largest >= end

@@ -1,4 +1,4 @@
-//! Round-trip times.
+//! Estimates the round-trip time of a connection from samples.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ impl RttEstimator {
         rtt.latest = Some(latest);
         rtt.min = rtt.min.min(latest);
         let adjusted = if latest >= rtt.min + ack_delay { latest - ack_delay } else { latest };
-        // Compute in nanoseconds: `Duration` divides seconds and nanoseconds separately, which is several times slower.
+        // The computation uses nanoseconds, because `Duration` divides seconds and nanoseconds separately, which is
+        // several times slower.
         let [variation, smoothed, adjusted] = [rtt.variation, rtt.smoothed, adjusted].map(nanos);
         let variation = (variation * 3 + smoothed.abs_diff(adjusted)) / 4; // RFC 9002 §5.3: gain 1/4
         let smoothed = (smoothed * 7 + adjusted) / 8; // RFC 9002 §5.3: gain 1/8
@@ -73,7 +74,7 @@ impl RttEstimator {
     }
 }
 
-/// The span in nanoseconds. It fits: RTTs are below 2⁶⁰ ns.
+/// Converts `span` to nanoseconds. RTTs are below 2⁶⁰ ns, so the result fits into 64 bits.
 fn nanos(span: Duration) -> u64 {
     span.as_nanos() as u64
 }

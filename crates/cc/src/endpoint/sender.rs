@@ -34,7 +34,7 @@ pub struct Sender {
     reordering: Reordering,
     inflight: Bytes,
     rtt: RttEstimator,
-    /// The timeouts computed by `rtt`, stored because they are read far more often than they change.
+    /// The timeouts computed from `rtt`. They are stored because they are read far more often than they change.
     timeouts: Timeouts,
     rate: DeliveryRate,
     largest_acked: Option<u64>,
@@ -43,9 +43,9 @@ pub struct Sender {
     newest_ack: Option<u64>,
     /// The ECN field of outgoing packets.
     ecn: Ecn,
-    /// Number of packets reported as marked up to now.
+    /// Number of packets that the receiver has reported as marked (ECN CE) up to now.
     ce: u64,
-    /// The receive window of the newest ACK.
+    /// The receive window on the newest ACK; `None` for no limit.
     advertised: Option<Bytes>,
 
     loss_time: Option<Time>,
@@ -66,7 +66,7 @@ pub struct Sender {
     lost: Vec<SentPacket>,
 }
 
-/// The reason why the sender last stopped sending.
+/// The last reason why the sender stopped sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
     Application,
@@ -155,7 +155,7 @@ impl Sender {
         }
         if self.advertised.is_some_and(|advertised| self.inflight + bytes > advertised.max(self.config.mss)) {
             // Source: RFC 9293 §3.8.6.1
-            // Differs: one packet may always be outstanding. It replaces TCP's zero-window probes.
+            // Differs: one packet may always be outstanding. This packet replaces TCP's zero-window probes.
             self.blocked = Blocked::Receiver;
             return None;
         }
@@ -169,7 +169,7 @@ impl Sender {
     /// Processes an acknowledgement.
     ///
     /// # Errors
-    /// The ACK acknowledges packets that were never sent, or is malformed. The state is unchanged then.
+    /// The ACK acknowledges packets that were never sent, or is malformed. In both cases the state is unchanged.
     pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
         self.check(frame)?;
         let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);
@@ -204,7 +204,7 @@ impl Sender {
         self.silent_since = now;
         let lost = self.detect_losses(now);
         let lost = self.report_losses(now, prior_inflight, lost);
-        // Marks are counted over the connection's life, so an overtaken ACK contains no new ones.
+        // Marks are counted over the connection's life, so an ACK that a newer ACK has overtaken contains no new marks.
         let ce = frame.ce.saturating_sub(self.ce);
         self.ce += ce;
         self.rate.on_marked(ce);
@@ -221,7 +221,7 @@ impl Sender {
             rate,
             cwnd_limited: self.blocked == Blocked::Window,
             ce,
-            // The feedback of an overtaken ACK is older than that of a newer ACK already processed.
+            // If a newer ACK was already processed, the feedback of this ACK is out of date.
             feedback: if is_newest_ack { frame.feedback.as_bytes() } else { &[] },
         });
         self.packets.forget(now);
@@ -318,19 +318,19 @@ impl Sender {
     }
 
     /// The outcomes of packets, in the order in which they were detected. After [`Sender::on_ack`] and
-    /// [`Sender::on_timeout`], call it until it returns `None`, and then call [`Sender::set_backlog`] with the data to
-    /// send now. It returns outcomes only if the backlog is [`Backlog::Carried`].
+    /// [`Sender::on_timeout`], call this method until it returns `None`, and then call [`Sender::set_backlog`] with the
+    /// data to send now. Outcomes are returned only if the backlog is [`Backlog::Carried`].
     pub fn poll_settled(&mut self) -> Option<Settled> {
         self.settled.pop_front()
     }
 
-    /// The lowest packet number that may still be reported. Once [`Sender::poll_settled`] returns `None`, no outcome of
-    /// a lower number will follow, and a driver may forget what those packets carried.
+    /// The lowest packet number whose outcome may still be reported. Once [`Sender::poll_settled`] returns `None`, no
+    /// outcome of a lower number will follow, and a driver may delete its records of these packets.
     pub fn remembered_from(&self) -> u64 {
         self.packets.base()
     }
 
-    /// Adds `bytes` that the application wants to send, for a backlog of [`Backlog::Limited`].
+    /// Adds `bytes` that the application wants to send to a backlog of [`Backlog::Limited`].
     pub fn offer(&mut self, bytes: Bytes) {
         if let Backlog::Limited(left) = &mut self.backlog {
             *left += bytes;
@@ -411,7 +411,7 @@ impl Sender {
         self.spurious_losses
     }
 
-    /// Number of packets in memory: those in flight, and those lost recently.
+    /// Number of packet records in memory: packets in flight, and recently lost packets.
     pub fn remembered(&self) -> usize {
         self.packets.len()
     }
@@ -503,7 +503,7 @@ impl Sender {
         bytes
     }
 
-    /// Updates the RTT, only if the highest packet number acknowledged so far is newly acknowledged.
+    /// Updates the RTT estimates if `newest` is the highest packet acknowledged so far. Otherwise returns `None`.
     ///
     /// Source: RFC 9002 §5.1
     fn sample_rtt(&mut self, now: Time, newest: &SentPacket, frame: &AckFrame) -> Option<Duration> {

@@ -1,4 +1,4 @@
-//! The sender's records of sent packets: a queue indexed by number.
+//! The sender's records of sent packets: a queue indexed by packet number.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::controller::SentPacket;
 use crate::delivery_rate::SendState;
 use crate::endpoint::reordering::Bounds;
 
-/// Maximum number of records. When the queue is full, nothing is sent until old packets are settled.
+/// Maximum number of records. When the queue is full, nothing is sent until the outcome of old packets is known.
 ///
-/// Chosen: 16 MB of memory, 300 ms at 10 Gbit/s.
+/// Chosen: the records use 16 MB of memory, and suffice for 300 ms at 10 Gbit/s.
 const MAX_RECORDS: usize = 1 << 18;
 
 /// Time for which the record of a lost packet is kept, so that a late ACK shows the loss to be spurious.
@@ -24,7 +24,7 @@ const REMEMBER_LOST: Duration = Duration::from_secs(3);
 pub struct Entry {
     pub sent: Time,
     pub bytes: u32,
-    /// Whether it is a copy of data in flight, which needs no retransmission if it is lost.
+    /// Whether the packet is a copy of data in flight. A copy that is lost needs no retransmission.
     pub copy: bool,
     pub status: Status,
     pub rate: SendState,
@@ -38,18 +38,19 @@ pub enum Status {
     Lost,
 }
 
-/// Packets from the oldest that is not settled to the newest.
+/// Records of the sent packets, from the oldest packet whose record is still needed to the newest. A packet is settled
+/// once it was acknowledged or declared lost.
 #[derive(Debug, Default)]
 pub struct SentPackets {
     entries: VecDeque<Entry>,
-    /// Number of the first entry.
+    /// Packet number of the first entry.
     base: u64,
-    /// Every number below this is settled.
+    /// All packets with numbers below this number are settled.
     settled: u64,
 }
 
 impl Entry {
-    /// The size.
+    /// The packet's size on the wire.
     pub fn bytes(&self) -> Bytes {
         Bytes(u64::from(self.bytes))
     }
@@ -102,8 +103,8 @@ impl SentPackets {
         self.entries.get(index).map(|entry| (self.settled, entry.bytes()))
     }
 
-    /// Settles the packets `lowest..=highest` as acknowledged. Visits those that were not yet acknowledged, with
-    /// their former status.
+    /// Settles the packets `lowest..=highest` as acknowledged. Calls `visit` for each packet that was not yet
+    /// acknowledged, with the former status of the packet.
     pub fn acknowledge(&mut self, lowest: u64, highest: u64, mut visit: impl FnMut(u64, &Entry)) {
         let lowest = lowest.max(self.base);
         let end = highest.saturating_add(1).min(self.next_number());
@@ -116,8 +117,8 @@ impl SentPackets {
         }
     }
 
-    /// Settles the packets that ACKs up to `largest_acked` show to be lost, and visits each. Returns the time at which
-    /// the next packet will be lost by its age, if nothing is acknowledged until then.
+    /// Settles the packets that ACKs up to `largest_acked` show to be lost, and calls `visit` for each. Returns the
+    /// time at which the next packet will count as lost because of its age if nothing is acknowledged until then.
     ///
     /// Source: RFC 9002 §6.1
     pub fn lose(
@@ -135,7 +136,8 @@ impl SentPackets {
             }
             let deadline = entry.sent + bounds.delay;
             if deadline > now && largest_acked - number < bounds.packets {
-                // The packets after it left later, and fewer packets with higher numbers were acknowledged.
+                // Later packets are not lost either: they left later, and fewer packets with higher numbers were
+                // acknowledged.
                 return Some(deadline);
             }
             entry.status = Status::Lost;
@@ -144,7 +146,7 @@ impl SentPackets {
         None
     }
 
-    /// Settles the packet `number` as lost, and visits it, if it is outstanding.
+    /// If the packet `number` is outstanding, settles it as lost and calls `visit` for it.
     pub fn lose_one(&mut self, number: u64, mut visit: impl FnMut(u64, &Entry)) {
         let index = number.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
         if let Some(entry) = index.and_then(|index| self.entries.get_mut(index))
@@ -155,7 +157,7 @@ impl SentPackets {
         }
     }
 
-    /// Visits the records of packets that were settled as lost.
+    /// Calls `visit` for each packet that was settled as lost.
     pub fn visit_lost(&self, mut visit: impl FnMut(u64, &Entry)) {
         for (number, entry) in (self.base..).zip(&self.entries) {
             if entry.status == Status::Lost {
@@ -164,7 +166,7 @@ impl SentPackets {
         }
     }
 
-    /// Settles everything outstanding as lost, and visits each packet.
+    /// Settles all outstanding packets as lost, and calls `visit` for each.
     pub fn lose_all(&mut self, mut visit: impl FnMut(u64, &Entry)) {
         self.advance();
         for number in self.settled..self.next_number() {
@@ -176,7 +178,7 @@ impl SentPackets {
         }
     }
 
-    /// Removes everything outstanding without an outcome, and visits each packet.
+    /// Removes all outstanding packets without an outcome, and calls `visit` for each.
     pub fn forsake(&mut self, mut visit: impl FnMut(&Entry)) {
         for entry in self.entries.iter_mut().filter(|entry| entry.status == Status::Outstanding) {
             visit(entry);
@@ -199,7 +201,7 @@ impl SentPackets {
         self.settled = self.settled.max(self.base);
     }
 
-    /// Moves `settled` up to the oldest packet outstanding.
+    /// Increases `settled` to the number of the oldest outstanding packet.
     fn advance(&mut self) {
         while let Some(entry) = self.entries.get((self.settled - self.base) as usize) {
             if entry.status == Status::Outstanding {

@@ -1,9 +1,9 @@
-//! Sets of byte offsets, as intervals.
+//! Sets of byte offsets, stored as intervals.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of offsets, kept as intervals that are not empty and do not touch.
+/// A set of byte offsets, stored as intervals that are not empty and do not touch each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spans {
     /// The exclusive end of each interval, keyed by its start.
@@ -12,7 +12,7 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// The lowest interval.
+    /// The interval with the lowest offsets; `None` if the set is empty.
     pub(super) fn first(&self) -> Option<Range<u64>> {
         self.ends.first_key_value().map(|(&start, &end)| start..end)
     }
@@ -28,7 +28,7 @@ impl Spans {
             return;
         }
         let (mut start, mut end) = (range.start, range.end);
-        // Merge every interval that overlaps or touches the new one, from the highest down.
+        // Every interval that overlaps or touches the new interval is merged with it, from the highest to the lowest.
         while let Some((&other_start, &other_end)) = self.ends.range(..=end).next_back()
             && other_end >= start
         {

@@ -18,14 +18,14 @@ fn ms(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A window that never changes.
+/// A controller whose window never changes.
 struct Fixed {
     packets: u64,
     pacing_rate: Option<Rate>,
     events: std::sync::mpsc::Sender<Event>,
 }
 
-/// An event reported to a controller, in short form.
+/// An event that the controller received, in short form.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Acked {
@@ -109,7 +109,7 @@ impl Story {
         self.sender.on_ack(now, &frame).expect("a proper ACK")
     }
 
-    /// An ACK from a receiver that permits `packets` packets outstanding.
+    /// Processes an ACK from a receiver that permits `packets` outstanding packets.
     fn ack_allowing(&mut self, now: Time, ranges: &[(u64, u64)], packets: Option<u64>) {
         let window = packets.map(|packets| Bytes(packets * MSS.0));
         let frame = AckFrame { window, ..frame(self.acks, ranges, &[]) };
@@ -222,7 +222,8 @@ fn silence_sends_one_probe_past_the_window_and_backs_off() {
     story.send(ms(0));
     story.ack(ms(100), &[(0, 0)]);
     assert_eq!(story.send(ms(100)), [2]);
-    // PTO = smoothed RTT of 100 ms + 4 · variation of 50 ms.
+    // Probe timeout (PTO): the smoothed RTT (100 ms) plus four times the variation (50 ms), after the packet sent at
+    // 100 ms.
     assert_eq!(story.sender.next(), Some(ms(400)));
     story.sender.on_timeout(ms(400));
     assert_eq!(story.send(ms(400)), [3], "one probe leaves although the window is full");
@@ -435,7 +436,8 @@ fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
     assert!(acker.poll_ack(ms(32)).is_some(), "a packet after a gap is acknowledged at once");
 }
 
-/// A scheme's receiver that sends feedback every 20 ms, starting with the first packet. The feedback is the count.
+/// A scheme's receiver that sends feedback every 20 ms, starting with the first packet. The feedback is the number of
+/// timer ticks so far.
 struct Ticking {
     due: Option<Time>,
     ticks: u8,
@@ -491,7 +493,7 @@ fn no_ack_leaves_before_there_is_a_packet_to_name() {
 }
 
 proptest! {
-    /// Any ACK is processed or refused, and the bytes in flight stay correct.
+    /// The sender processes or refuses any ACK, and its count of bytes in flight stays correct.
     #[test]
     fn a_sender_survives_any_ack(
         steps in prop::collection::vec((0u64..50, 0u64..40, 0u64..6, any::<bool>()), 1..200),
@@ -516,7 +518,7 @@ proptest! {
         }
     }
 
-    /// For any order of arrivals, the receiver knows exactly which packets it has.
+    /// For any order of arrivals, the receiver's record of received packets is exact.
     #[test]
     fn a_receiver_knows_what_it_has(numbers in prop::collection::vec(0u64..60, 1..150)) {
         let mut acker = Acker::new(AckPolicy::default(), None);

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use airpace_core::Time;
 
-/// Delays with an unknown clock offset, relative to the first one. They are signed and do not wrap.
+/// Converts delays with an unknown clock offset to delays relative to the first delay. The results are signed and do
+/// not wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwrap {
     first_us: Option<u32>,
@@ -30,7 +31,7 @@ pub struct BaseDelay {
 }
 
 impl BaseDelay {
-    /// A base delay with a window of `minutes` minutes.
+    /// A base delay over the last `minutes` minutes.
     pub fn new(minutes: usize) -> BaseDelay {
         BaseDelay { minutes_us: VecDeque::with_capacity(minutes), length: minutes, minute: 0 }
     }
@@ -56,7 +57,7 @@ impl BaseDelay {
     }
 }
 
-/// The current delay: the minimum of the last few, so that jitter and delayed ACKs do not affect it.
+/// The current delay: the minimum of the last few delays, so that jitter and delayed ACKs do not affect the result.
 ///
 /// Source: RFC 6817 §2.4.2 (`current_delays`, `update_current_delay`, `FILTER`: the minimum)
 #[derive(Clone, Debug)]
@@ -104,12 +105,12 @@ impl QueueingDelay {
         self.current.update(delay_us);
     }
 
-    /// The delay beyond that of an empty path; `None` before the first delay.
+    /// The queueing delay: the current delay minus the delay of an empty path, in µs; `None` before the first delay.
     pub fn get_us(&self) -> Option<i64> {
         Some(self.current.get_us()? - self.base.get_us()?)
     }
 
-    /// The delay of an empty path.
+    /// The delay of an empty path, in µs; `None` before the first delay.
     pub fn base_us(&self) -> Option<i64> {
         self.base.get_us()
     }

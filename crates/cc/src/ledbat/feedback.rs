@@ -1,7 +1,7 @@
 //! The receiver of LEDBAT: it returns the one-way delay of each packet on the ACK.
 //!
 //! All integers are big-endian and count microseconds modulo 2³², about 71 minutes. Only their differences are used, so
-//! neither the clocks' offset nor a wrap matters. A reader ignores bytes after those that it knows.
+//! neither the clocks' offset nor a wrap matters. A reader ignores additional bytes at the end.
 //!
 //! ```text
 //!  0      version, 1
@@ -102,7 +102,7 @@ impl Receiver for DelayMeter {
     }
 }
 
-/// A clock in microseconds modulo 2³².
+/// Converts `now` to microseconds modulo 2³².
 pub fn micros(now: Time) -> u32 {
     (now.as_nanos() / 1_000) as u32
 }

@@ -1,5 +1,5 @@
-//! LEDBAT++: it is no faster than Reno at any RTT, and slows down in proportion to the excess delay. From time to time
-//! it sends almost nothing for two RTTs, so that the base delay can be measured.
+//! LEDBAT++: its window grows no faster than Reno's at any RTT, and decreases in proportion to the delay above the
+//! target. From time to time LEDBAT++ sends almost nothing for two RTTs, so that the base delay can be measured.
 //!
 //! ```text
 //!  slow start ──delay > ¾ target──▶ congestion avoidance ──2 RTTs, then every tenth of the time──▶ slowdown
@@ -7,7 +7,7 @@
 //!                                          └────────── slow start to the old window ◀──2 RTTs─────────┘
 //! ```
 //!
-//! It measures RTTs and needs no receiver part.
+//! LEDBAT++ measures RTTs instead of one-way delays, and needs no receiver part.
 //!
 //! Source: draft-irtf-iccrg-ledbat-plus-plus-01
 
@@ -21,7 +21,7 @@ use crate::window::Recovery;
 use super::delays::QueueingDelay;
 use super::{MIN_WINDOW, Tuning};
 
-/// Maximum divisor of the gain.
+/// Maximum divisor of the window's growth, relative to Reno's growth.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.2
 const MIN_GAIN_PARTS: f64 = 16.0;
@@ -36,12 +36,13 @@ const SLOW_START_UNTIL: f64 = 0.75;
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.3 (`Constant`)
 const DECREASE: f64 = 1.0;
 
-/// Number of RTTs before the first slowdown, and of each slowdown at the minimum window.
+/// Number of RTTs before the first slowdown, and number of RTTs for which each slowdown keeps the minimum window.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_RTTS: u32 = 2;
 
-/// Time between two slowdowns, in multiples of the first one's length. A slowdown therefore costs a tenth at most.
+/// Time between two slowdowns, in multiples of the length of the first of them. Slowdowns therefore take at most a
+/// tenth of the time.
 ///
 /// Source: draft-irtf-iccrg-ledbat-plus-plus-01 §4.4
 const SLOWDOWN_EVERY: u32 = 9;
@@ -65,7 +66,7 @@ enum Phase {
     SlowStart,
     /// The usual phase, with the time of the next slowdown.
     Avoidance { slowdown: Time },
-    /// The window is the minimum.
+    /// A slowdown: the window is at its minimum.
     Slowdown { begun: Time, until: Time },
     /// Slow start back to the window before the slowdown.
     Return { begun: Time },
@@ -168,7 +169,7 @@ impl Controller for PlusPlus {
                 self.cwnd = (self.cwnd / 2.0).max(self.least_window());
                 self.ssthresh = self.cwnd;
                 match self.phase {
-                    // Chosen: the first slowdown follows after two RTTs, as it does when the delay ends slow start.
+                    // Chosen: the first slowdown starts after two RTTs, as when the delay ends slow start.
                     Phase::SlowStart => {
                         self.phase = Phase::Avoidance { slowdown: loss.now + self.srtt * SLOWDOWN_RTTS }
                     }

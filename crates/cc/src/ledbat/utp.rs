@@ -1,12 +1,12 @@
 //! libutp, the program that generates most LEDBAT traffic.
 //!
 //! Its slow start adds a packet per RTT, which is no faster than the subsequent growth of two packets (3000 bytes) per
-//! RTT. The higher growth is used.
+//! RTT. This implementation always uses the higher growth.
 //!
 //! Source: libutp utp_internal.cpp
 //!
-//! Differs: the window is at least a packet; libutp's window falls to ten bytes and then waits for its timeout, which
-//! sets it to a packet. Bytes are those of whole packets, not of their payload. All packets have one size.
+//! Differs: the window is at least a packet; libutp's window falls to ten bytes until the timeout sets the window to
+//! one packet. Byte counts include packet headers, not only the payload. All packets have one size.
 
 use std::time::Duration;
 
@@ -33,12 +33,12 @@ const DECAY_EVERY: Duration = Duration::from_millis(100);
 /// Source: libutp `apply_ccontrol`
 const SLOW_START_UNTIL: f64 = 0.9;
 
-/// Time after which a window that was not filled stops growing.
+/// If the window was not filled for this time, it stops growing.
 ///
 /// Source: libutp `apply_ccontrol`
 const UNFILLED: Duration = Duration::from_secs(1);
 
-/// Maximum shift of this direction's base delay by a change of the other direction's.
+/// Maximum correction of this direction's base delay by a change of the other direction's base delay.
 ///
 /// Source: libutp `utp_process_incoming`
 const MAX_SHIFT_US: i64 = 10_000;
@@ -52,7 +52,7 @@ pub struct Utp {
     window: u64,
     ssthresh: u64,
     slow_start: bool,
-    /// Delays of the data, and of the ACKs.
+    /// Delays of the data packets. `theirs` has the delays of the ACKs.
     ours: DelayHistory,
     theirs: DelayHistory,
     drift: Drift,
@@ -86,8 +86,8 @@ impl Utp {
     fn learn(&mut self, now: Time, feedback: &Feedback, delay_us: u32, rtt_us: i64) {
         let their_base = self.theirs.base_us();
         self.theirs.add(now, micros(now).wrapping_sub(feedback.clock_us));
-        // If the base delay of the other direction falls, a clock drifts. Our base delay is then wrong by the same
-        // amount, in the other direction.
+        // If the base delay of the other direction falls, a clock drifts. The base delay of the data is then wrong by
+        // the same amount with the opposite sign.
         if let (Some(before), Some(after)) = (their_base, self.theirs.base_us())
             && (1..=MAX_SHIFT_US).contains(&(before - after))
         {
@@ -174,7 +174,8 @@ impl Controller for Utp {
     }
 }
 
-/// Base and current delay of one direction. Each current delay is relative to the base delay of its own time.
+/// Base and current delay of one direction. Each current delay is relative to the base delay at the time of the
+/// measurement.
 ///
 /// Source: libutp `DelayHist`
 #[derive(Clone, Debug)]
@@ -205,7 +206,7 @@ impl DelayHistory {
         }
     }
 
-    /// Adds a delay, and returns it relative to the first one.
+    /// Adds a delay. Returns the delay relative to the first delay.
     fn add(&mut self, now: Time, delay_us: u32) -> i64 {
         let delay_us = self.unwrap.relative_us(delay_us);
         if self.minutes_us.is_empty() {
@@ -226,7 +227,7 @@ impl DelayHistory {
         delay_us
     }
 
-    /// Corrects a base that was too low by `by_us`.
+    /// Increases the base delay, which was too low by `by_us`.
     fn shift(&mut self, by_us: i64) {
         self.minutes_us.iter_mut().for_each(|least_us| *least_us = least_us.saturating_add(by_us));
         self.base_us = self.base_us.saturating_add(by_us);
@@ -241,7 +242,7 @@ impl DelayHistory {
     }
 }
 
-/// Detects a clock that runs so slowly that a full queue looks empty, intentionally or not.
+/// Detects a receiver's clock that runs so slowly that a full queue looks empty, whether by accident or on purpose.
 ///
 /// Source: libutp `clock_drift`
 #[derive(Clone, Copy, Debug, Default)]
@@ -250,13 +251,13 @@ struct Drift {
     samples: i64,
     until: Option<Time>,
     average_us: i64,
-    /// Microseconds per five seconds, smoothed with gain 1/8.
+    /// Drift of the clock in microseconds per five seconds, smoothed with gain 1/8.
     slope_us: i64,
 }
 
 impl Drift {
     const SPAN: Duration = Duration::from_secs(5);
-    /// Threshold of the drift below which there is no penalty.
+    /// Threshold of the drift (µs per five seconds). A drift below this negative value causes a penalty.
     const BEARABLE_US: i64 = -200_000;
     const PENALTY_PARTS: i64 = 7;
 

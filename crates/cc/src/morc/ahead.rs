@@ -7,18 +7,19 @@
 //!                             └─ not empty, twice ─▶ Competing ── empty ─▶
 //! ```
 //!
-//! The paper's trials measure which of two rates has the higher utility at present. The present round-trip time depends
-//! on the sum of all rates up to now, so it is the same for both rates, and the trials provide no information about it
-//! (`docs/papers/morc-departures.md`). The utility a time H ahead does depend on the rate. If a flow sends at r into a
-//! queue q with capacity C, the queue is q + H·(r − C)/C after the time H. T is C while there is a queue, so u is
-//! maximal if the round-trip time is then on target:
+//! The paper's trials measure which of two rates has the higher utility at present. The present round-trip time is a
+//! result of all earlier rates. It is therefore the same for both rates, and the trials do not show how the rate
+//! affects the round-trip time (`docs/papers/morc-departures.md`). The utility a time H ahead does depend on the rate.
+//! If a flow sends at r into a queue q with capacity C, the queue is q + H·(r − C)/C after the time H. While there is a
+//! queue, the throughput T equals C. The utility u is therefore maximal if the round-trip time then equals its target:
 //!
 //! ```text
 //!  r = C · (1 + (target − q)/H),   C = the received rate
 //! ```
 //!
-//! The rule needs no trial. The share of packets that the path loses at random is sent in addition
-//! ([`losses`](super::losses)): it is the same at any rate, so it does not shift the rate of maximal u.
+//! This rule needs no trial. To compensate for random losses, the flow sends the lost share in addition
+//! ([`losses`](super::losses)). The random loss rate is the same at any sending rate, so it does not change the rate
+//! with the maximal u.
 //!
 //! Source: MORC §3.1 Utility
 //!
@@ -45,52 +46,53 @@ use crate::pcc::{Learner, PathView, Pcc, Role, Tag, Trial};
 /// Source: RFC 6928 §2
 const FIRST_PACKETS: f64 = 10.0;
 
-/// Minimum number of packets in an interval, and between two samples of the ACKs.
+/// Minimum number of packets in a monitor interval, and minimum number of packets between two samples of the ACKs.
 ///
-/// Chosen: fewer packets do not give a rate.
+/// Chosen: a rate cannot be measured with fewer packets.
 const MIN_PACKETS: f64 = 5.0;
 
-/// Maximum number of doublings that may start before the report of the first of them arrives.
+/// Maximum number of intervals with a doubled rate that may start before the report of the first arrives.
 ///
 /// Chosen: as in PCC's own start. The report of an interval arrives when the second interval after it ends.
 const MAX_UNKNOWN: u32 = 2;
 
-/// The round-trip time by which the first packets are paced, before the first ACK.
+/// The round-trip time with which the pacing rate is computed before the first ACK.
 ///
-/// Differs: PCC spreads them over an assumed round trip. Short downloads then start 50 ms later than with any TCP.
+/// Differs: PCC spreads the first packets over an assumed round trip. Short downloads then start 50 ms later than with
+/// any TCP.
 ///
 /// Source: Linux `tcp_update_pacing_rate`, which takes 1 ms while no round trip was measured (6.18, 2025)
 const BLIND_RTT: Duration = Duration::from_millis(1);
 
-/// Minimum ratio of arrived to sent data at which a failed drain indicates other flows. Below it, the link has become
-/// so slow that the flow fills the queue alone.
+/// Minimum ratio of arrived to sent data at which a failed drain indicates other flows. Below this ratio, the link has
+/// become so slow that the flow alone fills the queue.
 ///
-/// Chosen: next to a rival that keeps the queue constant, as much arrives as is sent; next to one that grows, a little
-/// less.
+/// Chosen: next to a rival that keeps the queue constant, as much data arrives as is sent. Next to a rival whose queue
+/// grows, a little less arrives.
 const FAIR_DRAIN: f64 = 0.75;
 
 /// Slow start ends if the ratio of received to sent rate is below this value in two consecutive intervals.
 ///
-/// Chosen: the bound of the paper's avoidance. A single interval may be jitter.
+/// Chosen: the bound of the paper's avoidance. A low ratio in a single interval may be caused by jitter.
 const SATURATED: f64 = 0.75;
 
-/// Slow start also ends if an interval has a higher loss rate than this.
+/// Slow start also ends if the loss rate of an interval exceeds this value.
 ///
 /// Source: MORC §3.1 pL (a tenth lost makes the utility zero)
 const START_LOSS: f64 = 0.1;
 
-/// A queue below this fraction of the target counts as empty in the rule.
+/// A queueing delay below this fraction of the target counts as an empty queue in the rule.
 ///
 /// Chosen: the jitter of an empty cell is about 10 ms, a fourth of its target.
 const EMPTY: f64 = 0.25;
 
-/// A single sample below this fraction of the target shows that the queue has been empty, so that RTTmin is correct for
-/// all flows.
+/// A single sample of the queueing delay below this fraction of the target shows that the queue has been empty, so that
+/// RTTmin is correct for all flows.
 ///
 /// Chosen: half of [`EMPTY`]. It limits the differences of RTTmin between flows to a tenth of the target.
 const EMPTIED: f64 = 0.125;
 
-/// Minimum of that threshold, in milliseconds.
+/// Minimum of the threshold that [`EMPTIED`] defines, in milliseconds.
 ///
 /// Chosen: the transmission time of two full packets at 10 Mbit/s.
 const MIN_EMPTIED_MS: f64 = 2.0;
@@ -106,15 +108,15 @@ const MAX_CHANGE: f64 = 0.5;
 /// Chosen: a factor of two per round trip.
 const BOOST: f64 = std::f64::consts::SQRT_2;
 
-/// Maximum of that growth.
+/// Maximum factor by which [`BOOST`] can multiply the gain.
 ///
-/// Chosen: from a gain of 1 % to [`MAX_CHANGE`].
+/// Chosen: this factor raises a gain of 1 % to more than [`MAX_CHANGE`].
 const MAX_BOOST: f64 = 64.0;
 
 /// Rate of a drain, relative to the received rate.
 ///
-/// Chosen: a queue of q drains in 2 q if all its flows do so, and at the end the link is only half used for one round
-/// trip at most.
+/// Chosen: a queue with the delay q drains in the time 2 q if all its flows drain. At the end of a drain, the link is
+/// half used for one round trip at most.
 const DRAIN_RATE: f64 = 0.5;
 
 /// Maximum duration of a drain, in addition to a round trip.
@@ -122,9 +124,9 @@ const DRAIN_RATE: f64 = 0.5;
 /// Chosen: twice the longest queue of the paper's laboratory (300 ms), plus a reserve.
 const MAX_DRAIN_MS: f64 = 1000.0;
 
-/// A drain has succeeded if a queue below this fraction of the target was observed.
+/// A drain has succeeded if a queueing delay below this fraction of the target was observed.
 ///
-/// Chosen: between the target, at which flows of this scheme would stop the drain, and jitter.
+/// Chosen: a value between the target, which other flows of this scheme try to keep, and the jitter of an empty queue.
 const DRAINED: f64 = 0.5;
 
 /// Minimum interval between drains, in round trips.
@@ -134,32 +136,33 @@ const DRAIN_ROUNDS: u32 = 20;
 
 /// Factor by which drains are less frequent next to a rival.
 ///
-/// Chosen: the rival takes the capacity freed by each drain. Eight seconds are CUBIC's epoch at 50 Mbit/s.
+/// Chosen: the rival takes the capacity freed by each drain. With this factor, drains are 8 s apart, which is the
+/// length of CUBIC's epoch at 50 Mbit/s.
 const RIVAL_DRAINS: u32 = 4;
 
-/// Window of RTTmin (s).
+/// Period over which RTTmin, the minimum round-trip time, is taken (s).
 ///
 /// Source: MORC §3.1 RTTtarget (RTTmin is tracked; the text does not say for how long)
 ///
-/// Chosen: BBR's 10 s, five drains.
+/// Chosen: the 10 s of BBR, in which there are five drains.
 const RTT_MIN_S: f64 = 10.0;
 
-/// Window of RTTmin while drains fail (s).
+/// Period over which RTTmin is taken while drains fail (s).
 ///
-/// Chosen: next to a rival, the queue is never empty; after 10 s, RTTmin would contain the whole queue. A route that
-/// has become longer is accepted after a minute.
+/// Chosen: next to a rival, the queue is never empty. With a period of 10 s, RTTmin would then contain the delay of the
+/// whole queue. A route that has become longer is accepted after a minute.
 const RTT_MIN_BESIDE_RIVAL_S: f64 = 60.0;
 
-/// Minimum window in packets if the received rate is not much above PCC's minimum rate. Otherwise, the minimum is that
-/// of the start.
+/// Minimum window (packets) if the received rate is not much above PCC's minimum rate. At higher rates, the minimum
+/// window is the initial window.
 ///
-/// Chosen: with fewer packets, losses would not be detected in time. Ten would be a queue of half a second at 0.2
-/// Mbit/s.
+/// Chosen: with fewer packets, losses would not be detected in time. Ten packets would form a queue of half a second at
+/// 0.2 Mbit/s.
 const SLOW_PACKETS: u64 = 4;
 
-/// Ratio of the window next to a rival to the window that the rate needs.
+/// While there is a rival, the ratio of the window to the window that the sending rate needs.
 ///
-/// Chosen: allows for ACK aggregation.
+/// Chosen: a margin for ACK aggregation.
 const RIVAL_ROOM: f64 = 1.1;
 
 /// The phase of the learner.
@@ -168,11 +171,11 @@ enum Phase {
     Starting(Start),
     Adjusting,
     Draining {
-        /// Time at which the drain has failed.
+        /// Time at which the drain counts as failed if the queue is not empty.
         until: Time,
         /// Start of the drain.
         since: Time,
-        /// The queueing delay at the start of the drain, and the minimum since.
+        /// The queueing delay at the start of the drain. `least_ms` is the minimum queueing delay since then.
         from_ms: f64,
         least_ms: f64,
     },
@@ -187,7 +190,7 @@ pub struct Ahead {
     target: Target,
     rival: Rival,
     rtt_min: WindowedMin<Duration, Time>,
-    /// The value of `rtt_min`, also in milliseconds.
+    /// The minimum of `rtt_min`, as a duration and in milliseconds.
     least: Option<(Duration, f64)>,
     /// The maximum of the recent received rates.
     best: WindowedMax<f64, Time>,
@@ -196,19 +199,19 @@ pub struct Ahead {
     emptied: Option<Time>,
     /// End of the last drain.
     resumed: Time,
-    /// The target at the last sample.
+    /// The target of the queueing delay at the last sample.
     target_ms: f64,
     /// The newest queueing delay.
     queue_ms: f64,
     /// The received rate of the last sample.
     received_mbps: f64,
-    /// C of the rule.
+    /// The capacity C of the rule.
     base_mbps: f64,
     rate_mbps: f64,
     boost: f64,
     /// The rate of the last reported interval, without its lost packets.
     arrived_mbps: f64,
-    /// Whether the application or the window kept that interval below its rate.
+    /// Whether the application or the window limited the flow to less than the rate of the last reported interval.
     is_limited: bool,
     /// Whether a buffer has overflowed since the last drain.
     overflowed: bool,
@@ -252,7 +255,7 @@ impl Ahead {
         self.least.map_or_else(|| to_ms(path.rtt_min), |(_, ms)| ms)
     }
 
-    /// RTTmin plus one target: the delay until a change of the rate is observable.
+    /// RTTmin plus one target, in milliseconds: the delay until a change of the rate is observable.
     fn loop_ms(&self, path: &PathView) -> f64 {
         self.rtt_min_ms(path) + self.target_ms
     }
@@ -261,8 +264,8 @@ impl Ahead {
     ///
     /// Source: MORC §3.1 Intervals
     ///
-    /// Differs: MORC §3.1 Intervals follow the round-trip time without a limit. With a queue of one second, the
-    /// reaction to it would come a second late. Two targets are the longest queue that the rule does not drain.
+    /// Differs: MORC §3.1 Intervals follow the round-trip time without a limit. With a queue of one second, the flow
+    /// would react to this queue one second late. The longest queue that is not drained has a delay of two targets.
     fn span_s(&self, path: &PathView) -> f64 {
         let most_ms = self.loop_ms(path) + self.target_ms;
         (path.rtt.as_secs_f64() * 1e3).min(most_ms).max(1.0) * 1e-3
@@ -301,18 +304,18 @@ impl Ahead {
             return self.rate_mbps;
         }
         let is_empty = look.queue_ms < EMPTY * self.target_ms;
-        // H is a multiple of the time after which a change is observable. With a shorter H, the rule would react twice
-        // to one change.
+        // H is a multiple of the time after which a change is observable. With a shorter H, the rule would react
+        // several times to one change.
         let ahead_ms = self.profile.ahead_loops * self.loop_ms(path);
-        // A queue that the flow's own drain has emptied gives no information about the link.
+        // If the flow's own drain has emptied the queue, the empty queue gives no information about the link.
         if (self.now - self.resumed).as_secs_f64() * 1e3 > ahead_ms && !self.is_limited {
             self.target.look(is_empty);
         }
         self.boost = if is_empty && self.profile.boost { (self.boost * BOOST).min(MAX_BOOST) } else { 1.0 };
         self.best.set_window(Duration::from_secs_f64(self.profile.memory_loops * self.loop_ms(path) * 1e-3));
-        // In whole bit/s, so that rounding of doubles does not make a constant rate lower at the next sample.
+        // Round to whole bit/s, so that rounding errors of doubles do not make a constant rate lower.
         let best_mbps = self.best.update(self.now, (look.received_mbps * 1e6).round() * 1e-6);
-        // Over an empty queue, the received rate is the sending rate, not the capacity. The capacity is then at least
+        // If the queue is empty, the received rate is the sending rate, not the capacity. The capacity is then at least
         // the sending rate, and probably the maximum of the recent received rates.
         self.base_mbps = match is_empty {
             true => look.received_mbps.max(self.arrived_mbps.min(self.rate_mbps)).max(best_mbps),
@@ -321,7 +324,7 @@ impl Ahead {
         let gain = (self.target_ms - look.queue_ms) / ahead_ms * self.boost;
         let rate_mbps =
             self.base_mbps * self.losses.sent_per_arrived() * (1.0 + gain.clamp(-MAX_CHANGE, MAX_CHANGE));
-        // An interval that the window or the application kept below its rate does not show that the rate was too high.
+        // If the window or the application limited an interval, the interval does not show that the rate was too high.
         if self.is_limited && look.queue_ms < self.target_ms {
             rate_mbps.max(self.rate_mbps)
         } else {
@@ -331,10 +334,10 @@ impl Ahead {
 
     /// Whether the queue must be drained now.
     ///
-    /// Differs: MORC §3.1 RTTtarget has no drains. A flow that joins over a standing queue measures RTTmin at the end
-    /// of that queue and aims at a higher delay than the other flows. Its slow start makes the queue longer than two
-    /// targets, so that all flows drain at the same time and measure the same RTTmin. The periodic drain is for flows
-    /// whose start did not cause this.
+    /// Differs: MORC §3.1 RTTtarget has no drains. A flow that joins over a standing queue measures an RTTmin that
+    /// contains this queue, and aims at a higher delay than the other flows. The slow start of the new flow makes the
+    /// queue longer than two targets, so that all flows drain at the same time and measure the same RTTmin. The
+    /// periodic drain is for flows whose start did not cause this.
     fn must_drain(&self, path: &PathView) -> bool {
         let Some(emptied) = self.emptied else { return false };
         let since = self.now - emptied;
@@ -353,7 +356,7 @@ impl Ahead {
     }
 
     fn drain(&mut self, received_mbps: f64, path: &PathView) {
-        // A fade can make a single sample of the rate too low.
+        // Fading can make a single sample of the rate too low. The estimate therefore falls to no less than half.
         self.base_mbps = received_mbps.max(0.5 * self.base_mbps);
         self.rate_mbps = DRAIN_RATE * self.base_mbps;
         let rtt_min_ms = self.rtt_min_ms(path);
@@ -369,8 +372,8 @@ impl Ahead {
         self.overflowed = false;
     }
 
-    /// Whether the window limits the flow in a drain to one packet at a time. PCC sends no slower than its minimum
-    /// rate, so at a lower rate pacing alone would not drain the queue.
+    /// Whether the window limits the flow in a drain to one packet at a time. PCC's pacing rate is never below PCC's
+    /// minimum rate. If the drain needs a lower rate, pacing alone does not drain the queue.
     fn is_held(&self, path: &PathView) -> bool {
         matches!(self.phase, Phase::Draining { .. }) && self.rate_mbps < path.least_mbps()
     }
@@ -393,7 +396,7 @@ impl Ahead {
 
     /// Ends a drain that has reached its maximum duration.
     fn end_drain(&mut self, from_ms: f64, least_ms: f64, path: &PathView) {
-        // On a link that delivers one packet at a time, each packet takes this long.
+        // If the window permits only one packet at a time, this is the transmission time of the packet (ms).
         let packet_ms =
             if self.is_held(path) { path.mss.0 as f64 * 8e-3 / self.received_mbps.max(1e-3) } else { 0.0 };
         if least_ms < (DRAINED * self.target_ms).max(packet_ms) {
@@ -411,7 +414,7 @@ impl Ahead {
 
     /// Processes an interval without a single ACK. Returns whether the rate changes now.
     ///
-    /// Chosen: the only information about such a path is that the rate was too high.
+    /// Chosen: an interval without an ACK only shows that the rate was too high.
     fn learn_void(&mut self, report: &Report, path: &PathView) -> bool {
         match &mut self.phase {
             Phase::Starting(start) => start.learnt(report),
@@ -480,7 +483,7 @@ impl Learner for Ahead {
         self.queue_ms = to_ms(rtt) - self.rtt_min_ms(path);
         self.ear.waited(self.queue_ms);
         let changed = self.ear.is_due(ack.now) && {
-            // In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
+            // Round to whole nanoseconds, so that rounding errors of doubles do not exclude the bound itself.
             let fewest = Duration::from_secs_f64(self.packets_s(path, self.rate_mbps));
             let every = (Duration::from_secs_f64(self.span_s(path)) / 2).max(fewest);
             let look = self.ear.look(ack.now, every);
@@ -511,7 +514,7 @@ impl Learner for Ahead {
             &mut Phase::Draining { until, since, from_ms, ref mut least_ms } => {
                 *least_ms = least_ms.min(self.queue_ms);
                 let least_ms = *least_ms;
-                // If packets are sent one at a time, the delay of such a packet was not caused by the flow itself.
+                // If packets are sent one at a time, the flow itself did not cause the delay of such a packet.
                 let was_alone = ack.packets.iter().any(|packet| packet.sent >= since) && self.is_held(path);
                 let is_over = ack.now >= until || was_alone;
                 if is_empty {
@@ -530,7 +533,7 @@ impl Learner for Ahead {
         if report.is_void() {
             return self.learn_void(report, path);
         }
-        // If the application pauses or the window is full, the interval stays below its rate.
+        // If the application pauses or the window is full, the flow sends less than the interval's rate permits.
         self.is_limited = report.sent_mbps < 0.9 * report.trial.rate_mbps;
         self.arrived_mbps = report.acked_mbps;
         let overflows = self.losses.learn(report, queue_ms, self.rival.is_near_crest(queue_ms));
@@ -544,10 +547,10 @@ impl Learner for Ahead {
         self.learn_start(report, queue_ms, path)
     }
 
-    /// The data for the rate on the empty path and with a queue of `window_targets` targets.
+    /// The window: the data in flight at the current rate on a path with a queue of `window_targets` targets.
     ///
-    /// Differs: MORC §3.1 has no window. If a link loses nine tenths of its capacity, all outstanding data becomes
-    /// queue; the window limits it.
+    /// Differs: MORC §3.1 has no window. If a link loses nine tenths of its capacity, all outstanding data becomes a
+    /// queue. The window limits the length of this queue.
     fn window(&self, path: &PathView) -> Option<Bytes> {
         let first = Bytes(FIRST_PACKETS as u64 * path.mss.0);
         if !path.is_known {
@@ -557,9 +560,9 @@ impl Learner for Ahead {
         if let Some(window) = self.rival.window().filter(|_| self.phase == Phase::Adjusting) {
             return Some(Bytes((RIVAL_ROOM * window) as u64).max(Bytes(SLOW_PACKETS * path.mss.0)));
         }
-        // In slow start, the rate doubles before the received rate reflects it.
+        // In slow start, the sending rate doubles before the received rate has doubled.
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        // PCC's minimum rate may exceed the rate of the link.
+        // PCC's minimum rate may exceed the capacity of the link.
         let is_slow = !is_starting && self.rate_mbps <= path.least_mbps();
         let rate_mbps = match is_starting {
             true => 2.0 * self.received_mbps,

@@ -5,7 +5,7 @@
 use crate::pcc::climb::Open;
 use crate::pcc::interval::Report;
 
-/// The bounds of the conditions. The paper gives the conditions without numbers.
+/// The bounds in the conditions under which a trial is left out. The paper gives the conditions without numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
     /// Maximum relative excess over RTTmin at which a round-trip time counts as RTTmin, unless it is within `empty_ms`.
@@ -14,17 +14,20 @@ pub struct Avoidance {
     pub empty_ms: f64,
     /// Ratio of received to sent rate below which queues are filling.
     pub filling: f64,
-    /// The same ratio for slow start, which exceeds the capacity in order to find it.
+    /// The same ratio for slow start. It is lower, because slow start exceeds the capacity in order to find the
+    /// capacity.
     pub saturated: f64,
-    /// A round-trip time is significantly above the target if it exceeds it by this many times the target's distance
-    /// from RTTmin.
+    /// A round-trip time is significantly above the target if it exceeds the target by more than this many times the
+    /// difference between target and RTTmin.
     pub full_targets: f64,
-    /// Loss rate above which a short round-trip time means a short queue that overflows, not an empty one.
+    /// Loss rate above which a short round-trip time is attributed to a short buffer that overflows, not to an empty
+    /// queue.
     pub overflowing_loss: f64,
 }
 
-/// Chosen: a twentieth of the round trip, or 2 ms, is jitter of an empty cell. The paper's 30 of 100 Mbit/s are far
-/// below 0.9, and no measurement error over a round trip is that large. A full queue is twice as long as the target.
+/// Chosen: a twentieth of the round trip, or 2 ms, is jitter of an empty cell. The paper's example, 30 received of 100
+/// sent Mbit/s, is far below 0.9, and no measurement error over a round trip is that large. A full queue is twice as
+/// long as the target.
 impl Default for Avoidance {
     fn default() -> Avoidance {
         Avoidance {
@@ -38,13 +41,14 @@ impl Default for Avoidance {
     }
 }
 
-/// The arrived fraction of an interval, computed from the spacing of ACKs, so that an outage within the interval does
-/// not count. It is 1 if it cannot be computed.
+/// Ratio of the received to the sent rate of an interval. The received rate is computed from the spacing of ACKs, so
+/// that an outage within the interval does not count. The result is 1 if the interval has no received rate.
 pub fn arrived(report: &Report) -> f64 {
     report.received_mbps.map_or(1.0, |received| (received / report.sent_mbps.max(1e-9)).min(1.0))
 }
 
-/// The directions that an interval leaves open. `arrived_before` is the arrived fraction of the previous interval.
+/// The directions (higher or lower rate) in which a trial is still useful after an interval. `arrived_before` is the
+/// result of [`arrived`] for the previous interval.
 pub fn open(
     bounds: &Avoidance,
     report: &Report,

@@ -1,7 +1,7 @@
 //! Samples of the ACKs, twice per round trip: the received rate and the mean queueing delay.
 //!
-//! If a link becomes ten times slower, the ACKs of an interval take ten times as long, and the interval's report
-//! arrives after the queue has grown for all that time. Samples triggered by ACKs avoid this delay.
+//! If a link becomes ten times slower, the ACKs of an interval take ten times as long, and the queue grows until the
+//! interval's report arrives. Samples triggered by ACKs avoid this delay.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use airpace_core::Time;
 /// Chosen: an LTE cell releases packets in bursts of 8 ms (HARQ). A shorter time would only measure these bursts.
 const MIN_LOOK: Duration = Duration::from_millis(10);
 
-/// Sums since the last sample, and those of the sample before.
+/// Sums over the ACKs since the last sample, and the sums of the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ear {
     /// Time of the last sample; `None` before the first ACK.
@@ -24,7 +24,8 @@ pub struct Ear {
     seconds_before: f64,
     queue_ms: f64,
     samples: f64,
-    /// Whether the application had nothing to send, in the current and in the previous sample.
+    /// Whether the application had nothing to send at some time in the current sample. `was_silent` is the same for the
+    /// previous sample.
     is_silent: bool,
     was_silent: bool,
 }
@@ -41,12 +42,13 @@ pub struct Look {
     pub received_mbps: f64,
     /// Mean queueing delay since the previous sample.
     pub queue_ms: f64,
-    /// Whether the application had nothing to send for a part of the time, so that the rate is not that of the path.
+    /// Whether the application had nothing to send for a part of the time, so that the received rate is not the rate of
+    /// the path.
     pub is_silent: bool,
 }
 
 impl Ear {
-    /// Records acknowledged bytes. `is_silent`: the application had no more to send when they left.
+    /// Records acknowledged bytes. `is_silent`: the application had no more data to send when these bytes left.
     pub fn acked(&mut self, now: Time, bytes: f64, is_silent: bool) {
         if self.last.is_none() {
             (self.last, self.due) = (Some(now), now + MIN_LOOK);
@@ -61,12 +63,12 @@ impl Ear {
         self.samples += 1.0;
     }
 
-    /// Whether a sample may be due: the last one is at least 10 ms old.
+    /// Whether a sample may be due: the last sample is at least 10 ms old.
     pub fn is_due(&self, now: Time) -> bool {
         now >= self.due
     }
 
-    /// The next sample, if the last one is at least `every` old and there are delay samples.
+    /// The next sample; `None` if the last sample is less than `every` old or no delay was recorded since then.
     pub fn look(&mut self, now: Time, every: Duration) -> Option<Look> {
         let since = now - self.last?;
         if since < every || self.samples == 0.0 {
@@ -88,7 +90,7 @@ impl Ear {
     }
 }
 
-/// The span in milliseconds. This is faster than the standard library; it is computed for every ACK.
+/// Converts `span` to milliseconds. This conversion runs for every ACK and is faster than the standard library's.
 pub fn to_ms(span: Duration) -> f64 {
     (span.as_secs() as i64 * 1_000_000_000 + i64::from(span.subsec_nanos())) as f64 * 1e-6
 }

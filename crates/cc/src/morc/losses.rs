@@ -1,32 +1,32 @@
 //! Distinguishes losses by buffer overflow from random losses.
 //!
-//! A radio link, or the Internet, loses packets independently of the queue. If a sender mistakes such a loss for an
-//! overflow, it assumes that the buffer is as short as the present queue. It then aims at a lower delay than jitter
-//! causes, and slows down with each round. An overflow is therefore defined as a loss rate above the random one, with a
-//! queue that is longer than jitter and near the maximum since the queue was last empty.
+//! A radio link or the Internet can lose packets independently of the queue. If a sender mistakes such a loss for an
+//! overflow, it assumes that the buffer is as short as the present queue. It then aims at a delay that is lower than
+//! the jitter, and its rate falls with each round. An overflow is therefore defined as a loss rate above the random
+//! loss rate, with a queueing delay that exceeds jitter and is near the maximum since the queue was last empty.
 //!
 //! The random loss rate is measured while no buffer can be full. While the queue may be a full buffer, only losses up
-//! to the random rate count. Otherwise, overflows in a row would become the mean, and a flow next to a rival in a short
-//! buffer would take the whole link.
+//! to the random loss rate are included in the mean. Otherwise, consecutive overflows would become the mean, and a flow
+//! next to a rival in a short buffer would take the whole link.
 //!
 //! Differs: MORC §3.1 pL counts all losses equally.
 
 use super::target::MIN_FULL_MS;
 use crate::pcc::interval::Report;
 
-/// The minimum number of lost packets of an interval that overflowed a buffer.
+/// Minimum number of lost packets in an interval that counts as a buffer overflow.
 ///
-/// Chosen: one or two may be random losses in any interval.
+/// Chosen: one or two lost packets may be random losses in any interval.
 pub const OVERFLOW_PACKETS: u64 = 3;
 
-/// Minimum loss rate of such an interval, in addition to [`OF_MEAN`] times the mean loss rate.
+/// Minimum excess of the loss rate of a buffer overflow over [`OF_MEAN`] times the mean loss rate.
 ///
 /// Chosen: four times the paper's greatest random loss of 0.5 %.
 const OVERFLOW_LOSS: f64 = 0.02;
 
 /// Maximum loss rate that [`Losses::sent_per_arrived`] compensates.
 ///
-/// Chosen: a little more than the paper's loss at which the utility is zero, a tenth.
+/// Chosen: a little more than a tenth, the loss rate at which the paper's utility is zero.
 const MAX_MADE_UP: f64 = 0.11;
 
 /// Multiple of the mean loss rate up to which a loss is random.
@@ -34,21 +34,22 @@ const MAX_MADE_UP: f64 = 0.11;
 /// Chosen: the mean of sixteen intervals sometimes has an error of a quarter.
 const OF_MEAN: f64 = 1.5;
 
-/// Square of the number of standard deviations by which the loss must exceed the random loss.
+/// Square of the minimum number of standard deviations by which the loss of an overflow exceeds the random loss.
 ///
-/// Chosen: two. A tenth lost of fifty packets in an interval is five packets, give or take two. Without this bound, one
-/// interval in twenty of such a link was an overflow; the memory of one lasts for ten seconds and more.
+/// Chosen: two standard deviations. On a link that loses a tenth of the packets, an interval with fifty packets loses
+/// five packets with a standard deviation of two. Without this bound, one interval in twenty of such a link counted as
+/// an overflow. The effect of an overflow lasts for ten seconds or more.
 const DEVIATIONS_SQUARED: f64 = 4.0;
 
 /// Number of intervals over which the random loss rate is averaged.
 ///
 /// Chosen: sixteen intervals, less than a second, distinguish a lossy link from an overflow. Each of the first sixteen
-/// has the same weight, so that an estimate of the link's loss exists from the first one on.
+/// intervals has the same weight, so that an estimate of the link's loss rate exists from the first interval on.
 const MEAN_OF: u32 = 16;
 
-/// The minimum queueing delay of an overflow, in ns.
+/// Minimum queueing delay of a buffer overflow (ns).
 ///
-/// Chosen: the minimum target in a short buffer; below it, a queue cannot be distinguished from jitter.
+/// Chosen: the minimum target in a short buffer. A queue with a lower delay cannot be distinguished from jitter.
 const MIN_QUEUE_NS: f64 = MIN_FULL_MS * 1e6;
 
 /// The random loss rate of a flow.
@@ -61,14 +62,16 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Processes the report of an interval in which packets arrived. Returns whether a buffer overflowed in it.
-    /// `queue_ms`: the mean queueing delay. `is_near_crest`: whether that delay is near the maximum.
+    /// Processes the report of an interval in which packets arrived. Returns whether a buffer overflowed in the
+    /// interval. `queue_ms`: the mean queueing delay. `is_near_crest`: whether this delay is near the maximum since the
+    /// queue was last empty.
     pub fn learn(&mut self, report: &Report, queue_ms: f64, is_near_crest: bool) -> bool {
         let sent = report.packets as f64;
         let bound = OVERFLOW_LOSS + OF_MEAN * self.mean;
         let beyond = report.lost as f64 - sent * bound;
         let is_no_chance = report.loss > bound && beyond * beyond > DEVIATIONS_SQUARED * sent * self.mean;
-        // In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
+        // The delay is rounded to whole nanoseconds. Otherwise, rounding errors of doubles could exclude a value that
+        // equals the bound.
         let is_queue = (queue_ms * 1e6).round() >= MIN_QUEUE_NS;
         let may_be_full = is_queue && is_near_crest;
         let is_first = self.intervals == 0;
@@ -81,9 +84,9 @@ impl Losses {
 
     /// Ratio of sent bytes to arriving bytes at the random loss rate.
     ///
-    /// A path that loses a tenth of the packets delivers less than its capacity unless more is sent. Without this
-    /// compensation, the rate would fall with each sample whose queue is below the target by less than the loss rate
-    /// times H.
+    /// A path that loses a tenth of the packets delivers less than its capacity unless the sender sends more than the
+    /// capacity. Without this compensation, the rate would fall with each sample whose queue is below the target by
+    /// less than the loss rate times H.
     pub fn sent_per_arrived(&self) -> f64 {
         1.0 / (1.0 - self.mean.min(MAX_MADE_UP))
     }
@@ -113,7 +116,7 @@ mod tests {
         }
     }
 
-    /// The state after thirty intervals with `lost` of fifty packets lost in each.
+    /// The state after thirty intervals of fifty packets, of which `lost` were lost in each interval.
     fn after(lost: u64) -> Losses {
         let mut losses = Losses::default();
         for _ in 0..30 {

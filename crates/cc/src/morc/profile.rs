@@ -9,17 +9,18 @@ use super::target::Shape;
 pub struct Profile {
     /// The target of the queueing delay.
     pub shape: Shape,
-    /// H, in multiples of RTTmin plus one target.
+    /// The time H by which the rule looks ahead, in multiples of (RTTmin + one target).
     pub ahead_loops: f64,
-    /// Number of targets of queue that the window covers; `None`: the window of PCC.
+    /// Queueing delay that the window permits, in multiples of the target; `None`: the window of PCC.
     pub window_targets: Option<f64>,
     /// Whether the gain grows while the queue stays empty.
     pub boost: bool,
-    /// Window of the best received rate, in multiples of RTTmin plus one target; 0: it is not used.
+    /// Period over which the maximum received rate is taken, in multiples of (RTTmin + one target); 0: the maximum is
+    /// not used.
     pub memory_loops: f64,
     /// Maximum time without an empty queue, after which the queue is drained; `None`: no such drains.
     pub drain: Option<Duration>,
-    /// The queue is also drained if it is longer than this many targets; `None`: no such drains.
+    /// Queueing delay, in multiples of the target, above which the queue is also drained; `None`: no such drains.
     pub drain_above: Option<f64>,
     /// Whether overflows of a short buffer lower the target.
     pub overflow: bool,

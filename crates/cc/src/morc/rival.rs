@@ -1,9 +1,9 @@
 //! Rivals, which are flows that do not drain a queue: their detection, and a window with which `morc` keeps its share
 //! next to them.
 //!
-//! CUBIC and BBR keep a queue as long as the buffer or their own estimates permit. A flow that retreats at 60 ms would
-//! leave the link to them. If two drains in a row did not empty the queue, another flow fills it. Until a drain
-//! succeeds, `morc` then uses a window that grows and is cut like CUBIC's.
+//! CUBIC and BBR keep a queue as long as the buffer or their own estimates permit. A flow that reduces its rate at a
+//! queueing delay of 60 ms would leave the link to CUBIC and BBR. If two drains in a row did not empty the queue,
+//! another flow fills it. Until a drain succeeds, `morc` then uses a window that grows and is cut like CUBIC's.
 //!
 //! Differs: MORC §3.1 has no such mode; §6 leaves "friendliness to legacy TCP" to later work.
 
@@ -11,21 +11,22 @@ use std::time::Duration;
 
 use airpace_core::Time;
 
-/// Weight of a failed drain if the flow was fast enough before to fill the queue by itself.
+/// Weight of a failed drain of a flow that was fast enough before the drain to fill the queue by itself.
 pub const SURE: u32 = 3;
 
-/// Total weight of failed drains at which a rival is assumed: two drains of full weight, or six of a flow so slow that
-/// its drain is one packet (which may also wait because the link stalls).
+/// Total weight of failed drains at which a rival is assumed: two drains of full weight, or six drains of weight 1. A
+/// drain of a slow flow consists of one packet and has weight 1, because this packet may also wait because the link
+/// stalls.
 ///
-/// Chosen: flows of this scheme that joined recently may once drain at other times than the older ones. With a single
-/// drain, five flows would treat each other as rivals. On 3G links, a third of single packets wait longer than the
-/// limit of a drain.
+/// Chosen: flows of this scheme that joined recently may drain at another time than the older flows once. If one failed
+/// drain were sufficient, five flows would treat each other as rivals. On 3G links, a third of the single packets wait
+/// longer than the maximum duration of a drain.
 const ENOUGH: u32 = 2 * SURE;
 
 /// Time in which the window grows by one packet (ms).
 ///
-/// Chosen: CUBIC's window depends on time, not on round trips. It grows by some 25 packets per second over the
-/// epochs of 5 to 10 s that it has at 20 to 100 Mbit/s.
+/// Chosen: CUBIC's window depends on time, not on round trips. At 20 to 100 Mbit/s, CUBIC's epochs last 5 to 10 s, and
+/// its window grows by about 25 packets per second on average.
 const PACKET_MS: f64 = 40.0;
 
 /// Factor by which a cut reduces the window.
@@ -39,9 +40,9 @@ const CUT: f64 = 0.7;
 /// link.
 const CUT_ROUNDS: u32 = 16;
 
-/// Threshold of the queueing delay above which a loss counts, in tenths of the maximum queueing delay.
+/// Minimum queueing delay at which a loss counts as an overflow, in tenths of the maximum queueing delay.
 ///
-/// Chosen: CUBIC's own cut lowers the queue by 30 %; a loss below that is no overflow.
+/// Chosen: CUBIC's own cut lowers the queue by 30 %; a loss at a lower delay is no overflow.
 const TENTHS_OF_CREST: f64 = 7.0;
 
 /// The state of the detection of rivals.
@@ -71,13 +72,13 @@ impl Rival {
         self.crest_ms = self.crest_ms.max(queue_ms);
     }
 
-    /// The queue was empty: there is no rival.
+    /// Processes the observation of an empty queue, which shows that there is no rival.
     pub fn emptied(&mut self) {
         *self = Rival { last_cut: self.last_cut, ..Rival::default() };
     }
 
-    /// A drain did not empty the queue. `outstanding`: the flow's bytes in the path. `weight`: weight of this drain as
-    /// evidence, up to [`SURE`].
+    /// Processes a drain that did not empty the queue. `outstanding`: the flow's bytes in flight. `weight`: weight of
+    /// this drain as evidence, up to [`SURE`].
     pub fn failed(&mut self, outstanding: f64, weight: u32) {
         self.failed = self.failed.saturating_add(weight);
         if self.failed >= ENOUGH && self.window.is_none() {
@@ -85,7 +86,7 @@ impl Rival {
         }
     }
 
-    /// Grows the window by the time since the last sample.
+    /// Increases the window according to the time since the last sample.
     pub fn grow(&mut self, since_s: f64, mss_bytes: f64) {
         if let Some(window) = &mut self.window {
             *window += mss_bytes * since_s * 1e3 / PACKET_MS;
@@ -98,7 +99,7 @@ impl Rival {
         is_near(self.crest_ms, queue_ms)
     }
 
-    /// Packets were lost at this queueing delay: the window is cut if the queue overflowed.
+    /// Processes a loss at the queueing delay `queue_ms`. The window is cut if the queue overflowed.
     pub fn lost(&mut self, now: Time, queue_ms: f64, rtt: Duration) {
         let is_due = now - self.last_cut > rtt.saturating_mul(CUT_ROUNDS);
         if let Some(window) = &mut self.window
@@ -111,7 +112,7 @@ impl Rival {
     }
 }
 
-/// In whole nanoseconds, so that rounding of doubles does not miss the bound itself.
+/// Compares in whole nanoseconds. Otherwise, rounding errors of doubles could exclude a value that equals the bound.
 fn is_near(crest_ms: f64, queue_ms: f64) -> bool {
     let ns = |ms: f64| (ms * 1e6).round();
     10.0 * ns(queue_ms) > TENTHS_OF_CREST * ns(crest_ms)

@@ -8,7 +8,7 @@ use crate::pcc::interval::Report;
 /// State of slow start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Start {
-    /// The rate of the last interval.
+    /// The sending rate of the last interval of slow start; `None` before the first interval.
     pub sent_mbps: Option<f64>,
     /// Number of started intervals whose reports have not arrived.
     pub unknown: u32,

@@ -1,11 +1,11 @@
 //! The target of the queueing delay.
 //!
-//! The paper's target is 60 ms for every flow. Here, three things change it: the flow's rate, queues that run dry, and
-//! buffers that are too short for it.
+//! The paper's target is 60 ms for every flow. Here, the target also depends on three conditions: the flow's rate,
+//! queues that run dry (empty), and buffers that are too short for the target.
 //!
 //! Source: MORC §3.1 RTTtarget
 
-/// The rate at which the target is that of the paper.
+/// The rate (Mbit/s) at which the target equals the target of the paper.
 ///
 /// Chosen: the usual share of a phone in a cell; at 1 to 200 Mbit/s the target is then 80 to 17 ms.
 const REFERENCE_MBPS: f64 = 10.0;
@@ -15,31 +15,33 @@ const REFERENCE_MBPS: f64 = 10.0;
 /// Chosen: HARQ, scheduling and ACK aggregation in an empty LTE cell cause 15 ms of delay without a queue.
 const MIN_MS: f64 = 15.0;
 
-/// Maximum target of a queue that does not run dry (ms).
+/// Maximum target (ms) of a flow whose queue does not run empty.
 ///
-/// Chosen: two octaves below the reference; the share of a flow with one packet in 100 ms does not matter.
+/// Chosen: the target at a quarter of the reference rate. At much lower rates, such as one packet in 100 ms, the flow's
+/// share of a queue does not matter.
 const MAX_MS: f64 = 80.0;
 
-/// Relative increase of the target per sample with an empty queue.
+/// Relative increase of the target's factor for dry queues, per sample with an empty queue. A queue is dry if it often
+/// runs empty.
 ///
-/// Chosen: ten samples (five round trips) double it.
+/// Chosen: ten samples (five round trips) double the factor.
 const DRY_RISE: f64 = 0.1;
 
-/// Relative decrease of the target per other sample.
+/// Relative decrease of the target's factor for dry queues, per sample with a queue that is not empty.
 ///
-/// Chosen: a queue that is empty in less than a fourth of the samples does not count as dry. A drain of five flows
-/// would otherwise count.
+/// Chosen: a queue that is empty in less than a fourth of the samples does not count as dry. Otherwise a queue that
+/// five flows drain would count as dry.
 const DRY_FALL: f64 = 0.03;
 
 /// Maximum ratio of the target to the queueing delay at which the buffer overflowed.
 ///
-/// Chosen: CUBIC needs space above the target in which its window can grow. With 0.8, it keeps 5 % of a link with a
-/// buffer of one BDP; with 0.5, more than a third.
+/// Chosen: CUBIC needs space above the target in which its window can grow. On a link with a buffer of one BDP, CUBIC
+/// keeps 5 % of the capacity with a ratio of 0.8, and more than a third with 0.5.
 const FULL_PART: f64 = 0.5;
 
 /// Minimum target in a short buffer (ms).
 ///
-/// Chosen: a third of the minimum target; below it, a queue cannot be distinguished from jitter.
+/// Chosen: a third of the minimum target. A queue with a lower delay cannot be distinguished from jitter.
 pub(super) const MIN_FULL_MS: f64 = 5.0;
 
 /// Relative increase per second of the stored overflow delay.
@@ -61,7 +63,7 @@ pub struct Shape {
     pub dry_most: f64,
 }
 
-/// The target and the state that changes it.
+/// The target, and the state on which the target depends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     shape: Shape,
@@ -79,9 +81,9 @@ impl Target {
 
     /// The target of a flow that receives `mbps`.
     ///
-    /// Differs: MORC §3.1 RTTtarget does not depend on the rate. Multiplicative steps on a signal that all flows share
-    /// keep the ratio of their rates. If the target is lower at a higher rate, the larger of two flows yields to the
-    /// smaller one.
+    /// Differs: MORC §3.1 RTTtarget does not depend on the rate. If all flows change their rates by the same factor
+    /// because of the same delay, the ratio of their rates never changes. If the target is lower at a higher rate, the
+    /// larger of two flows yields to the smaller one.
     pub fn ms(&self, mbps: f64) -> f64 {
         let octaves = libm::log2((mbps / REFERENCE_MBPS).max(1e-6));
         let most_ms = MAX_MS.max(self.shape.target_ms);
@@ -90,7 +92,7 @@ impl Target {
         (self.dry * of_rate).min((FULL_PART * self.full_ms).max(MIN_FULL_MS))
     }
 
-    /// Adapts the factor for dry queues to one sample.
+    /// Adapts the factor for dry queues to one sample of the queue.
     ///
     /// Differs: MORC §3.1 RTTtarget is fixed. A link that changes faster than a round trip empties any fixed queue, and
     /// its capacity is lost while the queue is empty.
@@ -99,7 +101,7 @@ impl Target {
         self.dry = (self.dry + change).clamp(1.0, self.shape.dry_most.max(1.0));
     }
 
-    /// The buffer overflowed at this queueing delay.
+    /// Records that the buffer overflowed at the queueing delay `queue_ms`.
     ///
     /// Differs: MORC §3.1 pL makes losses cost utility, but the paper does not cover a buffer shorter than the target:
     /// the sender would overflow it permanently.
@@ -107,7 +109,7 @@ impl Target {
         self.full_ms = queue_ms.max(1.0);
     }
 
-    /// Time has passed in which a queue of `queue_ms` did not overflow.
+    /// Records that a queue with the delay `queue_ms` did not overflow for `since_s` seconds.
     pub fn held(&mut self, since_s: f64, queue_ms: f64) {
         self.full_ms = (self.full_ms * (1.0 + FULL_FADE_PER_S * since_s)).max(queue_ms);
     }

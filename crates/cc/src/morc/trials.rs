@@ -20,14 +20,15 @@ use crate::pcc::{Learner, PathView, Pcc, Trial};
 
 use super::avoidance::{self, Avoidance};
 
-/// Intervals last one round trip.
+/// Length of an interval, in round trips.
 ///
 /// Source: MORC §3.1 Intervals
 const ROUND_TRIPS: f64 = 1.0;
 
 /// Minimum number of packets in an interval.
 ///
-/// Chosen: fewer packets do not give a rate. The minimum matters below five packets per round trip.
+/// Chosen: a rate cannot be measured with fewer packets. The minimum has an effect at rates below five packets per
+/// round trip.
 const MIN_PACKETS: f64 = 5.0;
 
 /// Number of packets per round trip in the first interval.
@@ -65,11 +66,11 @@ pub struct Utility {
 impl Utility {
     /// The utility of an interval, if the minimum round-trip time is `rtt_min_ms`.
     ///
-    /// T is the rate of the arrived data, not of the data that was sent and not lost: beyond the capacity, a queue
-    /// grows, but T does not.
+    /// T is the rate at which data arrived, not the rate at which the data was sent. If the sending rate exceeds the
+    /// capacity, the queue grows, but T does not.
     ///
-    /// Chosen: for an interval without a single ACK, T is the sending rate. With T = 0, losing everything would be
-    /// better than losing half.
+    /// Chosen: for an interval without a single ACK, T is the sending rate. With T = 0, an interval in which everything
+    /// is lost would have a higher utility than an interval in which half is lost.
     pub fn of(&self, report: &Report, rtt_min_ms: f64) -> f64 {
         let received_mbps = if report.is_void() { report.sent_mbps } else { throughput_mbps(report) };
         let off_target_ms = (report.rtt_s * 1e3 - rtt_min_ms - self.target_ms).abs();
@@ -77,12 +78,13 @@ impl Utility {
     }
 }
 
-/// Bytes sent and not lost, divided by the time in which they arrived. That time exceeds the sending time by the growth
-/// of the round-trip time, or is shorter if it falls.
+/// Bytes sent and not lost, divided by the time in which they arrived. The time of arrival exceeds the sending time by
+/// the growth of the round-trip time. If the round-trip time falls, the time of arrival is shorter than the sending
+/// time.
 ///
 /// Chosen: the growth is estimated by least squares and moved two standard errors towards zero. A cell releases packets
-/// in bursts. Over one round trip, the spacing of the first and last ACK has an error of a tenth, which hides trials of
-/// one per cent.
+/// in bursts. Over one round trip, the spacing of the first and last ACK has an error of a tenth, which hides trials
+/// that change the rate by one per cent.
 ///
 /// Chosen: the round-trip time cannot fall faster than time passes; data that arrives in bursts counts as at most twice
 /// the sent rate.
@@ -105,7 +107,7 @@ pub struct Morc {
     climb: Climb,
     /// RTTmin; `None` before the first report and after the path has become longer.
     rtt_min_ms: Option<f64>,
-    /// The arrived fraction of the last interval.
+    /// Ratio of the received to the sent rate of the last interval.
     arrived_before: f64,
 }
 
@@ -113,8 +115,8 @@ impl Morc {
     /// Updates RTTmin.
     ///
     /// Chosen: a path may become longer for good, and then every queue looks full. If the round-trip time is above the
-    /// target although the sender already sends at its minimum rate, the queue is not its own, and the measurement of
-    /// RTTmin restarts.
+    /// target although the sender already sends at its minimum rate, another cause than the sender must have made the
+    /// queue, and the measurement of RTTmin restarts.
     fn track_rtt_min(&mut self, report: &Report, path: &PathView) -> f64 {
         let rtt_ms = report.rtt_s * 1e3;
         let rtt_min_ms = self.rtt_min_ms.unwrap_or(path.rtt_min.as_secs_f64() * 1e3).min(rtt_ms);

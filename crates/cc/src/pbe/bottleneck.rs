@@ -15,12 +15,13 @@ use airpace_core::{Bytes, Rate, Time};
 
 use super::carriers::CellState;
 
-/// Number of subframes whose packets must agree.
+/// Number of subframes, at capacity Ct, whose packets must all show a queue, or all show no queue, before the state
+/// changes.
 ///
 /// Source: PBE-CC §4.2.2 Eq. 6
 const AGREEING_SUBFRAMES: f64 = 6.0;
 
-/// Minimum ratio of the sender's rate to Cf at which the rate has reached Cf.
+/// Minimum ratio of the sender's rate to Cf at which the rate counts as having reached Cf.
 ///
 /// Chosen: slightly below one, because the rate is compared with a Cf that is one round trip newer.
 const REACHED: f64 = 0.99;
@@ -34,13 +35,13 @@ pub struct Rules {
     /// and the paper's rule attributes that queue to the Internet. But a cell that has a queue for this device has no
     /// idle PRBs.
     pub cell_test: bool,
-    /// Minimum share of idle PRBs, on every carrier, at which the cell has no queue for this device.
+    /// Share of idle PRBs. If every carrier has a higher share, the cell has no queue for this device.
     pub idle_share: f64,
-    /// Minimum period over which late packets must arrive to agree. Packets that waited in the cell leave the
-    /// reordering buffer up to three retransmissions after the cell's queue has drained.
+    /// Minimum period over which consecutive late packets must arrive to show a queue in the Internet. Packets that
+    /// waited in the cell leave the reordering buffer up to three retransmissions after the cell's queue has drained.
     pub least_span: Duration,
-    /// Period over which consecutive packets agree even if they are fewer than Npkt: at a low rate, Npkt packets take
-    /// too long.
+    /// Period over which consecutive packets are sufficient although they are fewer than Npkt, because at a low rate
+    /// Npkt packets take too long; `None`: Npkt packets are always required.
     pub span: Option<Duration>,
     /// Whether the return to the wireless state depends on the rate as well as on the delay.
     pub return_needs_rate: bool,
@@ -72,7 +73,7 @@ pub struct Bottleneck {
     clear: bool,
 }
 
-/// Consecutive packets of one kind.
+/// Consecutive packets that are all late, or all not late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     packets: u32,
@@ -111,7 +112,8 @@ impl Bottleneck {
         }
     }
 
-    /// The linear start has stalled: the bottleneck is in the Internet, unless the cell explains the stall.
+    /// Processes a linear start that has stalled: the bottleneck is in the Internet, unless the cell can have caused
+    /// the stall.
     ///
     /// Source: PBE-CC §4.1
     pub fn on_stalled_start(&mut self, cell: &CellState) {

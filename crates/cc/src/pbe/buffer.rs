@@ -18,7 +18,7 @@ use airpace_core::Rate;
 
 /// Ratio of the adaptive target to the rise of the capacity within a span.
 ///
-/// Chosen: rises vary as much as they last.
+/// Chosen: the size of rises varies by a similar factor as their duration.
 const GAIN: u64 = 4;
 
 /// Maximum adaptive target.
@@ -35,10 +35,11 @@ const MIN_SPAN: Duration = Duration::from_millis(40);
 /// Number of spans over which rises are averaged.
 const SPANS: u64 = 32;
 
-/// Fixed-point unit of a relative rise: a doubling of the capacity. Integers make the C port compute identical values.
+/// Fixed-point value of a relative rise of 1, which is a doubling of the capacity. Integers make the C port compute
+/// identical values.
 const UNIT: u64 = 1 << 24;
 
-/// Maximum of the span in the target: its product with the rise fits into 64 bits.
+/// Maximum span that is used in the target, so that the product of span and rise fits into 64 bits.
 const MAX_SPAN: Duration = Duration::from_secs(16);
 
 /// Maximum ratio of the rate to the capacity while the queue is filled.
@@ -53,7 +54,7 @@ pub enum Goal {
     None,
     /// A queue of fixed length.
     Fixed(Duration),
-    /// A length that adapts to the variation of the capacity.
+    /// A queue whose length adapts to the variation of the capacity.
     #[default]
     Adaptive,
 }
@@ -156,7 +157,7 @@ mod tests {
 
     const RTPROP: Duration = Duration::from_millis(40);
 
-    /// Ten ACKs per round at these capacities, in Mbit/s, behind a queue of `queue`.
+    /// The state after rounds of ten ACKs with these reported capacities (Mbit/s) and the queueing delay `queue`.
     fn after(goal: Goal, rounds: impl IntoIterator<Item = f64>, queue: Duration) -> Buffer {
         with_rtprop(RTPROP, goal, rounds, queue)
     }
@@ -217,7 +218,7 @@ mod tests {
         };
         let of_40_ms = with_rtprop(RTPROP, Goal::Adaptive, course(1), Duration::ZERO).target();
         let of_10_ms = with_rtprop(RTPROP / 4, Goal::Adaptive, course(4), Duration::ZERO).target();
-        // Tolerate one round more or less at the end.
+        // The number of rounds in the last span may differ by one.
         assert!(of_10_ms.abs_diff(of_40_ms) < Duration::from_millis(1), "{of_10_ms:?} beside {of_40_ms:?}");
     }
 }

@@ -17,13 +17,13 @@ use super::new_data::NewData;
 use super::unread::{MILLI, Shared, heard};
 use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
 
-/// Maximum averaging window, in subframes. It bounds the memory for any value in a header.
+/// Maximum averaging window, in subframes. It limits the memory use, whatever RTprop a header contains.
 const MAX_WINDOW: u64 = 2_000;
 
 /// Time constant, in subframes, of the long-term share of the carrier.
 ///
 /// Chosen: a scheduler that is fair in the long run gives a new user nearly all PRBs for up to 0.7 s (it averages over
-/// 1,000 subframes). Averaged over two seconds, such a phase is not mistaken for a missing queue.
+/// 1,000 subframes). With an average over two seconds, the phase after that is not mistaken for a missing queue.
 const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 
 /// Time constant, in subframes, of the average of the PRBs that are idle at present.
@@ -33,18 +33,17 @@ const RECENT_SUBFRAMES: f64 = 10.0;
 
 /// Number of granted subframes over which retransmissions are counted.
 ///
-/// Chosen: sufficient to measure the block error rate with an accuracy of a few percent of the capacity, if a tenth of
-/// the blocks fail.
+/// Chosen: if a tenth of the blocks fail, this number is sufficient to measure the block error rate so accurately that
+/// the capacity has an error of a few percent.
 const ERROR_SUBFRAMES: f64 = 500.0;
 
 /// Weight of the error rate expected from the SINR, relative to the observed errors. The unit is one grant of the full
 /// bandwidth.
 const PRIOR_SUBFRAMES: f64 = 20.0;
 
-/// Weight of the weighted share in the capacity; see [`Averages::pull`].
+/// Value of [`Averages::pull`] if users have weights.
 ///
-/// Chosen: stronger than the errors of a few percent in Ct, which it must outweigh, and weak enough to leave few PRBs
-/// idle.
+/// Chosen: large enough to outweigh errors of a few percent in Ct, and small enough to leave few PRBs idle.
 const PULL: f64 = 1.0 / 4.0;
 
 /// The averages of one carrier.
@@ -52,12 +51,12 @@ const PULL: f64 = 1.0 / 4.0;
 pub struct Averages {
     /// Rw: bits that one PRB carries in a subframe.
     pub bits_per_prb: f64,
-    /// Pa: PRBs granted to this device per subframe. All numbers of PRBs here are per subframe: for a carrier with
-    /// several slots per subframe, they are the sum over the slots.
+    /// Pa: PRBs granted to this device per subframe. All numbers of PRBs in this struct are per subframe. If a carrier
+    /// has several slots per subframe, the numbers are sums over the slots.
     pub own_prbs: f64,
     /// Pidle: PRBs granted to no user.
     pub idle_prbs: f64,
-    /// Pidle over the last few subframes only.
+    /// Pidle, averaged over the last few subframes only.
     pub recently_idle_prbs: f64,
     /// Pcell: PRBs of the carrier. For a recorded trace, the number of its delivery opportunities.
     pub carrier_prbs: f64,
@@ -70,11 +69,11 @@ pub struct Averages {
     pub block_bits: f64,
     /// Signal to interference and noise ratio; `None` if no report contained it.
     pub sinr_db: Option<f64>,
-    /// PRBs granted to this device for new data, over seconds, weighted by the grant's size.
+    /// PRBs granted to this device for new data, averaged over seconds, weighted by the size of the grant.
     pub new_prbs: f64,
     /// PRBs granted to this device for retransmissions, averaged in the same way.
     pub retransmitted_prbs: f64,
-    /// PRBs granted to this device ÷ its fair share, over seconds.
+    /// Ratio of the PRBs granted to this device to the device's fair share, averaged over seconds.
     pub long_term_share: f64,
     /// The layer whose bits are counted.
     pub layer: BitLayer,
@@ -88,8 +87,8 @@ impl Averages {
     /// ```
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3
-    /// Differs: with weights, by the pull. If no PRBs are idle, any division of the PRBs is an equilibrium of Eq. 3:
-    /// users would keep the equal shares that the scheduler assigned initially.
+    /// Differs: with weights, the term with `pull` is added. If no PRBs are idle, any division of the PRBs is an
+    /// equilibrium of Eq. 3: users would keep the equal shares that the scheduler assigned initially.
     pub fn capacity_bits(&self) -> f64 {
         let prbs = self.own_prbs + self.idle_prbs / self.users;
         self.bits_per_prb * (prbs + self.pull * (self.fair_share_prbs() - prbs))
@@ -122,13 +121,15 @@ impl Averages {
 struct Sample {
     subframe: u64,
     carrier_prbs: u64,
-    /// PRBs of the device's decoded grants.
+    /// PRBs of the device's decoded grants, in this sample's slot.
     read_prbs: u64,
-    /// PRBs of decoded grants for retransmissions, and for blocks that may be new or retransmissions.
+    /// PRBs of decoded grants for retransmissions. `unsure_prbs`: PRBs of grants for blocks that may be new or
+    /// retransmissions.
     retransmitted_prbs: u64,
     unsure_prbs: u64,
     shared: Shared,
-    /// PRBs, bits, blocks and number of own grants whose size is known.
+    /// Total PRBs of the own grants whose block size is known. The next fields are the bits, the blocks and the number
+    /// of these grants.
     rated_prbs: u64,
     rated_bits: u64,
     rated_blocks: u64,
@@ -153,7 +154,7 @@ struct Sums {
     sinr_samples: u64,
 }
 
-/// One carrier as measured by this device. Each subframe takes constant time.
+/// One carrier as measured by this device. The computation takes constant time per subframe.
 #[derive(Clone, Debug)]
 pub struct Carrier {
     weights: Weights,
@@ -249,7 +250,7 @@ impl Carrier {
         }
     }
 
-    /// The averages; `None` if the window contains no subframe.
+    /// The averages over the window; `None` if the window contains no subframe.
     ///
     /// Source: PBE-CC §4.2.1
     pub fn averages(&self) -> Option<Averages> {
@@ -257,8 +258,8 @@ impl Carrier {
         if self.window.is_empty() {
             return None;
         }
-        // Count subframes, not slots: PRBs of all slots of a subframe are summed, so that rates are in bits per
-        // subframe.
+        // Subframes are counted, not slots: the PRBs of all slots of a subframe are summed, so that rates are in bits
+        // per subframe.
         let count = slots / self.slots;
         let sums = &self.sums;
         let granted = sums.rated_prbs > 0;
@@ -278,8 +279,8 @@ impl Carrier {
             long_term_share: self.long_term_share,
             layer: self.layer,
         };
-        // If the scheduler gives whole subframes to users in turn, blocks are larger than the mean. Codewords split the
-        // blocks.
+        // If the scheduler gives whole subframes to one user at a time, blocks are larger than the mean capacity
+        // suggests. A grant with two codewords is divided into two blocks.
         let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
         averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
@@ -295,7 +296,7 @@ impl Carrier {
         }
     }
 
-    /// N, by weight.
+    /// N. With weights, it is the sum of all users' weights divided by this device's weight.
     fn claimants(&self) -> f64 {
         match self.weights {
             Weights::Equal => f64::from(self.users()),
@@ -304,7 +305,7 @@ impl Carrier {
     }
 
     /// Number of users that share the carrier. If no other user was decoded, but undecoded grants take as many PRBs as
-    /// those of a data user, at least one other user is assumed.
+    /// the grants of a data user, at least one other user is assumed.
     pub fn users(&self) -> u32 {
         let least = if self.unnamed_prbs > f64::from(ACTIVE_PRBS) { 2 } else { 1 };
         self.users.count().max(least)
@@ -344,7 +345,7 @@ impl Sample {
             let blocks = new_data.split(dci);
             sample.unsure_prbs += prbs * blocks.unknown / blocks.all().max(1);
             if blocks.again > 0 || blocks.unknown > 0 && has_reserved_mcs(dci) {
-                // Retransmissions take PRBs, but a reserved MCS does not contain the number of bits.
+                // Retransmissions use PRBs, but a reserved MCS does not determine the number of bits.
                 sample.retransmitted_prbs += prbs * blocks.again / blocks.all();
             } else if dci.bits().0 > 0 {
                 sample.rated_prbs += prbs;
@@ -360,7 +361,7 @@ impl Sample {
     }
 }
 
-/// Whether the MCS of a block is a reserved one, which only gives the modulation of a retransmission.
+/// Whether the MCS of a block is reserved. A reserved MCS only gives the modulation of a retransmission.
 ///
 /// Source: TS 36.213 §7.1.7.1
 fn has_reserved_mcs(dci: &Dci) -> bool {

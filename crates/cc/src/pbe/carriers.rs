@@ -2,7 +2,7 @@
 //!
 //! All carriers are averaged over the same subframes. A late carrier delays the others by a few milliseconds at most. A
 //! carrier without reports counts as missing until its next report. A carrier on which most grants are not decoded
-//! counts as missing until they are decoded again.
+//! counts as missing until most grants are decoded again.
 //!
 //! Source: PBE-CC §5
 
@@ -15,7 +15,7 @@ use super::translation::{BlockSize, Translation};
 use super::unread::{MILLI, Unread};
 use super::users::{UserFilter, Weights};
 
-/// Maximum number of subframes for which the other carriers wait for a late one.
+/// Maximum number of subframes for which the other carriers wait for a late carrier.
 ///
 /// Chosen: decoding takes 1–5 ms.
 const WAIT_SUBFRAMES: u64 = 10;
@@ -25,8 +25,8 @@ const WAIT_SUBFRAMES: u64 = 10;
 /// Chosen: twice the wait.
 const MISSING_SUBFRAMES: u64 = 20;
 
-/// Maximum share of the device's own grants that were not decoded, and of reports that were refused. Above it, the
-/// carrier counts as missing.
+/// Maximum share of the device's own grants that were not decoded, and maximum share of reports that were refused.
+/// Above this share, the carrier counts as missing.
 ///
 /// Differs: the paper trusts its decoder. But a decoder that decodes nothing makes the cell look idle. So does a
 /// decoder that decodes only the subframes with few messages.
@@ -34,17 +34,18 @@ const MISSING_SUBFRAMES: u64 = 20;
 /// Chosen: far above the share that a working decoder misses.
 const UNREAD_SHARE: f64 = 0.5;
 /// The corresponding limit for reports that state how many messages they missed: maximum share of messages that could
-/// not be decoded. Above it, estimates have almost no basis. For the device's own grants, the limit [`UNREAD_SHARE`]
-/// rises by the share that these reports expect to miss.
+/// not be decoded. Above this share, estimates have almost no basis. For the device's own grants, the limit
+/// [`UNREAD_SHARE`] rises by the share that these reports expect to miss.
 ///
-/// Chosen: at this share, one message in ten is decoded, which gives some messages of each user within a tenth of a
-/// second.
+/// Chosen: at this share, one message in ten is decoded. Some messages of each user are then decoded within a tenth of
+/// a second.
 const DEAF_SHARE: f64 = 0.9;
 /// Number of own grants over which the share of missed grants is averaged.
 const UNREAD_GRANTS: f64 = 16.0;
 /// Number of reports over which the share of missed messages is averaged.
 ///
-/// Chosen: a tenth of a second. A burst that hides a few tens of subframes does not change the average over RTprop.
+/// Chosen: a tenth of a second. If a burst makes a few tens of subframes unreadable, the carrier does not count as
+/// missing.
 const UNREAD_REPORTS: f64 = 100.0;
 
 /// Settings of the carrier measurement.
@@ -52,7 +53,7 @@ const UNREAD_REPORTS: f64 = 100.0;
 pub struct Measure {
     /// Criteria for a user to be counted.
     pub filter: UserFilter,
-    /// Policy by which the users share the carrier.
+    /// How the scheduler divides the carrier among the users.
     pub weights: Weights,
     /// Whether a carrier counts as missing if most of its reports, or most of the device's own grants, were not
     /// completely decoded.
@@ -76,7 +77,7 @@ pub struct Measure {
 pub struct Carriers {
     measure: Measure,
     translation: Translation,
-    /// Sorted by identity.
+    /// The carriers with at least one report, sorted by the carrier's identifier.
     carriers: Vec<Listened>,
     newest: u64,
     head: u64,
@@ -93,10 +94,10 @@ struct Listened {
     last: u64,
     /// Share of the device's recent grants that were not decoded: the device received data without a decoded grant.
     unread_grants: f64,
-    /// Share of its grants that the reports expect to have missed.
+    /// Share of the device's grants that the reports expect to have missed.
     expected_unread: f64,
-    /// Average over the recent reports of the share of messages that could not be decoded; a report of no use counts as
-    /// 1.
+    /// Average over the recent reports of the share of messages that could not be decoded; a report that cannot be used
+    /// counts as 1.
     unread_reports: f64,
     /// Whether the last incomplete report stated how much it missed.
     tells: bool,
@@ -148,9 +149,9 @@ pub struct CellState {
     pub physical_bits: f64,
     /// The part of Cp that is granted to this device: Rw · Pa.
     pub own_bits: f64,
-    /// Ct: the part of Cp that is left for the transport layer.
+    /// Ct: the capacity for the transport layer, which is Cp without headers and retransmissions.
     pub capacity_bits: f64,
-    /// Cf: the fair share of the transport layer.
+    /// Cf: the fair share for the transport layer.
     pub fair_share_bits: f64,
     /// PRBs granted to no user.
     pub idle_prbs: f64,
@@ -161,8 +162,8 @@ pub struct CellState {
     pub own_prbs: f64,
     /// PRBs of all counted carriers.
     pub carrier_prbs: f64,
-    /// PRBs granted to this device ÷ its fair share, over seconds. It is one if there are no PRBs in the window, as in
-    /// an outage.
+    /// Ratio of the PRBs granted to this device to the device's fair share, averaged over seconds. It is one if there
+    /// are no PRBs in the window, as in an outage.
     pub long_term_share: f64,
     /// Number of users per carrier, averaged with the carriers' PRBs as weights.
     pub users: f64,
@@ -180,7 +181,8 @@ pub struct CellState {
 const BACKLOGGED_SHARE: f64 = 0.6;
 
 impl CellState {
-    /// The part of Ct that the device already has. It depends neither on idle PRBs nor on other users.
+    /// The part of Ct that corresponds to the PRBs already granted to the device. This part depends neither on idle
+    /// PRBs nor on other users.
     pub fn own_capacity_bits(&self) -> f64 {
         if self.physical_bits > 0.0 {
             self.capacity_bits * (self.own_bits / self.physical_bits).min(1.0)
@@ -196,7 +198,7 @@ impl CellState {
 }
 
 impl Carriers {
-    /// No carrier has reported yet.
+    /// The state before the first report.
     pub fn new(measure: Measure) -> Carriers {
         Carriers {
             measure,
@@ -216,8 +218,8 @@ impl Carriers {
         self.window = subframes.max(1);
     }
 
-    /// Processes the report of one slot of one carrier. Returns false if the report is of no use. This is the case if
-    /// it lacks the device's own part, or if it lacks grants of other users and states neither the idle PRBs nor their
+    /// Processes the report of one slot of one carrier. Returns false if the report cannot be used, because it lacks
+    /// the device's own part, or because it lacks grants of other users and states neither the idle PRBs nor their
     /// possible number.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
         let Some(own) = &report.own else { return false };
@@ -255,7 +257,8 @@ impl Carriers {
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, shared, own, users_window);
-            // PRBs in which the device could receive nothing are useless for it: it waits although they are idle.
+            // If the channel permits no data, idle PRBs are of no use to the device: data waits in the cell although
+            // PRBs are idle.
             let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
             let usable_prbs = if can_use { shared.idle as f64 / MILLI as f64 } else { 0.0 };
             self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
@@ -280,7 +283,7 @@ impl Carriers {
     ///
     /// Source: PBE-CC §4.2.1 Eq. 3; PBE-CC §4.1
     pub fn state(&mut self) -> CellState {
-        // Without PRBs in the window, as in an outage, the share is one.
+        // If there are no PRBs in the window, as in an outage, the long-term share is one.
         let mut state = CellState { long_term_share: 1.0, ..CellState::default() };
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
@@ -341,7 +344,7 @@ impl Carriers {
         &self.explained
     }
 
-    /// Number of carriers activated while another one was active, modulo 256.
+    /// Number of activations of a carrier while another carrier was active, modulo 256.
     pub fn activations(&self) -> u8 {
         self.activations
     }
@@ -353,8 +356,9 @@ fn translate(translation: &mut Translation, averages: &Averages, measure: &Measu
     match averages.layer {
         BitLayer::Transport => (capacity, fair_share),
         BitLayer::Physical if measure.count_retransmissions => {
-            // Differs: Eq. 5 with the observed error rate. The error rate that the paper expects from the SINR is that
-            // of its own cells. If blocks are sent in pairs, a failed block takes the PRBs of two.
+            // Differs: Eq. 5 with the observed error rate. The error rate that the paper computes from the SINR was
+            // measured in the paper's cells. If blocks are sent in pairs, the retransmission of one failed block takes
+            // the PRBs of two blocks.
             let expected = translation.block_error(averages.block_bits, averages.sinr_db);
             let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
             (capacity * share, fair_share * share)

@@ -30,7 +30,7 @@ pub const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
 /// The one-way delay of a flow and its minimum.
 #[derive(Clone, Debug)]
 pub struct OneWayDelay {
-    /// Dprop, in nanoseconds between two different clocks.
+    /// Dprop (ns). It contains the offset between the clocks of sender and receiver.
     dprop: WindowedMin<i64, Time>,
     latest: i64,
 }

@@ -1,13 +1,13 @@
-//! Limits the use of incomplete reports by the delay of the device's own packets. A standing queue shows that the
-//! sender exceeds the capacity of the cell; and while the cell has a queue for the device, no PRB is idle.
+//! Reduces the rates of incomplete reports according to the delay of the device's own packets. A standing queue shows
+//! that the sender exceeds the capacity of the cell; and while the cell has a queue for the device, no PRB is idle.
 //!
 //! ```text
 //! reported rate above the device's own     · (2 − standing / 8 ms),                at least nothing
 //! the sum of both parts                    · (1 − (standing − 8 ms) / 50 ms),      at least a half
 //! ```
 //!
-//! `standing` is the minimum delay beyond Dprop of the packets of the last 40 ms. Complete reports are accepted in
-//! full.
+//! `standing` is the minimum delay beyond Dprop of the packets of the last 40 ms. The rates of complete reports are not
+//! reduced.
 //!
 //! Differs: the paper's decoder decodes every message, so that PBE-CC needs no delay within the cell.
 
@@ -17,7 +17,8 @@ use airpace_core::{Rate, Time};
 
 use crate::filter::WindowedMin;
 
-/// Period for the minimum delay: a queue stands if no packet of this period found it empty.
+/// Period over which the minimum delay is taken. The queue is a standing queue if no packet of this period found the
+/// queue empty.
 ///
 /// Chosen: five HARQ round trips, so that at least one packet was not retransmitted.
 const STANDING: Duration = Duration::from_millis(40);
@@ -27,13 +28,13 @@ const STANDING: Duration = Duration::from_millis(40);
 /// Chosen: one retransmission after eight subframes.
 const RADIO_MS: f64 = 8.0;
 
-/// Time in which the additional queue is drained, if the rest of the reported rate is correct.
+/// Time in which the additional queue drains if the other part of the reported rate is correct.
 ///
-/// Chosen: about one round trip. With twice the time, the mean queue of `decoder-in-the-loop` at 0 dB was 22 ms instead
-/// of 17 ms (seeds 1 to 4). Shorter times were not tried.
+/// Chosen: about one round trip. With twice this time, the mean queue of `decoder-in-the-loop` at 0 dB was 22 ms
+/// instead of 17 ms (seeds 1 to 4). Shorter times were not tried.
 const DRAIN_MS: f64 = 50.0;
 
-/// Minimum factor applied to the reported rate.
+/// Minimum factor by which the reported rate is multiplied.
 ///
 /// Source: PBE-CC §4.2.3 (what drains a queue sends at half of the rate)
 const MIN_FACTOR: f64 = 0.5;
@@ -61,7 +62,7 @@ impl Doubt {
         self.least.update(now, excess);
     }
 
-    /// The factors for reported rates if the share `lacking` of the messages could not be decoded.
+    /// The factors for reported rates if the fraction `lacking` of the messages could not be decoded.
     pub fn belief(&self, lacking: f64) -> Belief {
         if lacking <= LACKING {
             return Belief::WHOLE;
@@ -83,9 +84,9 @@ pub struct Belief {
     /// Factor of the part of the reported rate that exceeds the device's current rate. This part comes from PRBs that
     /// seem idle, or from users that seem to have left.
     ///
-    /// Chosen: zero from a queue of two retransmissions on.
+    /// Chosen: the factor is zero if the standing queue has at least the delay of two retransmissions.
     more: f64,
-    /// Factor of the sum of both parts.
+    /// Factor of the sum of the device's current rate and the part that exceeds it.
     all: f64,
 }
 

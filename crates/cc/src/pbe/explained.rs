@@ -2,13 +2,13 @@
 //! packet was on its way.
 //!
 //! A base station that has data for a device leaves no PRBs idle. So a packet can have waited in the cell only in
-//! subframes without idle PRBs. The rest of its delay has another cause.
+//! subframes without idle PRBs. The rest of the packet's delay has another cause.
 //!
 //! Source: Gandalf, 2025, arXiv:2507.00337 (the delays of the radio are subtracted before any test of the delay)
 
 use std::time::Duration;
 
-/// Number of subframes in memory. Of a longer delay, only the part within these counts.
+/// Number of stored subframes. If a delay is longer, only the part within these subframes counts.
 ///
 /// Chosen: one second. After an outage of several seconds, the delay of the waiting packets only reflects the outage.
 pub const MAX_SUBFRAMES: u64 = 1_024;
@@ -55,7 +55,7 @@ impl Explained {
     }
 
     /// Whether more than `most` of the `delay` of a packet that arrives now is unexplained. Only the part of the delay
-    /// within the subframes in memory counts. A subframe without a report explains nothing. A subframe without
+    /// within the subframes in memory counts. A subframe without a report does not explain a delay. A subframe without
     /// capacity, as in a gap of a trace, counts as full.
     pub fn leaves_more_than(&self, most: Duration, delay: Duration) -> bool {
         let millis = |span: Duration| span.as_nanos() as u64 / 1_000_000;

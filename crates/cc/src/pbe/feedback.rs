@@ -1,6 +1,6 @@
 //! The bytes that PBE-CC's sender and receiver exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes after those that it knows; a writer sets unused bits to zero.
+//! All integers are big-endian. A reader ignores additional bytes at the end; a writer sets unused bits to zero.
 //!
 //! ```text
 //! header (10 bytes)                              feedback (14 bytes)
@@ -54,7 +54,7 @@ pub struct Feedback {
     pub fresh: bool,
     /// Whether the last Npkt packets met no queue.
     pub clear: bool,
-    /// Active carriers.
+    /// Number of active carriers.
     pub carriers: u8,
     /// Number of carrier activations, modulo 256.
     pub activations: u8,

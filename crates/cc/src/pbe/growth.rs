@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 
-/// Number of parts into which RTprop is divided. The minimum delay of each must exceed that of the previous part.
+/// Number of parts into which RTprop is divided. The delay counts as rising if the minimum delay of each part exceeds
+/// the minimum delay of the previous part.
 ///
-/// Chosen: four. A single retransmission delays one or two parts, not all of them in ascending order.
+/// Chosen: four. A single retransmission delays the packets of one or two parts; it does not make the delay rise from
+/// each part to the next.
 const PARTS: usize = 4;
 
-/// Minimum factor of a rise of the receive rate; below it, the rate has stopped rising.
+/// Minimum factor by which the receive rate must grow per RTprop. If it grows less, the rate has stopped rising.
 ///
-/// Chosen: from one RTprop of a three-RTprop ramp to the next, the rate on a free path grows to at least 1.2 times.
+/// Chosen: the linear start lasts three RTprop. On a path without a bottleneck, the rate grows at least by the factor
+/// 1.2 from one RTprop to the next.
 const RISE: f64 = 1.05;
 
 /// Minimum rise of the delay over all parts. Jitter and one retransmission can cause such a rise at a constant delay:

@@ -11,18 +11,19 @@
 //! ```
 //!
 //! A round trip is evidence of a false report if all its packets waited in a queue, and the path delivered clearly less
-//! than was reported at that time and at any time of the last seconds. An honest report is the sum of the PRBs that the
-//! device got and its share of the idle ones. In a cell in which the device's packets wait, no PRBs are idle, so an
-//! honest report equals the delivery rate. There are exceptions: while a scheduler serves the device less than its
-//! share, or before a bottleneck in the Internet has been detected, an honest report is also too high, but not higher
-//! than an earlier delivery rate. In addition, the queue may be caused by another flow, or be on the path of the ACKs.
-//! The check separates these cases: for some round trips, the sender sends a little less than was delivered. A queue of
-//! its own then drains. Any other queue stays.
+//! than the receiver reported. In addition, the path must not have delivered the reported rate at any time of the last
+//! seconds. An honest report is the sum of the PRBs that the device got and its share of the idle PRBs. In a cell in
+//! which the device's packets wait, no PRBs are idle, so an honest report equals the delivery rate. There are
+//! exceptions: while a scheduler serves the device less than its share, or before a bottleneck in the Internet has been
+//! detected, an honest report is also too high, but not higher than an earlier delivery rate. In addition, the queue
+//! may be caused by another flow, or be on the path of the ACKs. The check separates these cases: for some round trips,
+//! the sender sends a little less than was delivered. If the queue is the flow's own, it then drains. Any other queue
+//! stays.
 //!
-//! The guard cannot distinguish a false report from an honest one that exceeds the path's capacity. This happens behind
-//! a link that is slightly narrower than the cell, so that its queue stays below PBE-CC's threshold. It also happens if
-//! another flow fills the device's own queue (the report then promises half of the capacity) and lets it drain just
-//! during the check. BBR is a correct choice there as well.
+//! The guard cannot distinguish a false report from an honest report that exceeds the path's capacity. This happens
+//! behind a link that is slightly narrower than the cell, so that its queue stays below PBE-CC's threshold. It also
+//! happens if another flow fills the device's own queue (the report then promises half of the capacity) and lets it
+//! drain just during the check. In these cases, too, BBR is a correct choice.
 //!
 //! Source: PBE-CC §7 (a server-side throughput estimator, like BBR's, that compares reported with actual throughput)
 //! Chosen: all rules and numbers, since the paper gives none.
@@ -35,12 +36,13 @@ use crate::filter::WindowedMax;
 
 /// Threshold of the round-trip time beyond RTprop above which a packet has waited in a queue.
 ///
-/// Chosen: one retransmission and the jitter. The minimum of a round must exceed it, not a single packet.
+/// Chosen: one retransmission and the jitter. The minimum round-trip time of a round must exceed this threshold, not
+/// the time of a single packet.
 ///
 /// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
 const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
 
-/// Minimum ratio of delivered to reported bytes of a round that is not evidence.
+/// Minimum ratio of delivered to reported bytes of a round. A round with a lower ratio is evidence of a false report.
 ///
 /// Chosen: estimates have a mean error of a few percent, and a receiver that reports 1.3 times the true capacity leads
 /// to a ratio of 0.77.
@@ -48,8 +50,8 @@ const DELIVERED: f64 = 0.9;
 
 /// Number of rounds with evidence after which the sender starts a check.
 ///
-/// Chosen: together with the check, this takes less than ten round trips. Fewer than three rounds may be a burst of
-/// other flows.
+/// Chosen: together with the check, this takes less than ten round trips. A queue of fewer than three rounds may be
+/// caused by a burst of other flows.
 const ROUNDS: f64 = 3.0;
 
 /// Decrement of the evidence counter per round without evidence.
@@ -58,27 +60,27 @@ const ROUNDS: f64 = 3.0;
 /// time.
 const FORGIVEN: f64 = 1.0 / 16.0;
 
-/// Minimum ratio of the recent maximum delivery rate to the reported rate that is not evidence.
+/// Minimum ratio of the recent maximum delivery rate to the reported rate. A lower ratio is evidence of a false report.
 ///
 /// Chosen: closer to one than [`DELIVERED`], since the maximum of noisy rates is above their mean.
 const PEAK_DELIVERED: f64 = 0.95;
 
 /// Pacing gain of a check, relative to the delivery rate.
 ///
-/// Chosen: low enough to keep a queue empty. The window drains it.
+/// Chosen: low enough to keep an empty queue empty. [`CHECK_WINDOW`] drains the queue.
 pub const CHECK_GAIN: f64 = 0.9;
 
 /// Window of a check, relative to the delivery rate times RTprop.
 ///
-/// Chosen: as in BBR's drain. Other flows may take the capacity that this flow leaves unused; its own queue drains
-/// nevertheless.
+/// Chosen: as in BBR's drain. Other flows may take the capacity that this flow leaves unused; this flow's own queue
+/// drains nevertheless.
 pub const CHECK_WINDOW: f64 = 0.75;
 
 /// Number of rounds after which a check ends without a result.
 const CHECK_ROUNDS: u32 = 4;
 
-/// Window of the maximum delivery rate. A report of at most this maximum is not false, even if the path delivers less
-/// at present.
+/// Period over which the maximum delivery rate is taken. A report of at most this maximum is not false, even if the
+/// path delivers less at present.
 ///
 /// Chosen: long-term fair schedulers may leave a device unserved for 0.7 s, fading is slower than a round trip, and a
 /// receiver in a full cell detects a bottleneck in the Internet by its share over two seconds.
@@ -89,12 +91,13 @@ const PEAK_WINDOW: Duration = Duration::from_secs(3);
 /// Chosen: a retransmission delays eight subframes of data and releases them in one burst.
 const PEAK_SPAN: Duration = Duration::from_millis(100);
 
-/// Period in which a flagged receiver must report no more than the path delivers before it is accepted again.
+/// Period in which a flagged receiver must report no more than the path delivers before its reports are used again.
 ///
 /// Chosen: as long as the minimum-delay windows of PBE-CC and BBR.
 const HELD: Duration = Duration::from_secs(10);
 
-/// Initial number of rounds between a check that found another explanation and the next check; it doubles each time.
+/// Initial number of rounds between a check that found another explanation and the next check. The number doubles after
+/// each such check.
 ///
 /// Chosen: next to a flow that fills the same queue, a check every 32 rounds costs less than one percent.
 const PAUSE_ROUNDS: u32 = 32;
@@ -134,7 +137,7 @@ pub enum Verdict {
 /// Measurements of one round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Start of the round; `None` for the first, which is incomplete.
+    /// Start of the round; `None` for the first round, which is incomplete.
     began: Option<Time>,
     last: Time,
     delivered: Bytes,
@@ -166,7 +169,7 @@ pub struct Guard {
     counted: Option<(Time, Bytes)>,
     evidence: f64,
     check: Option<Check>,
-    /// Number of rounds until evidence counts again, and the length of the next such pause.
+    /// Number of rounds until evidence counts again. `next_pause` is the length of the next such pause, in rounds.
     pause: u32,
     next_pause: u32,
     /// Time of the last report of a flagged receiver that exceeded the delivery rate; `None` if the receiver is not
@@ -196,11 +199,11 @@ impl Guard {
     }
 
     /// Processes a report of `reported` from a flagged receiver while the path delivers at most `delivered`. Returns
-    /// whether the receiver is accepted again.
+    /// whether the receiver's reports are used again.
     ///
-    /// Chosen: a receiver that continues to send false reports, even in bursts, is never accepted again. A receiver
-    /// whose report was correct for the cell but too high for a slightly narrower link elsewhere is accepted again once
-    /// that link is wider.
+    /// Chosen: a receiver that continues to send false reports, even in bursts, is never trusted again. If a receiver's
+    /// report was correct for the cell but too high for a slightly narrower link elsewhere, the receiver is trusted
+    /// again once that link has more capacity.
     pub fn on_held(&mut self, now: Time, reported: Rate, delivered: Rate) -> bool {
         let Some(lied) = &mut self.lied else { return true };
         if reported.scaled(DELIVERED) > delivered {
@@ -213,7 +216,7 @@ impl Guard {
         true
     }
 
-    /// Processes one ACK of a flow that obeys its receiver or is checking it.
+    /// Processes one ACK while the flow uses its receiver's reports or checks them.
     pub fn on_ack(&mut self, seen: &Witness) -> Verdict {
         self.measure(seen);
         let verdict = if seen.round_start { self.on_round(seen) } else { Verdict::Nothing };
@@ -230,7 +233,8 @@ impl Guard {
         verdict
     }
 
-    /// Discards the measurements of the current round: the flow no longer obeys its receiver, for another reason.
+    /// Discards the measurements of the current round. Called when the flow no longer uses its receiver's reports for a
+    /// reason other than the guard.
     pub fn interrupt(&mut self) {
         self.round = Round::default();
         self.counted = None;
@@ -284,8 +288,8 @@ impl Guard {
         Verdict::Check(Rate::from_bytes_per(over.delivered, span))
     }
 
-    /// Whether the reports exceed the delivery of the round, and also every recent delivery rate. The latter must be
-    /// exceeded by every report of the round, or by half of the mean report. (Honest reports fluctuate, too.)
+    /// Whether the reports exceed the delivery rate of the round, and also every recent delivery rate. Every report of
+    /// the round, or half of the mean report, must exceed the recent delivery rates. (Honest reports fluctuate, too.)
     fn is_too_much(&self, round: &Round, span: Duration) -> bool {
         let least = round.least_reported.map_or(0.0, |least| least.as_bps() as f64 / 8.0);
         let mean = round.reported / span.as_secs_f64().max(1e-9);
@@ -316,13 +320,13 @@ mod tests {
     const RTPROP: Duration = Duration::from_millis(40);
 
     /// A path of `capacity` with a receiver that reports `factor` times the capacity. The queue is the flow's own, or a
-    /// constant one of another flow. Each step is one round trip; the sender has a window of the reported rate times
+    /// constant queue of another flow. Each step is one round trip; the sender has a window of the reported rate times
     /// RTprop.
     struct Path {
         guard: Guard,
         now: Time,
         checked: Option<Rate>,
-        /// Every verdict other than `Nothing`, and its round.
+        /// Every verdict other than `Nothing`, and the number of its round.
         verdicts: Vec<(u32, Verdict)>,
         rounds: u32,
     }
@@ -405,8 +409,8 @@ mod tests {
     fn a_fall_of_the_capacity_is_no_lie() {
         let mut path = Path::new();
         path.run(30, Rate::from_mbps(60.0), 1.0, Duration::ZERO);
-        // For a while, the path delivers a fifth of the reported rate: less than before, but the report does not exceed
-        // earlier delivery rates.
+        // For four rounds, the path delivers a fifth of the reported rate. The reported rate does not exceed earlier
+        // delivery rates.
         path.run(4, Rate::from_mbps(12.0), 5.0, Duration::ZERO);
         path.run(30, Rate::from_mbps(12.0), 1.0, Duration::ZERO);
         assert_eq!(path.verdicts, []);

@@ -2,8 +2,8 @@
 
 use airpace_radio::{Dci, RadioReport};
 
-/// Minimum number of subframes until a HARQ process is used again. Within less than twice this time, there is no other
-/// use in between.
+/// Minimum number of subframes between two uses of a HARQ process. If two decoded grants of a process are less than
+/// twice this number apart, there was no other use between them.
 ///
 /// Source: TS 36.213 §10.1 (the answer comes four subframes later), TS 36.321 §5.3.2
 const HARQ_SUBFRAMES: u64 = 8;
@@ -11,11 +11,11 @@ const HARQ_SUBFRAMES: u64 = 8;
 /// Number of blocks of each kind in a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
-    /// New data.
+    /// Number of blocks with new data.
     pub new: u64,
-    /// Retransmissions.
+    /// Number of retransmitted blocks.
     pub again: u64,
-    /// Either of both: grants of the process in between may have been missed.
+    /// Blocks that may be new data or retransmissions, because grants of the process may have been missed.
     pub unknown: u64,
 }
 
@@ -34,17 +34,17 @@ struct Past {
 }
 
 /// Distinguishes new data from retransmissions: new data toggles the new-data indicator (NDI) of the HARQ process. If
-/// the NDI is not known, the reporter's own mark is used.
+/// the NDI is not known, the classification in the report is used.
 ///
 /// Source: PBE-CC §4.2.1
 ///
 /// Differs: between two decoded grants of a process, there may be grants that were not decoded. The NDI then gives no
-/// information, and the block counts as neither.
+/// information, and the block counts as unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewData {
     /// The last grant of every process and codeword.
     last: [[Option<Past>; 2]; 16],
-    /// The last subframe in which, or before which, a message was not decoded.
+    /// The last subframe with a message that was not decoded, or with a missing report before it.
     lacking: Option<u64>,
     newest: u64,
 }
@@ -53,14 +53,15 @@ impl NewData {
     /// Processes the next report, before its grants.
     pub fn on_report(&mut self, report: &RadioReport) {
         let subframe = report.slot.subframe();
-        // A reporter that misses grants also misses whole subframes.
+        // A reporter that misses grants also misses whole subframes. A gap between subframes then counts as undecoded
+        // messages.
         if report.missed().is_some() || self.lacking.is_some() && subframe > self.newest + 1 {
             self.lacking = Some(subframe);
         }
         self.newest = self.newest.max(subframe);
     }
 
-    /// Classifies the blocks of one of the device's grants, which is in the report that was processed last.
+    /// Classifies the blocks of `dci`, a grant of the device in the report that was processed last.
     pub fn split(&mut self, dci: &Dci) -> Blocks {
         let now = self.newest;
         let lacking = self.lacking;

@@ -22,14 +22,14 @@ use super::users::Weights;
 
 /// Telemetry is stale if it is older than this many RTprop and older than [`STALE_LEAST`].
 ///
-/// Chosen: by then, new reports should have replaced the whole average. A decoder's pause of some milliseconds is
-/// allowed.
+/// Chosen: by that time, new reports should have replaced all old values in the average. A decoder's pause of some
+/// milliseconds is allowed.
 const STALE_RTPROPS: u32 = 2;
 /// Minimum age of stale telemetry; see [`STALE_RTPROPS`].
 const STALE_LEAST: Duration = Duration::from_millis(50);
 
-/// Maximum time from the last report until the sender is informed that there are no more reports, if the path permits
-/// it. The feedback takes half an RTprop, and the packet that it acknowledges may have to arrive first.
+/// Maximum time from the last report until the sender is informed that there are no more reports, if the RTprop of the
+/// path permits this. The feedback takes half an RTprop to the sender, and leaves only when a packet arrives.
 ///
 /// Chosen: more than twice the RTprop of a mobile path. A rate of that age is no longer the current capacity.
 const STALE_MOST: Duration = Duration::from_millis(100);
@@ -39,23 +39,23 @@ const STALE_MOST: Duration = Duration::from_millis(100);
 /// Chosen: some tens of transport blocks, so that retransmissions average out.
 const RADIO_DELAY_PACKETS: f64 = 256.0;
 
-/// The measurements of the cell at one time, for all flows of the device together. They serve a receiver that does not
-/// see the packets of the flows itself.
+/// The measurements of the cell at one time, for all flows of the device together. They are for a driver that does not
+/// pass the packets of the flows through this receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Ct of the device; not less than its Cf if the floor is on.
+    /// Ct of the device; not less than the device's Cf if the option `floor` is on.
     pub capacity: Rate,
     /// Cf of the device.
     pub fair_share: Rate,
     /// Time of the last usable report; `None` before the first.
     pub heard: Option<Time>,
-    /// Active carriers.
+    /// Number of active carriers.
     pub carriers: u8,
     /// Number of carrier activations, modulo 256.
     pub activations: u8,
-    /// Whether enough PRBs are idle that the delay of a packet is that of the radio alone.
+    /// Whether so many PRBs are idle that a packet has no queueing delay in the cell.
     pub is_idle: bool,
-    /// Whether a queue cannot be in the cell.
+    /// Whether the cell cannot have a queue for this device.
     pub is_elsewhere: bool,
     /// Whether full subframes are accepted as the explanation of a delay.
     pub explains: bool,
@@ -73,12 +73,12 @@ pub struct PbeReceiver {
     growth: Growth,
     header: Header,
     device_flows: u16,
-    /// Whether a report has arrived since the last call of `see_clock`.
+    /// Whether a radio report has arrived since the last call of `see_clock`.
     heard: bool,
     /// Number of unusable reports: without the device's own part, or without the grants of all users.
     refused: u64,
     last_heard: Option<Time>,
-    /// Mean delay beyond Dprop while PRBs were idle.
+    /// Mean delay beyond Dprop while PRBs were idle (ns).
     radio_delay_ns: Option<f64>,
     doubt: Doubt,
 }
@@ -167,9 +167,10 @@ impl PbeReceiver {
         let fair_share = per_second(self.cell.fair_share_bits);
         let capacity = per_second(self.cell.capacity_bits);
         // Differs: if competitors leave no idle PRBs, Eq. 3 yields only the PRBs that this device already used. A
-        // device that uses less than it could would then be limited to less each time, down to nothing. The cell gives
+        // device that uses less than its capacity would then get a lower limit each time, down to zero. The cell gives
         // the device its fair share in any case, so the capacity is at least the fair share. With weights, the
-        // scheduler does not guarantee the weighted share, so it is no minimum: Eq. 3 alone moves the capacity towards it.
+        // scheduler does not guarantee the weighted share, so the weighted share is no lower bound of the capacity. Eq.
+        // 3 alone moves the capacity towards the weighted share.
         let has_floor = self.tuning.floor && self.tuning.measure.weights == Weights::Equal;
         (if has_floor { capacity.max(fair_share) } else { capacity }, fair_share)
     }
@@ -188,8 +189,8 @@ impl PbeReceiver {
     ///
     /// Source: PBE-CC §4.2.2
     ///
-    /// Differs: the paper attributes every delay above Dth to a queue in the Internet. A queue in the cell delays as
-    /// much. Therefore the time in which the cell had no idle PRBs is subtracted before the comparison.
+    /// Differs: the paper attributes every delay above Dth to a queue in the Internet. A queue in the cell can cause
+    /// the same delay. Therefore the time in which the cell had no idle PRBs is subtracted before the comparison.
     fn is_late(&self) -> bool {
         self.delay.exceeds_threshold()
             && (!self.is_explainable()
@@ -253,8 +254,9 @@ impl Receiver for PbeReceiver {
     }
 
     fn on_radio(&mut self, report: &RadioReport) {
-        // Reports that contain only the device's own grants would make the cell look idle. Without other reports the
-        // telemetry becomes stale; the feedback reports that, and the sender falls back to BBR.
+        // Reports that contain only the device's own grants would make the cell look idle. Such reports are ignored.
+        // Without other reports the telemetry becomes stale, the feedback contains this fact, and the sender falls back
+        // to BBR.
         if self.carriers.on_report(report) {
             self.cell_is_old = true;
             self.heard = true;
@@ -279,7 +281,8 @@ impl Receiver for PbeReceiver {
         feedback.write()
     }
 
-    /// The phone's current measurements, as on an ACK. Its decoder runs with or without a connection.
+    /// Returns the phone's current measurements, as on an ACK. The phone decodes the control channel even without a
+    /// connection.
     fn request(&mut self, now: Time) -> Rider {
         self.feedback(now)
     }

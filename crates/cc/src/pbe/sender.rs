@@ -28,7 +28,8 @@ use super::start::{FIRST_RATE, Ramp};
 
 /// Number of round trips without fresh telemetry after which the sender no longer uses the old telemetry.
 ///
-/// Chosen: the window already limits a sender whose feedback is late. This limit is for feedback that has stopped.
+/// Chosen: the window already limits a sender whose feedback is late. This number of round trips detects feedback that
+/// has stopped.
 const FALLBACK_ROUND_TRIPS: u32 = 3;
 
 /// Pacing gain, relative to BtlBw, while the queue that caused the Internet state drains.
@@ -36,7 +37,7 @@ const FALLBACK_ROUND_TRIPS: u32 = 3;
 /// Source: PBE-CC §4.2.3
 const DRAIN_GAIN: f64 = 0.5;
 
-/// Packets in flight before RTprop is known.
+/// Window before RTprop is known (packets).
 ///
 /// Source: RFC 6928 §2
 const INITIAL_PACKETS: u64 = 10;
@@ -46,7 +47,7 @@ const INITIAL_PACKETS: u64 = 10;
 /// Chosen: the minimum of BBR.
 const MIN_PACKETS: u64 = 4;
 
-/// Interval between updates of the rate during a start, when no ACK arrives.
+/// Interval between updates of the rate during a start while no ACK arrives.
 const RAMP_STEP: Duration = Duration::from_millis(2);
 
 /// The phase of the sender.
@@ -58,8 +59,8 @@ enum Phase {
     ///
     /// Source: PBE-CC §4.2.2 (if the delay stays constant for ten seconds)
     /// Chosen: BBR's test, whether the minimum round-trip time is ten seconds old.
-    /// Differs: only `delay_drain=on` uses it. The window leaves almost no queue to drain. In the Internet state,
-    /// ProbeRTT measures both.
+    /// Differs: this state is only used with `delay_drain=on`. Without it, the window leaves almost no queue to drain.
+    /// In the Internet state, ProbeRTT measures both quantities.
     ProbeDelay,
     Drain {
         until: Time,
@@ -96,12 +97,12 @@ pub struct Pbe {
     /// The rate of the start and wireless states.
     rate: Rate,
     rate_time: Time,
-    /// The control while BBR does not steer, stored because drivers read it for every packet. It changes with ACKs,
-    /// losses and timers.
+    /// Window and rate while BBR does not control the flow. They are stored because drivers read them for every packet,
+    /// but only ACKs, losses and timers change them.
     own_control: Control,
     guard: Guard,
     buffer: Buffer,
-    /// All outstanding packets were lost. The path's state is unknown until the next ACK.
+    /// Whether all outstanding packets were lost. The state of the path is then unknown until the next ACK.
     silenced: bool,
 }
 
@@ -141,8 +142,9 @@ impl Pbe {
             Phase::Fallback => self.resume(ack),
             Phase::Start(_) | Phase::Wireless | Phase::Check { .. } if fed.internet => self.enter_drain(ack),
             Phase::Start(ramp) if ramp.is_done(ack.now) => self.phase = Phase::Wireless,
-            // Source: PBE-CC §4.1 — the fair share has grown: it is approached as at the start.
-            // Differs: the start rises from the current rate. From zero, a new carrier would cost two round trips.
+            // Source: PBE-CC §4.1 (the fair share has grown, and the rate approaches it as at the start)
+            // Differs: the start rises from the current rate. If the rate rose from zero, a new carrier would cost two
+            // round trips.
             Phase::Wireless if activated => {
                 let from = if self.tuning.restart_from_zero { Rate::ZERO } else { self.rate };
                 self.start(ack, from, ack.now);
@@ -157,7 +159,8 @@ impl Pbe {
             }
             Phase::Internet if !fed.internet => self.phase = Phase::Wireless,
             Phase::Held => {
-                // A receiver that reports a bottleneck elsewhere requests no more than BBR sends.
+                // If the receiver reports a bottleneck in the Internet, its reported capacity is not used, so it cannot
+                // be too high.
                 let reported = fed.capacity.filter(|_| !fed.internet).unwrap_or(Rate::ZERO);
                 let btlbw = self.bbr.model().btlbw();
                 if self.guard.on_held(ack.now, reported, btlbw) {
@@ -168,7 +171,7 @@ impl Pbe {
         }
     }
 
-    /// The receiver's feedback controls the rate again, instead of BBR.
+    /// Returns control of the rate from BBR to the receiver's feedback.
     fn resume(&mut self, ack: &Ack<'_>) {
         let rate = self.bbr.control().pacing_rate.unwrap_or(FIRST_RATE);
         self.start(ack, rate.min(self.bbr.bandwidth()), ack.now);
@@ -178,8 +181,8 @@ impl Pbe {
         self.phase = Phase::Start(Ramp::begin(from, began, ack.rtt.smoothed));
     }
 
-    /// A queue has formed in the Internet. The flow drains it for one RTprop. After that, the flow competes for the
-    /// bottleneck as BBR.
+    /// Enters the drain, because a queue has formed in the Internet. The flow drains this queue for one RTprop. After
+    /// that, the flow competes for the bottleneck as BBR.
     ///
     /// Source: PBE-CC §4.2.3
     fn enter_drain(&mut self, ack: &Ack<'_>) {
@@ -188,20 +191,21 @@ impl Pbe {
         self.phase = Phase::Drain { until: ack.now + rtprop };
     }
 
-    /// Differs: the ten-round maximum still contains the capacity of the cell. At that rate, the queue of the new
-    /// bottleneck would overflow for ten rounds, each longer than the one before. The first samples after the switch
-    /// still contain some of the old rate, the last samples of the drain almost none. The samples do not yet reflect
-    /// that the sender is slower in the drain. So if the switch was wrong, BtlBw is the rate that the path carried
-    /// before.
+    /// Differs: the ten-round maximum still contains the capacity of the cell. If BBR used that rate, the queue of the
+    /// new bottleneck would overflow for ten rounds, and each round would be longer than the previous round. The first
+    /// samples after the switch partly reflect the old rate, the last samples of the drain almost do not. The samples
+    /// do not yet reflect that the sender is slower in the drain. If the switch of states was wrong, BtlBw is therefore
+    /// the rate that the path carried before.
     fn forget_btlbw(&mut self, now: Time) {
         if self.tuning.btlbw_reset && self.delivery_rate > Rate::ZERO {
             self.bbr.enter_probe_bw(now, Some(self.delivery_rate));
         }
     }
 
-    /// There is no telemetry. BBR, which needs none, takes over.
+    /// Enters the fallback: there is no telemetry, so BBR, which needs no telemetry, takes over.
     fn fall_back(&mut self, now: Time) {
-        // A start without any feedback continues with BBR's own start. After a longer phase, BBR's model is good.
+        // A start without any feedback continues with BBR's own start. After any later phase, BBR's model of the path
+        // is good.
         if !matches!(self.phase, Phase::Start(_)) {
             self.bbr.enter_probe_bw(now, None);
         }
@@ -209,11 +213,12 @@ impl Pbe {
         self.phase = Phase::Fallback;
     }
 
-    /// The receiver decodes no reports at present. Its last reported capacity is used up to the delivery rate of the
-    /// path.
+    /// Limits the last reported capacity to the delivery rate of the path, because the receiver decodes no reports at
+    /// present.
     ///
     /// Differs: the paper has no receiver that loses the control channel. A receiver that decoded only a part of the
-    /// cell's messages just before reported more than its share, and a queue would grow until it decodes again.
+    /// cell's messages just before reported more than its share. Without the limit, a queue would grow until the
+    /// receiver decodes messages again.
     fn doubt_capacity(&mut self) {
         let delivered = self.bbr.model().btlbw();
         if let (Phase::Wireless, Some(fed)) = (self.phase, &mut self.feedback)
@@ -262,8 +267,8 @@ impl Pbe {
         self.heard.is_some_and(|heard| ack.now - heard > ack.rtt.smoothed * FALLBACK_ROUND_TRIPS)
     }
 
-    /// Whether this feedback reports that the telemetry has ended. Between two carriers there is briefly no telemetry;
-    /// that alone is not an end.
+    /// Whether this feedback reports that the telemetry has ended. Between two carriers there is a short time without
+    /// telemetry, which does not count as the end of the telemetry.
     fn has_ended(&self, told: Option<Feedback>) -> bool {
         self.feedback.is_some() && told.is_some_and(|told| !told.fresh && told.carriers > 0)
     }
@@ -278,7 +283,7 @@ impl Pbe {
         let capacity = fed.capacity.unwrap_or(Rate::ZERO);
         match self.phase {
             Phase::Start(ramp) => self.rate = ramp.rate(now, self.start_goal(ramp)),
-            // Source: PBE-CC §5 — the send rate is the capacity that was fed back.
+            // Source: PBE-CC §5 (the send rate is the capacity that was fed back)
             // Differs: the rate is higher while the queue in the base station is shorter than its target (`buffer_ms`).
             Phase::Wireless => self.rate = self.buffer.fill(capacity),
             Phase::ProbeDelay | Phase::Drain { .. } | Phase::Internet | Phase::Fallback => {}
@@ -298,8 +303,9 @@ impl Pbe {
     /// Sets the limits of BBR's probes from the receiver's reports.
     fn update_probe(&mut self) {
         let Some(fed) = self.feedback else { return };
-        // Differs: if the last packets met no queue, the bottleneck may have gone. At a gain of 1.25 per cycle, it
-        // would take seconds to detect that. The window keeps such a probe short if the bottleneck is still there.
+        // Differs: if the last packets met no queue, the bottleneck may have gone. With a gain of 1.25 per cycle, the
+        // sender would need seconds to detect this. If the bottleneck is still there, the window limits the length of
+        // such a probe.
         let fast = fed.clear && self.tuning.probe_gain > bbr::cycle::PROBE_GAIN;
         let gain = if fast { self.tuning.probe_gain } else { bbr::cycle::PROBE_GAIN };
         // Source: PBE-CC §4.2.3 Eq. 7
@@ -353,7 +359,7 @@ impl Pbe {
         self.own_control = Control { cwnd, pacing_rate: Some(rate.max(self.least_rate())) };
     }
 
-    /// Minimum rate, so that the rate is never zero: one packet every 100 ms keeps provoking feedback.
+    /// Minimum sending rate, one packet every 100 ms, so that the receiver continues to send feedback.
     fn least_rate(&self) -> Rate {
         Rate::from_bytes_per(self.mss, Duration::from_millis(100))
     }
@@ -373,7 +379,7 @@ impl Pbe {
         (cwnd.min(most), recent.scaled(DRAIN_GAIN))
     }
 
-    /// Window and rate of a check: they drain a queue that the flow itself causes.
+    /// Window and rate of a check. With these values, a queue that the flow itself causes drains.
     fn check_control(&self, delivered: Rate) -> (Bytes, Rate) {
         let bdp = self.bbr.model().bdp(delivered, guard::CHECK_WINDOW, Duration::ZERO);
         (bdp.unwrap_or_default().max(self.least_window()), delivered.scaled(guard::CHECK_GAIN))
@@ -423,13 +429,13 @@ impl Controller for Pbe {
         self.update_control();
     }
 
-    /// Feedback without an arriving data packet as the cause: it arrives with the request of a download.
+    /// Processes feedback that does not acknowledge a data packet: it arrives with the request of a download.
     ///
     /// Differs: the paper's sender has no information until its first ACK. With a request, the sender sends its first
     /// window at the fair share: over a path of 42 ms, 10 kB take 47 ms from the request on, instead of 90 ms
-    /// (`request_start=on`). The window stays that of a start without information, since RTprop is not known yet. The
-    /// linear start follows with the first ACK. After an idle period of the connection, the rate is the phone's present
-    /// measurement and not an old one.
+    /// (`request_start=on`). The window is the initial window, as in a start without information, since RTprop is not
+    /// known yet. The linear start follows with the first ACK. After an idle period of the connection, the rate is the
+    /// phone's present measurement and not an old measurement.
     fn on_feedback(&mut self, now: Time, feedback: &[u8]) {
         let fed = Feedback::read(feedback).filter(|fed| fed.fresh && self.tuning.request_start);
         let Some(fed) = fed else { return };
@@ -445,7 +451,7 @@ impl Controller for Pbe {
 
     fn on_loss(&mut self, loss: &Loss<'_>) {
         self.bbr.on_loss(loss);
-        // Chosen: a rate that was fed back before the ACKs stopped gives no information about the path afterwards.
+        // Chosen: a rate that was fed back before the ACKs stopped gives no information about the path after that time.
         self.silenced |= loss.cause == LossCause::Persistent;
         self.update_control();
     }

@@ -11,7 +11,7 @@ use airpace_core::{Rate, Time};
 /// Source: PBE-CC §4.1
 const ROUND_TRIPS: u32 = 3;
 
-/// Rate until the first ACK provides RTprop and Cf. It is also the minimum rate of any start.
+/// Sending rate until the first ACK provides RTprop and Cf. It is also the minimum rate of any start.
 ///
 /// Chosen: one packet every 10 ms. The paper starts "from zero", at which no ACK would ever arrive.
 pub const FIRST_RATE: Rate = Rate::from_bps(1_200_000);

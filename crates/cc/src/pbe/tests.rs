@@ -22,7 +22,8 @@ fn tuning(text: &str) -> Tuning {
     Tuning::read(spec.options()).unwrap()
 }
 
-/// A subframe of a carrier of 100 PRBs in which every `(user, PRBs)` has a grant of 500 bits per PRB.
+/// The report of a subframe on a carrier with 100 PRBs. `grants` has the user and the number of PRBs of each grant;
+/// every PRB carries 500 bits.
 fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
     let mut start = 0;
     let dcis = grants.iter().map(|&(rnti, prbs)| {
@@ -138,7 +139,8 @@ fn with_weights_users_count_by_what_a_prb_carries_to_them() {
     let (equal, weighted) = (averages(Weights::Equal), averages(Weights::Rate));
     assert_eq!((equal.users, weighted.users), (2.0, 5.0), "the weak user counts four times");
     assert_eq!(weighted.fair_share_prbs(), 20.0);
-    // 40 own PRBs and two of ten idle ones, moved a quarter of the distance to 20.
+    // The device has 40 PRBs and its share of the ten idle PRBs, which is two. The capacity moves by a quarter of the
+    // distance from 42 to 20 PRBs.
     assert_eq!(weighted.capacity_bits(), 500.0 * (42.0 - 0.25 * 22.0));
     assert_eq!(equal.capacity_bits(), 500.0 * 45.0, "Eq. 3");
 }
@@ -147,7 +149,7 @@ fn with_weights_users_count_by_what_a_prb_carries_to_them() {
 fn retransmissions_are_told_by_their_indicator_where_nobody_marks_them() {
     let reports = (0..2_000u64).map(|n| {
         let mut report = report(0, n, &[(100, 80)]);
-        // In every fifth use, a process retransmits its data.
+        // Every fifth grant of a HARQ process is a retransmission.
         let dci = &mut report.dcis[0];
         dci.harq = Some((n % 8) as u8);
         dci.ndi = [Some((n / 8 - n / 8 / 5).is_multiple_of(2)); 2];
@@ -228,8 +230,8 @@ fn cell(idle_share: f64) -> CellState {
     CellState { idle_share, long_term_share: 1.0, ..CellState::default() }
 }
 
-/// Feeds `packets` packets, a millisecond apart, from `from` ms on. Returns whether the bottleneck is in the Internet
-/// after each.
+/// Processes `packets` packets, one per millisecond, from `from` ms on. Returns, for each packet, whether the
+/// bottleneck is in the Internet after it.
 fn judge(
     bottleneck: &mut Bottleneck,
     from: u64,
@@ -323,7 +325,7 @@ fn reports_that_lack_grants_are_refused_and_counted() {
     for (ms, scope) in
         (0..).zip([Scope::Own, Scope::EveryoneBut { unexplained: 1, missed: None }, Scope::Own])
     {
-        // If it counted as a report of all grants, it would show an idle cell.
+        // If this report counted as a report of all grants, it would show an idle cell.
         receiver.on_radio(&RadioReport { scope, ..report(0, ms, &[(100, 5)]) });
     }
     let feedback = Feedback::read(receiver.feedback(Time::from_millis(3)).as_bytes()).unwrap();
@@ -359,15 +361,15 @@ fn a_carrier_whose_reports_are_mostly_partial_is_missing_until_it_is_read_again(
     }
 }
 
-/// The scope of a report that missed messages: the share of messages that can be decoded, and the expected PRBs of the
-/// others.
+/// The scope of a report that missed messages: `recall` is the fraction of messages that can be decoded, `prbs` the
+/// expected number of PRBs in the other messages.
 fn partly(recall: f64, prbs: f64) -> Scope {
     Scope::EveryoneBut { unexplained: 2, missed: Some(Missed { recall, messages: 1.0, cces: 2.0, prbs }) }
 }
 
 #[test]
 fn what_is_not_read_makes_careful_and_not_blind() {
-    // Two users take the whole cell; every second message of theirs is decoded.
+    // Two users take the whole cell. Every second message for them is decoded.
     let told = |unread: &str, scope: fn(bool) -> Scope| {
         let mut receiver = PbeReceiver::new(tuning(unread), Bytes(1500));
         for ms in 0..200 {
@@ -524,7 +526,7 @@ fn where_a_queue_stands_what_seems_idle_is_somebody_s() {
         feedback.capacity.unwrap().as_mbps()
     };
     let (half, queued) = (told(partly(0.5, 50.0), 0), told(partly(0.5, 0.0), 16));
-    // 0.84, minus the errors of the larger blocks that were expected.
+    // The expected ratio is 0.84, less the block errors that are expected for the larger blocks.
     assert!((0.78..0.85).contains(&(queued / half)), "of {half} Mbit/s that it has it is told {queued}");
     assert!(told(partly(0.5, 0.0), 0) > 1.9 * half, "without a queue, half of the cell is idle");
     assert!(told(Scope::Everyone, 16) > 1.9 * half, "and if all was read, it is");

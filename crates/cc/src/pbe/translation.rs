@@ -15,20 +15,20 @@ pub const OVERHEAD: f64 = 0.068;
 ///
 /// Source: PBE-CC §4.2.1; PBE-CC Fig. 6b (5·10⁻⁶, 3·10⁻⁶, 1·10⁻⁶)
 const BIT_ERROR_HIGH: f64 = 5e-6;
-/// Probability p at and above [`SINR_HIGH_DB`].
+/// Probability p that a bit of a transport block is wrong, at and above [`SINR_HIGH_DB`].
 ///
 /// Source: PBE-CC §4.2.1
 const BIT_ERROR_LOW: f64 = 1e-6;
-/// Chosen: p falls from 0 to 25 dB. The paper estimates p from SINR without giving a formula. Its three values lie on a
-/// straight line of log p over 0…25 dB; 3·10⁻⁶ is then at 8 dB.
+/// Chosen: the SINR (dB) up to which p has its maximum. From here to [`SINR_HIGH_DB`], log p falls linearly. The paper
+/// estimates p from the SINR without giving a formula. Its three values fit this line: 3·10⁻⁶ is then at 8 dB.
 const SINR_LOW_DB: f64 = 0.0;
-/// See [`SINR_LOW_DB`].
+/// The SINR (dB) from which on p has its minimum; see [`SINR_LOW_DB`].
 const SINR_HIGH_DB: f64 = 25.0;
 
-/// Number of levels of p between the two ends; half a level is 5 %.
+/// Number of levels of p from [`BIT_ERROR_HIGH`] to [`BIT_ERROR_LOW`]. The rounding error, half a level, is 5 %.
 const LEVELS: usize = 17;
-/// Number of entries of a table over transport block sizes, and the step between them in bits. The last entry is 1
-/// Gbit/s.
+/// Number of steps in a table over transport block sizes. `STEP_BITS` is the length of a step in bits. The last entry
+/// corresponds to 1 Gbit/s.
 const STEPS: usize = 256;
 const STEP_BITS: f64 = 4096.0;
 
@@ -37,8 +37,8 @@ const STEP_BITS: f64 = 4096.0;
 pub enum BlockSize {
     /// The transport block on the air.
     ///
-    /// Differs: with L = Ct, Eq. 5 computes the errors of a block that is smaller than the block on the air. And a
-    /// sum over carriers is not a block of any carrier.
+    /// Differs: with L = Ct, Eq. 5 computes the errors of a block that is smaller than the block on the air. In
+    /// addition, the sum over several carriers is not the size of a block on any of them.
     #[default]
     OnAir,
     /// L = Ct·10⁻³ with Ct in bit/s: the capacity of one subframe, which Eq. 5 then defines implicitly.
@@ -47,7 +47,7 @@ pub enum BlockSize {
     Capacity,
 }
 
-/// Eq. 5 as a look-up table, built for each p when it is first needed.
+/// Eq. 5 as look-up tables, one per level of p. A table is built when it is first needed.
 #[derive(Clone, Debug)]
 pub struct Translation {
     block: BlockSize,
@@ -68,7 +68,8 @@ impl Translation {
         block_error(bit_error(level(sinr_db)), block_bits)
     }
 
-    /// Ct for a Cp, both in bits per subframe. `block_bits` is the size of a transport block on the air.
+    /// Converts Cp (`capacity_bits`) to Ct, both in bits per subframe. `block_bits` is the size of a transport block on
+    /// the air.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 5
     pub fn goodput(&mut self, capacity_bits: f64, block_bits: f64, sinr_db: Option<f64>) -> f64 {
@@ -86,7 +87,7 @@ impl Translation {
     }
 }
 
-/// Ct/Cp for block sizes (or capacities) in steps of `STEP_BITS`.
+/// Builds the table of Ct/Cp for block sizes (or capacities) in steps of `STEP_BITS`.
 fn build(block: BlockSize, overhead: f64, bit_error: f64) -> Box<[f64]> {
     (0..=STEPS)
         .map(|step| {
@@ -99,7 +100,7 @@ fn build(block: BlockSize, overhead: f64, bit_error: f64) -> Box<[f64]> {
         .collect()
 }
 
-/// Ct/Cp where L is Ct itself, found by bisection, as Ct·(1 + e(Ct)) rises with Ct.
+/// Ct/Cp if L is Ct itself. The value is found by bisection, because Ct·(1 + e(Ct)) rises with Ct.
 fn implicit_share(capacity_bits: f64, overhead: f64, bit_error: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0 - overhead);
     for _ in 0..40 {

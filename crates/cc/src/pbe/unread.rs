@@ -1,5 +1,5 @@
-//! Estimates for reports that lack grants but state how many: the missing PRBs lie between those certainly granted and
-//! those possibly granted.
+//! Estimates for reports that lack grants but state how many grants are missing. The true number of granted PRBs lies
+//! between the PRBs of the decoded grants and the PRBs that can have been granted.
 //!
 //! | quantity | minimum | maximum | estimate |
 //! | --- | --- | --- | --- |
@@ -13,10 +13,11 @@
 use airpace_core::Direction;
 use airpace_radio::{OwnRadio, PrbSet, RadioReport};
 
-/// PRBs are counted in thousandths, so that sums of estimates are exact.
+/// Number of counting units per PRB. PRBs are counted in thousandths, so that sums of estimates are exact.
 pub const MILLI: u64 = 1_000;
 
-/// Number of own grants over which their size, and the share reported by the modem, are averaged.
+/// Number of own grants over which the size of an own grant, and the share of grants that the modem reports, are
+/// averaged.
 ///
 /// Chosen: some tens of milliseconds for a device with a queue.
 const OWN_GRANTS: f64 = 32.0;
@@ -24,8 +25,8 @@ const OWN_GRANTS: f64 = 32.0;
 /// Number of slots over which the device's share of the granted PRBs is averaged.
 const SLOTS: f64 = 100.0;
 
-/// Minimum share of decoded messages with which a slot counts. It limits the time for which a user still counts after
-/// it left while almost nothing was decoded.
+/// Minimum share of decoded messages that is assumed for a slot. It limits the time for which a user that has left
+/// still counts while almost nothing is decoded.
 ///
 /// Chosen: a user then counts for at most ten windows.
 const MIN_HEARD: f64 = 0.1;
@@ -47,9 +48,9 @@ pub fn heard(report: &RadioReport) -> f64 {
 /// Statistics of the device's decoded grants.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unread {
-    /// Mean number of PRBs of an own grant; `None` before the first.
+    /// Mean number of PRBs of an own grant; `None` before the first grant.
     own_prbs: Option<f64>,
-    /// Share of own grants for which the modem reported whether it decoded the data.
+    /// Share of own grants for which the modem reported whether it had decoded the data.
     told: f64,
     /// The device's share of all granted PRBs.
     share: f64,
@@ -80,8 +81,8 @@ impl Unread {
             _ if !its.is_empty() => 0.0,
             Some(_) => self.own_prbs.unwrap_or(unread).min(left),
             None if self.told > 0.5 => 0.0,
-            // If an own grant was decoded, the undecoded PRBs belong to others. The own undecoded PRBs are therefore in
-            // the other slots.
+            // If an own grant was decoded, the undecoded PRBs belong to others. The device's undecoded PRBs are
+            // therefore in slots without a decoded own grant.
             None => (self.share * unread / (1.0 - self.read).max(self.share)).min(left),
         };
         let idle = left - unread.max(own_unread);

@@ -1,7 +1,7 @@
 //! Counts the users that share a carrier for data: N of Eq. 1 and Eq. 3.
 //!
-//! Most users on a control channel only update parameters: they get at most four PRBs, once. They take PRBs (Eq. 4
-//! counts every user) but claim no share.
+//! Most users on a control channel only update parameters: they get at most four PRBs, once. Such users take PRBs (Eq.
+//! 4 counts every user) but do not count in N.
 //!
 //! Source: PBE-CC §4.2.1
 
@@ -20,7 +20,7 @@ const ACTIVE_SUBFRAMES: u32 = 1;
 /// Source: PBE-CC §4.2.1 (Pa > 4)
 pub(super) const ACTIVE_PRBS: u32 = 4;
 
-/// First RNTI that belongs to no single user: multicast, paging, system information.
+/// The first RNTI of the range that does not identify a user, but multicast, paging or system information.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const FIRST_COMMON_RNTI: u16 = 0xFFFD;
@@ -28,31 +28,31 @@ const FIRST_COMMON_RNTI: u16 = 0xFFFD;
 /// Thresholds that a user must exceed to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UserFilter {
-    /// Both active time and PRBs.
+    /// A user must exceed both the threshold of active time and the threshold of PRBs.
     ///
     /// Chosen: the paper's "(Ta > 1, Pa > 4)" is read as "and". Control users return within the window, so active time
     /// alone does not exclude them.
     #[default]
     Both,
-    /// Active time or PRBs.
+    /// A user must exceed the threshold of active time or the threshold of PRBs.
     Either,
-    /// PRBs alone.
+    /// A user must exceed the threshold of PRBs.
     Prbs,
-    /// Active time alone.
+    /// A user must exceed the threshold of active time.
     Subframes,
-    /// None: every user counts.
+    /// There is no threshold: every user counts.
     Off,
 }
 
 /// How a scheduler divides a carrier among users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// Equal numbers of PRBs.
+    /// All users get equal numbers of PRBs.
     ///
     /// Source: PBE-CC §4.1 Eq. 1
     #[default]
     Equal,
-    /// PRBs in inverse proportion to the bits per PRB of each user, so that users get equal rates.
+    /// Users get PRBs in inverse proportion to their bits per PRB, so that all users get equal rates.
     ///
     /// Source: PBE-CC §7 (another policy: more bandwidth to users with lower physical data rates)
     Rate,
@@ -63,33 +63,33 @@ pub enum Weights {
 /// Chosen: with a larger ratio, a user at the cell edge would take the PRBs that all others need.
 const MAX_WEIGHT: f64 = 8.0;
 
-/// While messages are missed, a user counts as present for up to this many times its mean interval between decoded
+/// While messages are missed, a user counts as present for up to this multiple of the mean interval between its decoded
 /// grants. Time counts in decoded subframes: each subframe is weighted with its share of decoded messages, because in a
 /// fade no user is decoded for a long time.
 ///
-/// Chosen: for a user that is decoded at random times, one absence in 3,000 is longer. With half the value, the p95 of
+/// Chosen: for a user that is decoded at random times, one interval in 3,000 is longer. With half the value, the p95 of
 /// the queue in `decoder-in-the-loop` at 0 dB is an eighth higher; with twice the value, it is the same.
 const ABSENT_GAPS: f64 = 8.0;
 
-/// Maximum absence of such a user, in subframes.
+/// Maximum time without a decoded grant after which a user still counts as present, in subframes.
 ///
-/// Chosen: one second; users that are served in turn return earlier.
+/// Chosen: one second. Users that the scheduler serves in turn get a grant earlier.
 const ABSENT_MOST: u64 = 1_000;
 
-/// Minimum share of decoded messages for a well-decoded subframe.
+/// Minimum share of decoded messages at which a subframe counts as well decoded.
 ///
 /// Chosen: the threshold below which reports are doubted ([`doubt`](super::doubt)).
 const HEARD_WELL: f64 = 0.98;
 
-/// Number of decoded grants over which the mean interval between them is averaged. A user with fewer decoded grants is
-/// not considered.
+/// Number of decoded grants over which the mean interval between them is averaged. A user with fewer decoded grants
+/// does not count as present without being decoded.
 const KNOWN_READINGS: u32 = 8;
 
 /// The users of one carrier in the last few subframes.
 #[derive(Clone, Debug)]
 pub struct Users {
     filter: UserFilter,
-    /// Oldest first.
+    /// The grants in the window, oldest first.
     grants: VecDeque<Grant>,
     tally: BTreeMap<Rnti, Tally>,
     others: u32,
@@ -97,7 +97,7 @@ pub struct Users {
     last: Option<(u64, f64)>,
     /// Number of undecoded subframes up to now (fractions included).
     unheard: f64,
-    /// The last subframe that was decoded badly.
+    /// The last subframe in which less than [`HEARD_WELL`] of the messages was decoded.
     deaf: Option<u64>,
     /// Users that were decoded within the last [`ABSENT_MOST`] subframes.
     known: BTreeMap<Rnti, Known>,
@@ -107,9 +107,9 @@ pub struct Users {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     last: u64,
-    /// `last` minus the number of undecoded subframes before it.
+    /// `last`, minus the number of undecoded subframes before that subframe.
     last_heard: f64,
-    /// Mean number of decoded subframes between two grants of the user, and mean PRBs of a grant.
+    /// Mean number of decoded subframes between two grants of the user. `prbs` is the mean number of PRBs of a grant.
     gap: f64,
     prbs: f64,
     readings: u32,
@@ -125,7 +125,7 @@ impl Known {
     }
 
     /// Whether the user is probably still present with data: it is a known data user, and a badly decoded subframe
-    /// since its last grant may have hidden another.
+    /// since its last grant may have hidden another grant.
     fn may_be_there(&self, heard: f64, deaf: u64) -> bool {
         self.readings > KNOWN_READINGS
             && self.prbs > f64::from(ACTIVE_PRBS)
@@ -137,11 +137,11 @@ impl Known {
 /// The PRBs of one user in one subframe.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
-    /// Its subframe minus the number of undecoded subframes before it.
+    /// Number of the grant's subframe, minus the number of undecoded subframes before it.
     at: f64,
     rnti: Rnti,
     prbs: u16,
-    /// PRBs and bits of the grants whose number of bits is known.
+    /// Number of PRBs and number of bits of the grants whose size in bits is known.
     rated: (u16, u64),
 }
 
@@ -162,7 +162,7 @@ impl Users {
 
     /// Processes one subframe, and discards grants that are `window` subframes old. `own` is not counted as another
     /// user. `heard` is the share of the subframe's messages that was decoded; the subframe counts as this fraction of
-    /// a subframe. Users that were present before a fade are thus still present after it.
+    /// a subframe. Users that were present before a fade therefore still count as present after the fade.
     pub fn on_subframe(&mut self, report: &RadioReport, own: Rnti, window: u64, heard: f64) {
         let now = self.heard_at(report, heard);
         for (at, dci) in report.dcis.iter().enumerate() {
@@ -206,8 +206,8 @@ impl Users {
         absent.count() as u32
     }
 
-    /// The report's subframe minus the number of undecoded subframes before it. A subframe without a report counts with
-    /// the lower share of decoded messages of its two neighbours.
+    /// Number of the report's subframe, minus the number of undecoded subframes before it. A subframe without a report
+    /// counts with the lower share of decoded messages of its two neighbours.
     fn heard_at(&mut self, report: &RadioReport, heard: f64) -> f64 {
         let subframe = report.slot.subframe();
         let (last, heard_last) = self.last.unwrap_or((subframe, 1.0));

@@ -1,4 +1,5 @@
-//! Allegro's learner: after the start, it decides by trials, and continues in the direction of the decision.
+//! Allegro's learner: after the start, it decides by trials whether to raise or to lower the rate, and continues in
+//! this direction.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ DecisionMaking ──both pairs agree──▶ RateAdjusting
@@ -6,7 +7,7 @@
 //!                                   └──────────utility falls───────────┘
 //! ```
 //!
-//! MORC restricts it by [`Open`]: it does not try directions that are not worth a trial.
+//! MORC restricts the learner by [`Open`]: directions that are not worth a trial are not tried.
 
 use airpace_core::Rng;
 
@@ -16,12 +17,13 @@ use crate::pcc::pairs::Pairs;
 use crate::pcc::start::{Point, Start};
 use crate::pcc::{PathView, Role, Tag};
 
-/// Minimum distance of trials, the increment of this distance, and the unit of a step (relative to the rate).
+/// Minimum relative difference between the rate of a trial and the base rate. It is also the increment of this
+/// difference, and the unit of a step.
 ///
 /// Source: Dong et al., NSDI 2015, §3.2 (ε from 0.01 to 0.05)
 pub const EPSILON: f64 = 0.01;
 
-/// Maximum distance of trials.
+/// Maximum relative difference between the rate of a trial and the base rate.
 pub const WIDEST: f64 = 0.05;
 
 /// Number of pairs per decision.
@@ -32,7 +34,8 @@ const PAIRS: usize = 2;
 /// Chosen: the paper's n-th step of n % has no bound, and the hundredth step down would reach zero.
 const MAX_STEP: f64 = 0.5;
 
-/// Ratio of the rate that fits the path to the present rate below which the former is used at once.
+/// If the ratio of the rate that fits the path to the present rate is below this value, the fitting rate is used at
+/// once.
 ///
 /// Chosen: MORC's example of a filling queue is 30 of 100 Mbit/s.
 const FAR: f64 = 0.5;
@@ -52,11 +55,11 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     is_up: bool,
-    /// Whether it started because the other direction was not worth a trial.
+    /// Whether the steps started without a decision, because the other direction was not worth a trial.
     is_forced: bool,
     /// Number of steps started.
     steps: u32,
-    /// The point from which the last step started.
+    /// Rate and utility from which the last step started.
     from: Point,
     /// Whether an interval of the last step has started.
     is_begun: bool,
@@ -85,9 +88,9 @@ impl Open {
 pub struct Climb {
     rng: Rng,
     phase: Phase,
-    /// The rate around which it learns.
+    /// The base rate of the trials (Mbit/s).
     rate_mbps: f64,
-    /// The last utility found for that rate.
+    /// The last utility found for the base rate.
     utility: f64,
     decision: u32,
 }
@@ -105,7 +108,8 @@ impl Climb {
 
     /// The rate of the next interval, and its purpose.
     pub fn next(&mut self, first_mbps: f64, path: &PathView) -> (f64, Tag) {
-        // The minimum rate of the path may have risen above this rate. Trials below it would all have one rate.
+        // The minimum rate of the path may have risen above this rate. Trials below the minimum rate would all have the
+        // minimum rate.
         self.rate_mbps = path.bounded(self.rate_mbps);
         let (rate_mbps, role) = match &mut self.phase {
             Phase::Starting(start) if path.is_known => match start.next(first_mbps) {
@@ -131,7 +135,7 @@ impl Climb {
         let tag = report.trial.tag;
         let point = Point { rate_mbps: report.trial.rate_mbps, utility };
         let is_starting = matches!(self.phase, Phase::Starting(_));
-        // The rate that fits the path needs no trials. It is used regardless of the purpose of the interval.
+        // The rate that fits the path is used without trials, and regardless of the purpose of the interval.
         if let Some(fits_mbps) = open.fits_mbps.filter(|fits| !is_starting && *fits < FAR * self.rate_mbps) {
             return self.settle(Point { rate_mbps: fits_mbps, utility }, open, path);
         }
@@ -208,7 +212,7 @@ impl Climb {
         true
     }
 
-    /// Both pairs agree: the better rate is the start of the next steps.
+    /// Starts steps in the direction on which both pairs of trials agree. The steps start from the better rate.
     fn decide(&mut self, is_up: bool, epsilon: f64, utility: f64, open: Open, path: &PathView) -> bool {
         let factor = if is_up { 1.0 + epsilon } else { 1.0 - epsilon };
         self.rate_mbps = path.bounded(self.rate_mbps * factor);
@@ -221,7 +225,7 @@ impl Climb {
         self.step(Walk { is_up: open.higher, is_forced: true, steps: 0, from, is_begun: false }, open, path)
     }
 
-    /// The n-th step changes the rate by n per cent.
+    /// Starts the next step. The n-th step changes the rate by n per cent.
     ///
     /// Source: Dong et al., NSDI 2015, §3.2 (rate adjusting)
     fn step(&mut self, walk: Walk, open: Open, path: &PathView) -> bool {

@@ -13,9 +13,9 @@ use crate::pcc::trend::{Regression, Trend};
 pub struct Interval {
     trial: Trial,
     begin: Time,
-    /// The time of its end; `None` while it is being sent.
+    /// The end of the interval; `None` while its packets are being sent.
     closed: Option<Time>,
-    /// Its packets are those from `first` to before `end`.
+    /// Number of the interval's first packet. `end` is the packet number after the last packet.
     first: u64,
     end: u64,
     sent_packets: u64,
@@ -41,12 +41,13 @@ struct Acks {
 pub struct Report {
     /// The trial of the interval.
     pub trial: Trial,
-    /// The rate at which the interval was sent. A window or a driver may have kept it below the trial's rate.
+    /// The rate at which the interval was sent. This rate is lower than the trial's rate if a window or a driver
+    /// limited the sender.
     pub sent_mbps: f64,
     /// The rate at which the packets that were not lost were sent.
     pub acked_mbps: f64,
-    /// The rate at which the interval's packets arrived, computed from the spacing of its ACKs; `None` if they have no
-    /// spacing.
+    /// The rate at which the interval's packets arrived, computed from the spacing of its ACKs; `None` if all ACKs
+    /// arrived at the same time.
     pub received_mbps: Option<f64>,
     /// Packets sent.
     pub packets: u64,
@@ -54,16 +55,16 @@ pub struct Report {
     pub lost: u64,
     /// Share of lost packets.
     pub loss: f64,
-    /// Mean round-trip time. Without a sample, the smoothed one of the connection.
+    /// Mean round-trip time of the interval (s). Without a sample, the smoothed round-trip time of the connection.
     pub rtt_s: f64,
-    /// Mean round-trip time of the previous interval. Without one, the mean of this interval.
+    /// Mean round-trip time of the previous interval (s). For the first interval, the mean of this interval.
     pub previous_rtt_s: f64,
     /// The trend of the round-trip times.
     pub trend: Trend,
 }
 
 impl Interval {
-    /// Starts with the packet `sent`, which [`Interval::on_sent`] then counts.
+    /// Starts an interval with the packet `sent`, which [`Interval::on_sent`] then counts.
     pub fn new(trial: Trial, sent: &Sent) -> Interval {
         Interval {
             trial,
@@ -81,12 +82,12 @@ impl Interval {
         }
     }
 
-    /// Restarts with the packet `sent`. Nothing before it counts.
+    /// Restarts the interval with the packet `sent`. Earlier packets do not count.
     pub fn restart(&mut self, sent: &Sent) {
         *self = Interval::new(self.trial, sent);
     }
 
-    /// Ends at `now`; its packets are those below `end`.
+    /// Ends the interval at `now`. Its packets have numbers below `end`.
     pub fn close(&mut self, now: Time, end: u64) {
         self.closed = Some(now);
         self.end = end;
@@ -97,12 +98,12 @@ impl Interval {
         &self.trial
     }
 
-    /// The time at which it is long enough.
+    /// The time at which the interval has the length of its trial.
     pub fn due(&self) -> Time {
         self.begin + self.trial.span
     }
 
-    /// The first packet number after it.
+    /// The first packet number after the interval.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -112,7 +113,7 @@ impl Interval {
         number >= self.first
     }
 
-    /// Whether it has ended and all its packets are accounted for.
+    /// Whether the interval has ended and all its packets were acknowledged or lost.
     pub fn is_complete(&self) -> bool {
         self.closed.is_some() && self.acked_packets + self.lost_packets >= self.sent_packets
     }
@@ -178,14 +179,14 @@ impl Report {
     }
 }
 
-/// No trial.
+/// The trial of a report before the first interval: rate and length are zero.
 impl Default for Trial {
     fn default() -> Trial {
         Trial { rate_mbps: 0.0, span: Duration::ZERO, tag: Default::default() }
     }
 }
 
-/// The rate; `None` if the span is zero.
+/// The rate of `bytes` per `span`, in Mbit/s; `None` if the span is zero.
 fn mbps(bytes: Bytes, span: Duration) -> Option<f64> {
     let micros = span.as_secs_f64() * 1e6;
     (micros > 0.0).then(|| bytes.0 as f64 * 8.0 / micros)

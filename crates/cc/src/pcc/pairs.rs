@@ -1,5 +1,5 @@
 //! Randomised controlled trials: pairs of a slightly higher and a slightly lower rate. Each pair is in random order, so
-//! that changes of the path favour neither.
+//! that changes of the path favour neither rate.
 //!
 //! Source: Dong et al., NSDI 2015, §3.2 (decision making)
 
@@ -11,7 +11,7 @@ pub const MAX_PAIRS: usize = 3;
 /// A series of trials and the results available.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs {
-    /// The distance of a trial from the base rate, relative to that rate.
+    /// Relative difference between the rate of a trial and the base rate.
     epsilon: f64,
     pairs: usize,
     /// Whether the higher rate of a pair is first.
@@ -63,7 +63,8 @@ impl Pairs {
         Some(votes)
     }
 
-    /// The mean utility of the higher trials and that of the lower ones, over the pairs for which `agree` holds.
+    /// The mean utility of the trials with the higher rate, and the mean utility of the trials with the lower rate,
+    /// over the pairs for which `agree` holds.
     pub fn means(&self, agree: impl Fn(f64, f64) -> bool) -> Option<(f64, f64)> {
         let mut sums = (0.0, 0.0);
         let mut count = 0.0;
@@ -82,7 +83,7 @@ impl Pairs {
         2 * self.pairs
     }
 
-    /// The distance of a trial from the base rate.
+    /// Relative difference between the rate of a trial and the base rate.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }
@@ -91,7 +92,7 @@ impl Pairs {
         self.higher_first[place / 2] == place.is_multiple_of(2)
     }
 
-    /// The utilities of one pair, the higher rate's first.
+    /// The utilities of one pair: first the utility of the higher rate.
     fn pair(&self, pair: usize) -> Option<(f64, f64)> {
         let (first, second) = (self.utility[2 * pair]?, self.utility[2 * pair + 1]?);
         Some(if self.higher_first[pair] { (first, second) } else { (second, first) })

@@ -1,6 +1,6 @@
 //! The slope of round-trip times over the sending times of their packets, by least squares, in six sums.
 
-/// The sums.
+/// The sums from which mean and slope are computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Regression {
     count: f64,
@@ -9,13 +9,13 @@ pub struct Regression {
     xx: f64,
     xy: f64,
     yy: f64,
-    /// The first value. The others are stored relative to it, because sums of small numbers are more precise.
+    /// The first value. All values are stored relative to this value, because sums of small numbers are more precise.
     origin: f64,
 }
 
 /// The slope of a straight line, and its error.
 ///
-/// Over the sending time, the slope of a queue's delay is (arrivals − capacity) / capacity.
+/// The slope of a queue's delay over the sending time is (arrival rate − capacity) / capacity.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,7 +1,8 @@
 //! The device's transport blocks in the order of the data that they carry, and the subframe in which each was released.
 //!
-//! RLC delivers packets in order. So the blocks of all carriers form one sequence, in the order of their first
-//! transmissions. A block is released in the subframe in which it and all blocks before it have been received:
+//! RLC delivers packets in order. The blocks of all carriers therefore form one sequence, in the order of their first
+//! transmissions. A block is released in the subframe in which the last of this block and all earlier blocks was
+//! received:
 //!
 //! ```text
 //!  subframe   0  1  2  3  4  5  6  7  8
@@ -29,13 +30,13 @@ const SUBFRAME: Duration = Duration::from_millis(1);
 
 /// Maximum number of subframes between the release of a block and the arrival of its packets.
 ///
-/// Chosen: a device decodes within four subframes, as the feedback in the fourth shows (TS 36.213 §10.2); the same time
-/// again for the path through the device.
+/// Chosen: a device decodes within four subframes, as the feedback in the fourth shows (TS 36.213 §10.2); the path
+/// through the device may take as long again.
 const LAGS: usize = 8;
 
 /// Gain of the average share of packets that arrive at each lag.
 ///
-/// Chosen: some tens of arrivals.
+/// Chosen: the average covers some tens of arrivals.
 const LAG_GAIN: f64 = 1.0 / 32.0;
 
 /// Minimum share of packets that arrive at a lag for the lag to be accepted.
@@ -48,18 +49,20 @@ const LAG_KNOWN: f64 = 0.9;
 /// Chosen: a few blocks with a wrong outcome do not reduce the share below this threshold; a change of the lag does.
 const LAG_LOST: f64 = 0.6;
 
-/// Number of subframes after which an arrival is compared with the releases before it.
+/// Number of subframes after its arrival when a packet is compared with the releases before its arrival.
 ///
 /// Chosen: by then, three transmissions have shown which of a grant's two blocks had failed.
 const JUDGED_AFTER: usize = 24;
 
-/// Number of transmissions after which HARQ gives up a block.
+/// Maximum number of transmissions of a block by HARQ.
 ///
-/// Chosen: as in most networks. A report contains that a block failed, but not which of a grant's two, so the following
-/// grant decides: with fewer transmissions, new data means that the block was received.
+/// Chosen: as in most networks. If a grant has two blocks, a report contains that one of them failed, but not which.
+/// The following grant decides: if a block had fewer transmissions than this number and new data follows, the block was
+/// received.
 const HARQ_TRANSMISSIONS: u32 = 4;
 
-/// A block without another transmission for this time was received, although its success was not reported.
+/// If a block has had no further transmission for this time, it counts as received, although its success was not
+/// reported.
 ///
 /// Chosen: an RLC retransmission takes a few tens of ms.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(200);
@@ -69,15 +72,15 @@ const FORGOTTEN_AFTER: Duration = Duration::from_millis(200);
 struct Block {
     first: Time,
     last: Time,
-    /// Carrier and codeword: the order among blocks of one subframe.
+    /// Carrier and codeword. They define the order of the blocks of one subframe.
     place: (u8, usize),
     harq: Option<u8>,
     ndi: Option<bool>,
     bytes: u64,
     transmissions: u32,
-    /// The time at which it was received, if known.
+    /// The time at which the block was received; `None` if not known.
     done: Option<Time>,
-    /// Whether a report contained the outcome.
+    /// Whether a report contained the outcome of the block.
     is_sure: bool,
 }
 
@@ -91,13 +94,14 @@ pub struct Blocks {
     released: Time,
     /// Average share of packets that arrive at each lag.
     lags: [f64; LAGS],
-    /// The lag, while it is known.
+    /// The number of subframes between the release of a block and the arrival of its packets; `None` while it is
+    /// unknown.
     lag: Option<usize>,
     /// Time of the last arrival.
     last_arrival: Option<Time>,
     /// The newest subframe reported at each arrival that has not been evaluated.
     arrivals: VecDeque<Time>,
-    /// The release that the last packets belong to, and their bytes.
+    /// The release with which the last packets arrived, and the number of bytes of these packets.
     taken: (Time, u64),
     repeated: u64,
 }
@@ -119,8 +123,8 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Processes the report of a subframe of one carrier. Two kinds of reports are ignored: those without the device's
-    /// own part, and those of a recorded link, which has no blocks.
+    /// Processes the report of a subframe of one carrier. Reports without the device's own part are ignored, as are
+    /// reports of a recorded link, which has no blocks.
     pub fn on_report(&mut self, report: &RadioReport) {
         let Some(own) = report.own.as_ref().filter(|_| report.layer == BitLayer::Physical) else { return };
         self.newest = Some(self.newest.map_or(report.time, |newest| newest.max(report.time)));
@@ -150,8 +154,8 @@ impl Blocks {
                 self.repeated += 1;
                 return;
             }
-            // A failed block is retransmitted until HARQ gives up. A block without a retransmission did not fail: the
-            // report covered both codewords.
+            // A failed block is retransmitted until HARQ gives up. A block that is not retransmitted did not fail: the
+            // report of a failure covers both codewords of a grant.
             if before.done.is_none() && before.transmissions < HARQ_TRANSMISSIONS {
                 (before.done, before.is_sure) = (Some(before.last), true);
             }
@@ -197,8 +201,8 @@ impl Blocks {
         }
     }
 
-    /// The time for which the packet of `bytes` that arrives at `now` was held back after the first transmission of its
-    /// block; zero if unknown. Packets arrive in the order in which RLC delivers them.
+    /// The time between the first transmission of a packet's block and the release of the packet, for a packet of
+    /// `bytes` that arrives at `now`; zero if unknown. Packets arrive in the order in which RLC delivers them.
     ///
     /// The subframe that released the packet is derived from the order of packets and reports. No clocks are compared.
     pub fn wait(&mut self, now: Time, bytes: Bytes) -> Duration {
@@ -278,8 +282,9 @@ impl Blocks {
         }
     }
 
-    /// If the packet of `subframe` cannot come from any block received before, the missing block was received then:
-    /// HARQ gave it up and RLC retransmitted it, or its grant was not decoded.
+    /// If the packet of `subframe` cannot come from any received block, the oldest missing block is marked as received
+    /// in this subframe: either HARQ gave up the block and RLC retransmitted it, or the grant of its retransmission was
+    /// not decoded.
     fn repair(&mut self, subframe: Time) {
         if self.releases().any(|(_, release)| lag_of(subframe, release) == Some(0)) {
             return;
@@ -292,7 +297,7 @@ impl Blocks {
     }
 }
 
-/// Whole subframes from `release` to `subframe`; `None` if the release is later.
+/// Number of whole subframes from `release` to `subframe`; `None` if the release is later.
 fn lag_of(subframe: Time, release: Time) -> Option<usize> {
     let lag = subframe.as_nanos().checked_sub(release.as_nanos())?;
     usize::try_from(lag / SUBFRAME.as_nanos() as u64).ok()

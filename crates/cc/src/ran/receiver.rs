@@ -37,8 +37,8 @@ impl Receiver for RanReceiver {
         // Blocks carry the packets of all flows of the device.
         let share = arrival.device.used_share.clamp(0.01, 1.0);
         let bytes = Bytes((arrival.bytes.0 as f64 / share) as u64);
-        // A packet as fast as the fastest one was not held back. With this limit, a wrong wait cannot make a path look
-        // shorter than it is, which every delay-based scheme would mistake for a queue from then on.
+        // The wait is limited to the packet's delay beyond the minimum delay. Otherwise a wrong wait could make the
+        // path look shorter than it is. Every delay-based scheme would then see a queue in all later delays.
         self.wait = self.blocks.wait(arrival.now, bytes).min(self.delay.excess());
         if let Some(inner) = &mut self.inner {
             inner.on_packet(&Arrival { sent: arrival.sent + self.wait, ..*arrival });
@@ -74,7 +74,7 @@ impl Receiver for RanReceiver {
             inner.inspect(out);
         }
         let millis = |span: Option<Duration>| span.map_or(f64::NAN, |span| span.as_secs_f64() * 1e3);
-        // While the radio is unknown, the lag is unknown and not zero.
+        // Before the lag is known, the wait is unknown, not zero.
         let lag = self.blocks.lag();
         out.value("radio_wait_ms", millis(lag.map(|_| self.wait)));
         out.value("radio_lag_ms", millis(lag));

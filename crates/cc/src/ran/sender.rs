@@ -10,12 +10,13 @@ use crate::registry::DeviceFlows;
 
 use super::read;
 
-/// Gain of the smoothed wait: that of the smoothed RTT, so that their difference is the smoothed corrected RTT.
+/// Inverse of the gain of the smoothed wait. The gain equals that of the smoothed RTT, so that the difference of both
+/// is the smoothed corrected RTT.
 ///
 /// Source: RFC 9002 §5.3
 const SMOOTHING: u32 = 8;
 
-/// A controller that does not see the radio's waits.
+/// Wraps a controller, which then sees round-trip times without the radio's waits.
 pub struct RanController {
     inner: Box<dyn Controller>,
     smoothed_wait: Duration,
@@ -27,8 +28,8 @@ impl RanController {
         RanController { inner, smoothed_wait: Duration::ZERO }
     }
 
-    /// The round-trip times minus the `wait` of the newest packet. None is below the minimum measured. The variation is
-    /// not corrected: timeouts must exceed the real delays of packets.
+    /// The round-trip times minus the `wait` of the newest packet. No corrected time is below the minimum measured RTT.
+    /// The variation is not corrected: timeouts must exceed the real delays of packets.
     fn corrected(&mut self, rtt: Rtt, wait: Duration) -> Rtt {
         let shorter = |span: Duration, by: Duration| span.saturating_sub(by).max(rtt.min.min(span));
         if rtt.latest.is_some() {

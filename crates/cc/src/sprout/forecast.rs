@@ -1,4 +1,4 @@
-//! Deliveries of the link in the next eight ticks: a cautious forecast, or one by a moving average.
+//! Forecasts of the link's deliveries in the next eight ticks: a cautious forecast, and a forecast by a moving average.
 
 use super::model::{BINS, Kernel, Motion};
 
@@ -18,8 +18,8 @@ const MAX_PER_TICK: usize = 30;
 /// The tables of the cautious forecast: for each rate and horizon, the probability that at most a given number of
 /// packets is delivered.
 ///
-/// The packets per tick of a rate are averaged over the rates to which it will have moved by then. Ticks are added as
-/// if they were independent.
+/// For each tick, the distribution of the packet count is averaged over the rates to which the present rate may have
+/// moved by that tick. The counts of several ticks are added as if they were independent.
 ///
 /// Source: Sprout §3.3; keithw/sprout src/sprout/processforecaster.cc
 #[derive(Clone, Debug)]
@@ -28,11 +28,11 @@ pub struct Cautious {
     horizons: Vec<Horizon>,
 }
 
-/// One horizon's table.
+/// The table of one horizon. A horizon is a number of ticks from now.
 #[derive(Clone, Debug)]
 struct Horizon {
-    /// Probability of at most `count` packets, `BINS` numbers per count, up to the forecast of the highest rate. No
-    /// forecast is higher than that.
+    /// Probability of at most `count` packets, `BINS` numbers per count, for counts up to the forecast of the highest
+    /// rate, which is the maximum forecast.
     at_most: Vec<f32>,
 }
 
@@ -58,7 +58,7 @@ impl Cautious {
         Cautious { quantile, horizons }
     }
 
-    /// The forecast for these probabilities of the rates.
+    /// The forecast, given the probability of each rate.
     pub fn forecast(&self, probabilities: &[f64; BINS]) -> Forecast {
         let mut counts = [0; HORIZONS];
         // Deliveries only grow, so each horizon's search starts where the last one ended.
@@ -85,7 +85,7 @@ impl Cautious {
 /// Source: Sprout §5.3 (Sprout-EWMA)
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ewma {
-    /// Packets per tick.
+    /// Mean number of packets per tick.
     rate: f64,
 }
 
@@ -102,16 +102,16 @@ impl Ewma {
 
     /// The forecast if the link continues at the same rate.
     pub fn forecast(&self) -> Forecast {
-        // `as` saturates.
+        // The cast with `as` maps values above the range to the maximum.
         std::array::from_fn(|index| (self.rate * (index + 1) as f64) as u16)
     }
 
-    /// Packets per tick.
+    /// Mean number of packets per tick.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Packets per second.
+    /// Mean number of packets per second.
     pub fn mean_rate(&self) -> f64 {
         self.rate / super::model::TICK.as_secs_f64()
     }
@@ -136,7 +136,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     let mut ticks = vec![counts];
     for tick in 1..HORIZONS {
         let mut later = kernel.backward(&ticks[tick - 1], width);
-        // Rescale the probabilities: not every motion keeps their sum.
+        // The probabilities are scaled so that their sum is one, because some motions change the sum.
         for row in later.chunks_exact_mut(width) {
             let sum: f64 = row.iter().sum();
             row.iter_mut().for_each(|probability| *probability /= sum);
@@ -146,7 +146,7 @@ fn counts_per_tick(motion: Motion) -> Vec<Vec<f64>> {
     ticks
 }
 
-/// For each horizon, the probabilities of 0, 1, … packets in all ticks up to it, at most `most`.
+/// For each horizon, the probabilities of 0, 1, …, `most` packets in all ticks up to the horizon.
 fn cumulative(ticks: &[Vec<f64>], bin: usize, most: usize) -> Vec<Vec<f64>> {
     let width = MAX_PER_TICK + 1;
     let mut sums = vec![];
@@ -174,8 +174,8 @@ fn quantile_of(counts: &[f64], quantile: f64) -> Option<usize> {
     })
 }
 
-/// The mean of `values` over the probabilities. It is summed in eight lanes, so that the order is the same on any
-/// machine.
+/// The mean of `values`, weighted with `probabilities`. It is computed as eight partial sums, so that the order of
+/// additions is the same on any machine.
 fn mixed(probabilities: &[f64; BINS], values: &[f32]) -> f64 {
     let mut lanes = [0.0; 8];
     for (probabilities, values) in probabilities.chunks_exact(8).zip(values.chunks_exact(8)) {
@@ -219,8 +219,8 @@ mod tests {
         ");
     }
 
-    /// The same result by definition: every horizon's whole distribution, averaged over the probabilities and added
-    /// up from below.
+    /// The search must find the same forecast as the definition: the complete distribution of every horizon, averaged
+    /// over the probabilities of the rates and summed from the count 0 on.
     #[test]
     fn the_search_finds_what_adding_up_finds() {
         for motion in [PAPER, Motion { sigma: 400.0, outage: Outage::Discounted }] {

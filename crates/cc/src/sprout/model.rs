@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Source: Sprout §3.2 (τ)
 pub const TICK: Duration = Duration::from_millis(20);
 
-/// The number of rates.
+/// Number of rates in the model.
 ///
 /// Source: Sprout §3.1
 pub const BINS: usize = 256;
@@ -25,15 +25,17 @@ const MAX_RATE: f64 = 1_000.0;
 /// for the lowest bin ([`Outage::Discounted`]).
 const WIDTH: f64 = MAX_RATE / BINS as f64;
 
-/// Rate at which an outage ends, per second: after one second on average.
+/// Rate (1/s) of the random process that ends an outage. An outage lasts one second on average.
 ///
 /// Source: Sprout §3.1 (λz)
 const OUTAGE_ESCAPE: f64 = 1.0;
 
-/// Maximum counted packets per tick: twice the delivery of the highest rate. Larger counts have the same effect.
+/// Maximum number of packets per tick that is counted: twice the delivery of the highest rate. Larger counts have the
+/// same effect.
 const MAX_COUNTED: u32 = 2 * (MAX_RATE as u32 / 50);
 
-/// Maximum number of standard deviations by which the rate moves in one tick. Larger moves count as this one.
+/// Maximum number of standard deviations by which the rate moves in one tick. The probability of larger moves is added
+/// to the probability of this move.
 ///
 /// Source: keithw/sprout src/sprout/process.cc
 const REACH_SIGMAS: f64 = 5.0;
@@ -46,7 +48,8 @@ const TICKS_BEFORE: usize = 49;
 /// Motion of the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Motion {
-    /// Standard deviation after one second, packets per second: Brownian motion.
+    /// Standard deviation of the rate's change in one second, in packets per second. The rate follows a Brownian
+    /// motion.
     ///
     /// Source: Sprout §3.1 (σ)
     pub sigma: f64,
@@ -54,30 +57,31 @@ pub struct Motion {
     pub outage: Outage,
 }
 
-/// Duration of an outage: the lowest rate changes less often than the others.
+/// How an outage, which is the lowest rate, continues or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
-    /// It continues with probability `exp(−λz τ)`; otherwise the rate moves up.
+    /// The outage continues with probability `exp(−λz τ)` per tick; otherwise the rate moves up.
     ///
     /// Source: Sprout §3.1
     Kept,
-    /// Brownian motion that continues with weight `exp(−λz τ)` and moves up with one minus that. The weights do not
-    /// sum to one, so all probabilities are scaled afterwards. Half of the outage's probability goes to all other
-    /// rates in each tick. The lowest bin stands for the rate zero: one packet shows that there is no outage.
+    /// Brownian motion in which the outage continues with weight `exp(−λz τ)` and the rate moves up with weight `1 −
+    /// exp(−λz τ)`. The weights do not sum to one, so all probabilities are scaled afterwards. Half of the outage's
+    /// probability goes to all other rates in each tick. The lowest bin stands for the rate zero: one packet shows that
+    /// there is no outage.
     ///
     /// Source: keithw/sprout src/sprout/process.cc, src/sprout/sampledfunction.hh
     Discounted,
 }
 
 impl Motion {
-    /// Packets that bin `bin` delivers in a tick, on average.
+    /// Mean number of packets that the rate of bin `bin` delivers in a tick.
     pub fn mean_count(&self, bin: usize) -> f64 {
         let middle = if self.outage == Outage::Discounted && bin == 0 { 0.0 } else { bin as f64 + 0.5 };
         middle * WIDTH * TICK.as_secs_f64()
     }
 }
 
-/// One tick of motion, as weights from a bin to its neighbours.
+/// The motion of the rate in one tick, as weights of the moves from a bin to its neighbours.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Weights of moving by −reach … +reach bins.
@@ -92,11 +96,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The motion of one tick.
+    /// Computes the weights for one tick of `motion`.
     pub fn new(motion: Motion) -> Kernel {
         let deviation = motion.sigma * libm::sqrt(TICK.as_secs_f64()) / WIDTH;
         let reach = (libm::ceil(REACH_SIGMAS * deviation) as usize).clamp(1, BINS - 1);
-        // Probability to end fewer than `bins` bins above the middle of the starting bin.
+        // Probability that the rate ends less than `bins` bins above the middle of its initial bin.
         let below = |bins: f64| 0.5 * libm::erfc(-bins / (deviation * std::f64::consts::SQRT_2));
         let weights: Vec<f64> = (0..=2 * reach)
             .map(|index| {
@@ -112,7 +116,7 @@ impl Kernel {
                 let up = weights[reach + 1..].to_vec();
                 (goes_on, (1.0 - goes_on) / up.iter().sum::<f64>(), up)
             }
-            // The rate zero is the lower edge of its bin, not the middle.
+            // Here the outage is the rate zero, which is the lower edge of the lowest bin, not the middle.
             Outage::Discounted => {
                 let up = (1..=reach).map(|bin| below(bin as f64 + 1.0) - below(bin as f64)).collect();
                 (goes_on * below(1.0), 1.0 - goes_on, up)
@@ -121,7 +125,8 @@ impl Kernel {
         Kernel { weights, reach, stays, leaves, up }
     }
 
-    /// Moves the probabilities `from` by a tick. Moves beyond the range stay at its edge.
+    /// Computes the probabilities after a tick from the probabilities `from` before it. A move beyond the range of
+    /// rates ends at the edge of the range.
     fn forward(&self, from: &[f64; BINS], padded: &mut [f64], to: &mut [f64; BINS]) {
         let reach = self.reach;
         padded.fill(0.0);
@@ -168,16 +173,16 @@ impl Kernel {
 pub struct Model {
     kernel: Kernel,
     probabilities: [f64; BINS],
-    /// Packets per tick of each bin.
+    /// Mean number of packets per tick of each bin.
     means: [f64; BINS],
-    /// Logarithm of the packets per tick of each bin.
+    /// Logarithm of `means`.
     log_means: [f64; BINS],
-    /// Scratch space.
+    /// Memory for intermediate results.
     padded: Vec<f64>,
 }
 
 impl Model {
-    /// All rates are equally likely.
+    /// The initial model, in which all rates are equally likely.
     ///
     /// Source: Sprout §3.2
     pub fn new(motion: Motion) -> Model {
@@ -213,7 +218,7 @@ impl Model {
         let count = f64::from(count);
         let (means, log_means) = (&self.means, &self.log_means);
         let log_likelihood = |bin: usize| count * log_means[bin] - means[bin];
-        // Relative to the most likely bin, so that every count can be computed.
+        // Likelihoods are computed relative to the most likely bin, so that they do not underflow for any count.
         let likeliest = libm::floor(count / (WIDTH * TICK.as_secs_f64())).min((BINS - 1) as f64) as usize;
         let scale = log_likelihood(likeliest);
         for (bin, probability) in self.probabilities.iter_mut().enumerate() {
@@ -232,7 +237,8 @@ impl Model {
                 at_least -= of_fewer;
                 of_fewer *= mean / f64::from(fewer + 1);
             }
-            // The rest of one after many subtractions is limited by their rounding error.
+            // After many subtractions from one, the remaining probability can be as low as the rounding error, so it
+            // has a minimum.
             *probability *= at_least.max(f64::EPSILON);
         }
         normalize(&mut self.probabilities);
@@ -284,7 +290,7 @@ mod tests {
         libm::sqrt(variance) / TICK.as_secs_f64()
     }
 
-    /// An estimate that is certain of one rate.
+    /// A model in which one rate has the probability one.
     fn certain(bin: usize, motion: Motion) -> Model {
         let mut model = Model::new(motion);
         model.probabilities = [0.0; BINS];

@@ -1,7 +1,7 @@
 //! The receiver of Sprout: it counts the arrivals per tick, learns from them, and reports a forecast of the link's
 //! deliveries.
 //!
-//! Each tick ends with a forecast for the sender, even if nothing arrived in it.
+//! Each tick ends with a forecast for the sender, even if nothing arrived in the tick.
 //!
 //! Source: Sprout §3.2, §3.4
 
@@ -20,18 +20,18 @@ use super::{Tuning, Units};
 /// Number of ticks after the last packet for which forecasts are still sent. It is also the maximum number of empty
 /// ticks that are processed at once.
 ///
-/// Chosen: after five seconds without packets, the estimate is an outage or no longer depends on the rates before.
+/// Chosen: after five seconds without packets, the estimate is an outage, or no longer depends on earlier rates.
 const MAX_EMPTY_TICKS: u32 = 250;
 
-/// Maximum number of packets within the throwaway window that are stored. Older packets count as gone.
+/// Maximum number of packets within the throwaway window that are stored. Older packets count as received or lost.
 const MAX_RECENT: usize = 1024;
 
 /// The time between two reports by the timer.
 ///
 /// Source: keithw/sprout src/examples/sproutbt2.cc (its receiver's loop waits for 20 ms, in whole milliseconds)
 ///
-/// Chosen: the mean interval of the program's loop in recorded runs, its own computing included. A timer of exactly one
-/// tick would always report at the same instant of the tick. The program's instant drifts through the tick.
+/// Chosen: the mean interval of the program's loop in recorded runs, including the time for the computation. A timer of
+/// exactly one tick would always report at the same instant of the tick. The program's instant drifts through the tick.
 const REPORTS: Duration = Duration::from_millis(22);
 
 /// The receiver of Sprout.
@@ -40,7 +40,7 @@ pub struct SproutReceiver {
     units: Units,
     /// Whether the receiver reports by a timer instead of at the end of each tick.
     timed: bool,
-    /// The newest report by the timer, and the time of the next one.
+    /// The newest report sent by the timer, and the time of the next report.
     report: Option<(Rider, Time)>,
     forecaster: Forecaster,
     /// Start of the current tick. The first tick starts with the first packet.
@@ -52,9 +52,9 @@ pub struct SproutReceiver {
     arrived_bytes: f64,
     /// Before this time, a tick without packets gives no information.
     silent_until: Time,
-    /// The announced departure of the packet after the newest one.
+    /// The departure time that the sender announced for the packet after the newest packet.
     next: Next,
-    /// Whether ticks in which the sender had nothing left to send count like the others.
+    /// Whether ticks in which the sender had nothing left to send count like other ticks.
     exact: bool,
     newest: u64,
     off_path: OffPath,
@@ -65,11 +65,11 @@ pub struct SproutReceiver {
 /// The information of a tick about the link, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
-    /// None: the sender had announced that it would not send.
+    /// The tick gives no information, because the sender had announced that it would not send.
     Nothing,
-    /// This many arrived. More would have arrived if the link had been faster.
+    /// This many packets arrived. More packets would have arrived if the link had been faster.
     Exactly(f64),
-    /// This many arrived, and then the sender had no more to send.
+    /// This many packets arrived, and then the sender had no more data to send.
     AtLeast(f64),
 }
 
@@ -80,7 +80,7 @@ enum Forecaster {
     Ewma(Ewma),
 }
 
-/// The tables of the cautious forecast: half a megabyte, made when a forecast is first needed.
+/// The tables of the cautious forecast. They need half a megabyte and are built when a forecast is first needed.
 #[derive(Clone, Debug)]
 struct Tables {
     tuning: Tuning,
@@ -96,7 +96,7 @@ impl Tables {
 }
 
 impl Forecaster {
-    /// Processes the end of a tick; `seen` is its information.
+    /// Processes the end of a tick. `seen` is the information of the tick about the link.
     fn on_tick(&mut self, seen: Seen) {
         match self {
             Forecaster::Cautious { model, .. } => {
@@ -124,7 +124,7 @@ impl Forecaster {
     }
 }
 
-/// The nearest whole count, but at least one if anything arrived.
+/// Rounds `packets` to the nearest integer, but to at least one if anything arrived.
 ///
 /// Source: keithw/sprout src/sprout/receiver.cc
 fn whole(packets: f64) -> u32 {
@@ -159,8 +159,8 @@ impl SproutReceiver {
         }
     }
 
-    /// Ends all ticks that have ended by `now`; if the timer is on time, there is one. Returns the start of the current
-    /// tick. If the clock was set back, the current tick restarts.
+    /// Processes the end of all ticks that have ended by `now`. If the timer is not late, this is one tick. Returns the
+    /// start of the current tick. If the clock was set back, the current tick restarts.
     ///
     /// Source: Sprout §3.2
     fn catch_up(&mut self, now: Time) -> Time {
@@ -257,7 +257,7 @@ impl Receiver for SproutReceiver {
         if !self.timed {
             return self.current();
         }
-        // An ACK between two reports repeats the last one, which contains nothing new for the sender.
+        // An ACK between two reports repeats the last report, which contains no new information for the sender.
         match self.report {
             Some((report, due)) if now < due => report,
             _ => {
@@ -278,15 +278,15 @@ impl Receiver for SproutReceiver {
     }
 }
 
-/// Counts the bytes that are no longer on the path: everything before the throwaway window, and everything received
-/// since.
+/// Counts the bytes that are no longer on the path: all bytes before the throwaway window, and the received bytes
+/// within it.
 ///
 /// Source: Sprout §3.4
 #[derive(Clone, Debug, Default)]
 struct OffPath {
-    /// Everything sent before this sequence number was received or lost.
+    /// Sequence number below which all bytes were received or lost.
     before: u64,
-    /// Sequence numbers and sizes of the packets received since, oldest first.
+    /// Sequence numbers and sizes of the received packets from `before` on, oldest first.
     recent: VecDeque<(u64, f64)>,
     recent_bytes: f64,
 }

@@ -14,37 +14,38 @@ use super::model::TICK;
 use super::wire::{Feedback, Header, Next};
 use super::{Tuning, Units};
 
-/// Every packet must leave the queue within this many ticks: 100 ms.
+/// Maximum number of ticks in which every packet must leave the queue: 100 ms.
 ///
 /// Source: Sprout §3.5
 const TARGET_TICKS: usize = 5;
 
-/// A packet is lost if one sent this much later has arrived.
+/// A packet counts as lost if a packet that was sent this much later has arrived.
 ///
 /// Source: Sprout §3.4
 const REORDERING: Duration = Duration::from_millis(10);
 
-/// Maximum time between packets of a sender that waits for its window. Without this heartbeat, the receiver would
-/// mistake the wait for an outage.
+/// Maximum time between two packets of a sender that waits for its window. When it has passed, the sender sends a
+/// heartbeat. Without this heartbeat, the receiver would mistake the wait for an outage.
 ///
 /// Source: Sprout §3.2; keithw/sprout src/examples/sproutbt2.cc
 ///
 /// Differs: the program's heartbeats are empty; here they are packets of data (`packets=small` counts them as empty).
-/// Therefore no more of them are sent than are in flight on an empty path before the first one's feedback returns. None
-/// are sent while the application has nothing to send; the header of the last packet has announced that to the
-/// receiver.
+/// Therefore the number of heartbeats in flight is limited to the number that can be sent on an empty path before the
+/// feedback of the first heartbeat returns. No heartbeats are sent while the application has nothing to send; the
+/// header of the last packet has announced this pause to the receiver.
 const HEARTBEAT: Duration = Duration::from_millis(50);
 
-/// Number of bytes that an empty packet counts as.
+/// Size, in bytes, with which an empty packet is counted.
 ///
 /// Source: keithw/sprout src/network/sproutconn.h (2013; the length of an absent forecast)
 const EMPTY_BYTES: f64 = 2.0;
 
-/// Minimum length of a flight, in packets, from which the last packet but one is also announced as the last.
+/// Minimum length of a flight (the packets sent at once), in packets, at which the header of the second-last packet
+/// also announces the end of the flight.
 ///
 /// Chosen: otherwise, if the last packet were lost, a tick in which the sender had no data left would count as a tick
-/// that shows the full capacity of the link. In smaller flights, this rule would leave almost no ticks that do show the
-/// capacity.
+/// that shows the full capacity of the link. In shorter flights, this rule would leave almost no ticks that show the
+/// full capacity.
 const LONG_FLIGHT: u32 = 4;
 
 /// The controller of Sprout.
@@ -52,9 +53,9 @@ const LONG_FLIGHT: u32 = 4;
 pub struct Sprout {
     mss: Bytes,
     units: Units,
-    /// Whether the queue's estimate falls by sums of the forecast.
+    /// Whether, per tick, the estimate of the queue falls by the forecast's cumulative sum.
     sums: bool,
-    /// Whether ticks in which nothing was left to send count like the others.
+    /// Whether ticks in which nothing was left to send count like other ticks.
     exact: bool,
     /// Whether a packet counts as smaller if the window has space for less than a whole packet.
     small_packets: bool,
@@ -66,7 +67,7 @@ pub struct Sprout {
     report: Option<Report>,
     /// Number of ticks since the forecast arrived.
     elapsed: usize,
-    /// The first sequence number sent in each of the last milliseconds.
+    /// For each of the last milliseconds with a departure: the millisecond, and the first sequence number sent in it.
     recent: VecDeque<(u64, u64)>,
     /// Number of packets of the current flight that were sent.
     flight: u32,
@@ -149,16 +150,17 @@ impl Sprout {
     /// The time of the next heartbeat, if one may leave.
     fn heartbeat_at(&self) -> Option<Time> {
         let under_way = (self.min_rtt + TICK).as_nanos().div_ceil(HEARTBEAT.as_nanos()) as u64;
-        // Small packets add almost nothing to the queue's estimate. The bytes in flight minus this estimate are
-        // therefore the heartbeats in flight.
+        // With small packets, heartbeats add almost nothing to the estimate of the queue. The bytes in flight minus
+        // this estimate are therefore the heartbeats in flight.
         let data = if self.small_packets { self.queue_bytes / self.units.payload } else { 0.0 };
         let may_leave = self.inflight.0.saturating_sub(data as u64) <= under_way * self.mss.0;
         (may_leave && !self.heartbeat_due && self.window_packets() == 0).then(|| self.last_sent + HEARTBEAT)
     }
 
-    /// Packets that may be sent now.
+    /// Number of packets that may be sent now.
     ///
-    /// Chosen: rounded to the nearest. The program would send a part of a packet; the endpoint does not.
+    /// Chosen: the number is rounded to the nearest integer. The program would send a part of a packet; the endpoint
+    /// does not.
     ///
     /// Source: Sprout §3.5
     fn window_packets(&self) -> u64 {
@@ -166,24 +168,25 @@ impl Sprout {
         libm::round(packets.max(0.0)) as u64
     }
 
-    /// Bytes that may be sent now.
+    /// Number of bytes that may be sent now.
     fn window_bytes(&self) -> f64 {
         (self.delivered() * self.units.forecast_bytes - self.queue_bytes).max(0.0)
     }
 
-    /// Packets that the forecast delivers within the target delay.
+    /// Number of packets that, according to the forecast, the link delivers within the target delay.
     fn delivered(&self) -> f64 {
         let forecast = self.forecast();
         let target = (self.elapsed + TARGET_TICKS).min(HORIZONS - 1);
         f64::from(forecast[target].saturating_sub(forecast[self.elapsed]))
     }
 
-    /// Whether the next packet counts as a smaller one: the window has no space for a whole one, or it is a heartbeat.
+    /// Whether the next packet counts as a smaller packet, because the window has no space for a whole packet or the
+    /// packet is a heartbeat.
     fn is_small(&self) -> bool {
         self.small_packets && self.window_packets() == 0
     }
 
-    /// Whether a flight of a part of a packet may leave.
+    /// Whether a flight may leave that consists of one packet that is not full.
     ///
     /// Source: keithw/sprout src/examples/sproutbt2.cc (2013; it sends whatever fits, and any packet counts as one or
     /// more in its tick)
@@ -191,7 +194,7 @@ impl Sprout {
         self.is_small() && self.flight == 0 && self.window_bytes() >= 1.0
     }
 
-    /// Bytes sent since 10 ms before `now`, the packet at `sequence` not counted.
+    /// Number of bytes sent in the last 10 ms before `now`, without the packet at `sequence`.
     ///
     /// Source: Sprout §3.4; in whole milliseconds as keithw/sprout src/network/network.cc
     fn throwaway(&mut self, now: Time, sequence: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! The bytes that Sprout's sender and receiver exchange: a header on every data packet, feedback on every ACK.
 //!
-//! All integers are big-endian. A reader ignores bytes after those that it knows.
+//! All integers are big-endian. A reader ignores additional bytes at the end.
 //!
 //! ```text
 //! header (15 or 17 bytes)                        feedback (29 bytes)
@@ -24,34 +24,36 @@ const VERSION: u8 = 1;
 pub struct Header {
     /// Bytes sent before this packet: its sequence number.
     pub sequence: u64,
-    /// Packets that were sent more than this many bytes before it will not arrive any more.
+    /// Length of the throwaway window, in bytes. Packets that were sent more than this many bytes before this packet
+    /// will not arrive any more.
     pub throwaway: u32,
     /// The announced departure of the next packet.
     pub next: Next,
-    /// The bytes that the packet counts as if it stands for a smaller one.
+    /// Size, in bytes, with which the packet is counted if it represents a smaller packet; `None`: its own size.
     pub counts: Option<u16>,
 }
 
-/// Departure of the packet after this one. A time without packets until then gives no information about the link.
+/// Departure of the next packet, as announced by the sender. If no packet arrives before this departure, that gives no
+/// information about the link.
 ///
 /// Source: Sprout §3.2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Next {
-    /// At once.
+    /// The next packet leaves at once.
     #[default]
     Now,
-    /// Within this many milliseconds.
+    /// The next packet leaves within this many milliseconds.
     Within(u16),
-    /// When the application has more to send.
+    /// The next packet leaves when the application has more data to send.
     Open,
 }
 
 /// The feedback that the receiver puts on every ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// The current tick.
+    /// Number of the current tick.
     pub tick: u32,
-    /// Bytes that are no longer in any queue.
+    /// Number of bytes that were received or lost, so that they are in no queue.
     pub received_or_lost: u64,
     /// The forecast at the start of this tick.
     pub forecast: Forecast,

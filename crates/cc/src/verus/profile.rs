@@ -4,7 +4,7 @@
 
 use super::spline;
 
-/// Maximum window.
+/// Maximum window (packets).
 ///
 /// Source: verus src/verus.hpp (`MAX_W_DELAY_CURVE`)
 const MAX_PACKETS: usize = 40_000;
@@ -22,20 +22,20 @@ const MIN_PACKETS: usize = 5;
 /// The method of fitting the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// A natural cubic spline through all points. The window of a delay is the largest one whose delay is not longer.
-    /// A point that noise made too high therefore does not block the windows after it.
+    /// A natural cubic spline through all points. The window of a delay is the largest window whose delay on the curve
+    /// is not longer. If noise made the delay of a window too long, larger windows can still be found.
     ///
     /// Source: Verus §4
     Interpolated,
-    /// A smooth cubic spline between the points. Its knots are 15 packets apart, or closer if there would be fewer
-    /// than five. The window of a delay is the one before the first window whose delay is longer.
+    /// A smooth cubic spline between the points. Its knots are 15 packets apart, or closer if there would be fewer than
+    /// five knots. The window of a delay is the window before the first window whose delay is longer.
     ///
     /// Source: verus src/verus_server.cpp
     Penalised,
 }
 
 impl Fit {
-    /// `delays_ms`, modified so that they rise.
+    /// Returns `delays_ms`, modified so that the delays never fall from one window to the next.
     fn rising(self, delays_ms: &[f64]) -> Vec<f64> {
         let mut rising = delays_ms.to_vec();
         match self {
@@ -63,14 +63,14 @@ pub struct DelayProfile {
     curve: Option<Curve>,
 }
 
-/// The curve, tabulated.
+/// The fitted curve as a table.
 #[derive(Clone, Debug)]
 struct Curve {
     /// Delay in ms of windows 0, 1, …
     delays_ms: Vec<f64>,
     /// The delays from window 2 on, modified so that they rise. Each delay then occurs once.
     rising_ms: Vec<f64>,
-    /// The slope beyond the table, in ms per packet.
+    /// Slope of the curve beyond the end of the table, in ms per packet.
     slope_ms: f64,
 }
 
@@ -146,7 +146,8 @@ impl DelayProfile {
     ///
     /// Source: Verus §4
     ///
-    /// Chosen: at most twice the maximum window observed. A curve gives no information about larger windows.
+    /// Chosen: the result is at most twice the maximum window observed, because the curve gives no information about
+    /// larger windows.
     pub fn window(&self, delay_ms: f64) -> Option<f64> {
         let curve = self.curve.as_ref()?;
         let longer = 2 + curve.rising_ms.partition_point(|rising| *rising <= delay_ms);
@@ -163,8 +164,8 @@ impl DelayProfile {
 
 /// Mean slope of the upper half of the points, in ms per packet.
 ///
-/// Chosen: the slope of an interpolated curve beyond its end. The slope at the end itself is the noise of the last
-/// two points.
+/// Chosen: this is the slope of an interpolated curve beyond its end. The slope at the end of the curve depends only on
+/// the noise of the last two points.
 fn slope_of_upper_half(points: &[(f64, f64)]) -> f64 {
     let (last, middle) = (points[points.len() - 1], points[(points.len() - 1) / 2]);
     (last.1 - middle.1) / (last.0 - middle.0)

@@ -1,9 +1,10 @@
-//! Cubic splines through points of rising abscissa, or smoothly between them. They are tabulated at whole numbers.
+//! Cubic splines through points of rising abscissa, or smoothly between such points. The results are tables of the
+//! spline's values at 0, 1, 2, …
 
-/// The natural cubic spline through `points` at 0, 1, … `largest`. It is straight before the first point and after
-/// the last.
+/// The natural cubic spline through `points`, evaluated at 0, 1, … `largest`. The spline is straight before the first
+/// point and after the last point.
 ///
-/// It is solved for the second derivatives, whose system is tridiagonal.
+/// The second derivatives at the points are the solution of a tridiagonal system of equations.
 pub fn interpolated(points: &[(f64, f64)], largest: usize) -> Vec<f64> {
     let last = points.len() - 1;
     // Thomas' algorithm; the second derivatives at both ends are zero.
@@ -41,7 +42,7 @@ pub fn interpolated(points: &[(f64, f64)], largest: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The number of cubic B-splines that differ from zero at a point. It is the width of the matrix's band.
+/// Number of cubic B-splines that are not zero at a given point. It is the width of the matrix's band.
 const BAND: usize = 4;
 
 /// Weight of bending, as a multiple of the largest weight that the points give to one B-spline.
@@ -51,17 +52,20 @@ const BAND: usize = 4;
 /// zero at the others. For evenly spread points, that is this multiple.
 const BENDING: f64 = 13.5;
 
-/// The second derivatives of the four B-splines of a part: the value at its start, and the rise to its end.
+/// For each of the four B-splines that are not zero in a part: the second derivative at the start of the part, and its
+/// increase to the end of the part.
 const BENDS: [(f64, f64); BAND] = [(1.0, -1.0), (-2.0, 3.0), (1.0, -3.0), (0.0, 1.0)];
 
-/// The cubic spline with `parts` equal parts that approximates `points` with little curvature, at 0, 1, … `largest`.
+/// The cubic spline with `parts` equal parts that approximates `points` with little curvature, evaluated at 0, 1, …
+/// `largest`.
 ///
-/// Least squares over cubic B-splines with a penalty on the integral of the squared second derivative.
+/// The spline is fitted by least squares over cubic B-splines, with a penalty on the integral of the squared second
+/// derivative.
 ///
 /// Source: verus lib/alglib (2015), `spline1dfitpenalized`
 ///
-/// Differs: that spline is straight beyond its ends. This one is not exactly straight; its penalty leaves a negligible
-/// difference.
+/// Differs: the library's spline is straight beyond its ends. The spline here is not exactly straight, but the penalty
+/// makes the difference negligible.
 pub fn penalised(points: &[(f64, f64)], largest: usize, parts: usize) -> Vec<f64> {
     let begin = points[0].0;
     let width = (points[points.len() - 1].0 - begin) / parts as f64;
@@ -97,8 +101,8 @@ pub fn penalised(points: &[(f64, f64)], largest: usize, parts: usize) -> Vec<f64
         .collect()
 }
 
-/// The four cubic B-splines that differ from zero at `x`, and the index of the first one. Beyond the ends, those of
-/// the outermost part continue.
+/// The index of the first of the four cubic B-splines that are not zero at `x`, and their values. Beyond the ends, the
+/// polynomials of the outermost part are used.
 fn basis(x: f64, begin: f64, width: f64, parts: usize) -> (usize, [f64; BAND]) {
     let at = (x - begin) / width;
     let part = (at.max(0.0) as usize).min(parts - 1);
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_spline_goes_through_its_points_and_bends_as_little_as_can_be() {
-        // The natural spline through (0,0) (1,1) (2,0) is -x³/2 + 3x/2 up to 1, and symmetric after that.
+        // The natural spline through (0,0) (1,1) (2,0) is -x³/2 + 3x/2 for x up to 1, and symmetric about 1.
         let doubled = [(0.0, 0.0), (10.0, 1.0), (20.0, 0.0)];
         let curve = interpolated(&doubled, 20);
         for (x, y) in [(0, 0.0), (5, 0.6875), (10, 1.0), (15, 0.6875), (20, 0.0)] {
@@ -169,7 +173,8 @@ mod tests {
         assert!((5.0..12.0).contains(&off(60)), "the library's curve is {} ms above the knee", off(60));
     }
 
-    /// Natural splines through values at ten knots, by dense least squares with the library's weights.
+    /// The expected values are the solution of a dense least-squares problem over natural splines with ten knots, with
+    /// the library's weights.
     #[test]
     fn the_curve_is_the_librarys() {
         let points: Vec<(f64, f64)> = (0..=135)
@@ -181,6 +186,7 @@ mod tests {
         }
     }
 
-    /// Computed from the description of `spline1dfitpenalized` with ten knots and ρ = 2.
+    /// Expected (window, delay) pairs, computed from the description of `spline1dfitpenalized` with ten knots and ρ =
+    /// 2.
     const LIBRARY: [(usize, f64); 4] = [(0, 34.78), (45, 42.74), (90, 69.73), (135, 112.34)];
 }

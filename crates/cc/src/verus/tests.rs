@@ -3,7 +3,7 @@
 use super::profile::{DelayProfile, Fit};
 use super::sent::SentWindows;
 
-/// The delay is 40 ms up to 20 packets, then a millisecond more per packet.
+/// A profile in which the delay is 40 ms up to a window of 20 packets, and rises by 1 ms per further packet.
 fn knee(fit: Fit) -> DelayProfile {
     let mut profile = DelayProfile::new(fit);
     for window in 1..=100 {

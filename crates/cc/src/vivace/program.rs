@@ -1,4 +1,4 @@
-//! The learner of the published program of 2018. It differs from the paper in more than constants.
+//! The learner of the published program of 2018. It differs from the paper not only in constants.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ⟲ change ≤ 10 % ──change > 10 %──▶ Moving ⟲ same sign and > 10 %
@@ -6,14 +6,14 @@
 //!                                 └───────────────── otherwise ──────────────┘
 //! ```
 //!
-//! The distance of trials and each change are at least 0.5 Mbit/s, and the rate is at least 1.3 Mbit/s. A flow
-//! therefore cannot stay at rates where noise hides the difference between its trials: at low rates, the trials are
-//! relatively far apart.
+//! The difference between trials and base rate is at least 0.5 Mbit/s, as is each change of the rate, and the rate is
+//! at least 1.3 Mbit/s. A flow therefore cannot stay at rates where noise hides the difference between its trials: at
+//! low rates, the relative difference between the trials is large.
 //!
 //! Source: PCC-Uspace pcc-gradient/sender/app/pcc.h, branch NSDI-2018 (the program of 2018)
 //!
-//! Differs: the program counts packets down, so that an interval ends with its last packet. Here it ends after the time
-//! in which the packets leave at its rate.
+//! Differs: the program counts packets down, so that an interval ends with its last packet. Here an interval ends after
+//! the time in which this number of packets leaves at the interval's rate.
 
 use airpace_core::Rng;
 
@@ -29,42 +29,44 @@ use super::utility::Utility;
 /// Source: PCC-Uspace pcc.h (2018)
 const FIRST_MBPS: f64 = 0.8;
 
-/// Minimum rate after the start.
+/// Minimum rate after the start (Mbit/s).
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const MIN_MBPS: f64 = 1.3;
 
-/// Maximum rate.
+/// Maximum rate (Mbit/s).
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const MAX_MBPS: f64 = 1024.0;
 
-/// Distance of trials, relative to the rate; at least [`MIN_STEP_MBPS`].
+/// Relative difference between the rate of a trial and the base rate. The absolute difference is at least
+/// [`MIN_STEP_MBPS`].
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const EPSILON: f64 = 0.05;
 
-/// Minimum distance of a trial, and minimum change.
+/// Minimum difference between the rate of a trial and the base rate, and minimum change of the rate (Mbit/s).
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const MIN_STEP_MBPS: f64 = 0.5;
 
-/// Boundary of the first change, and its growth with each change that reaches it, relative to the rate.
+/// Maximum change of the rate, relative to the rate: the initial maximum, and the growth of the maximum with each
+/// change that reaches it.
 ///
 /// Source: PCC-Uspace gradient_descent_pcc_client.cpp (2018)
 const BOUNDARY: (f64, f64) = (0.05, 0.06);
 
-/// Minimum change upwards that is followed without trials.
+/// Minimum relative increase of the rate that is followed by another step without trials.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const LONG_CHANGE: f64 = 0.1;
 
-/// Number of packets per interval whose loss does not count in the start.
+/// Maximum number of lost packets per interval that is ignored in the start phase.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const START_LOSSES: u64 = 50;
 
-/// Threshold of slopes below which they do not count in the start.
+/// Minimum slope of round-trip times that counts in the start phase.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const START_SLOPE: f64 = 0.2;
@@ -74,12 +76,14 @@ const START_SLOPE: f64 = 0.2;
 /// Source: PCC-Uspace pcc.h (2018)
 const EMERGENCY: f64 = 0.5;
 
-/// Maximum loss rate over all trials of a decision up to which the loss counts equally for all of them.
+/// If the loss rate over all trials of a decision does not exceed this value, all these trials are evaluated with the
+/// same loss rate.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const COMMON_LOSS: f64 = 0.01;
 
-/// Minimum loss rate over the trials, and minimum number of packets, from which on losses are compared as well.
+/// Minimum loss rate over the trials, and threshold of the difference in lost packets, from which on a decision can be
+/// postponed because the losses contradict it.
 ///
 /// Source: PCC-Uspace pcc.h (2018)
 const DOUBT: (f64, f64) = (0.05, 2.0);
@@ -89,7 +93,7 @@ const DOUBT: (f64, f64) = (0.05, 2.0);
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
 const MIN_PACKETS: f64 = 10.0;
 
-/// Length of an interval above which its length is limited, and the limited length (s).
+/// Round-trip time (s) above which an interval is computed with a shorter time, and that shorter time (s).
 ///
 /// Source: PCC-Uspace pcc-gradient/sender/src/core.cpp (2018)
 const MAX_S: (f64, f64) = (1.0, 0.3);
@@ -107,13 +111,13 @@ pub struct Program {
     phase: Phase,
     rate_mbps: f64,
     change: Change,
-    /// Counter of decisions. An interval belongs to the decision before which it started.
+    /// Number of decisions up to now. The number at the start of an interval is the interval's decision.
     decision: u32,
-    /// Reports of intervals before this decision do not halve the rate another time.
+    /// Reports of intervals with a lower decision number than this do not halve the rate again.
     stopped: u32,
-    /// Whether a decision that losses contradict is postponed.
+    /// Whether a decision is postponed if the losses contradict it.
     may_doubt: bool,
-    /// Minimum rate: [`MIN_MBPS`], or that of the path if it is higher.
+    /// Minimum rate (Mbit/s): the maximum of [`MIN_MBPS`] and the minimum rate of the path.
     least_mbps: f64,
     /// The mean round-trip time of the last report.
     rtt_s: Option<f64>,
@@ -127,7 +131,7 @@ enum Phase {
     Starting { best: f64, is_begun: bool },
     /// Trying rates around the present rate.
     Probing { pairs: Pairs, distance_mbps: f64, reference: Option<Seen> },
-    /// Following the gradient; `after` is the decision of the intervals that `reference` may come from.
+    /// Following the gradient. Only an interval with the decision number `after` can be the `reference`.
     Moving { change_mbps: f64, is_begun: bool, reference: Option<Seen>, after: u32 },
 }
 
@@ -163,7 +167,7 @@ struct Change {
     last_mbps: f64,
     amplifier: f64,
     hits: u32,
-    /// Number of consecutive decisions with the same sign.
+    /// Number of consecutive changes in the same direction.
     trend: u32,
     /// Number of sign changes that still prevent the amplifier from growing.
     swings: u32,
@@ -212,7 +216,7 @@ impl Change {
         change
     }
 
-    /// Resets the direction: the next trials are one pair, and their change has no previous direction.
+    /// Discards the direction of earlier changes. The next decision has one pair of trials.
     fn forget(&mut self) {
         self.trend = 2;
         self.last_mbps = 0.0;
@@ -241,7 +245,7 @@ impl Program {
         self.utility.at(seen.sent_mbps / UNIT_MBPS, seen.slope, loss)
     }
 
-    /// Starts trials around `rate_mbps`: two pairs, or one while the gradient keeps its sign.
+    /// Starts trials around `rate_mbps`: two pairs, or one pair while the gradient keeps its sign.
     fn probe(&mut self, rate_mbps: f64) {
         self.rate_mbps = rate_mbps.clamp(self.least_mbps, MAX_MBPS);
         self.decision = self.decision.wrapping_add(1);
@@ -251,7 +255,7 @@ impl Program {
         self.phase = Phase::Probing { pairs, distance_mbps, reference: None };
     }
 
-    /// Changes to `rate_mbps`, and decides by the utility there.
+    /// Changes the rate to `rate_mbps`. The utility at this rate determines the next decision.
     fn step(&mut self, rate_mbps: f64, change_mbps: f64, reference: Option<Seen>) {
         let after = self.decision;
         self.decision = self.decision.wrapping_add(1);
@@ -382,7 +386,7 @@ impl Learner for Program {
                     Some(from) if from.rate_mbps != here.rate_mbps => {
                         self.decide_after_step(from, here, before_mbps);
                     }
-                    // No interval has the rate before the step as a reference.
+                    // There is no interval at the rate before the step with which the result could be compared.
                     _ => self.probe(self.rate_mbps),
                 }
             }
@@ -391,7 +395,7 @@ impl Learner for Program {
             }
             _ => {}
         }
-        // Intervals are never cut short.
+        // The current interval never ends early.
         false
     }
 

@@ -2,27 +2,27 @@
 //!
 //! Source: Dong et al., PCC Vivace, NSDI 2018, §5
 
-/// Conversion factor, in Mbit/s per unit of gradient.
+/// Factor that converts a gradient to a change of the rate, in Mbit/s per unit of gradient.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5 (θ₀)
 const THETA: f64 = 1.0;
 
-/// Initial boundary, relative to the rate.
+/// Initial maximum change of the rate per step (the boundary), relative to the rate.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §5 (ω₀)
 const OMEGA: f64 = 0.05;
 
-/// Maximum boundary.
+/// Upper limit of the boundary, relative to the rate.
 ///
-/// Chosen: the paper has none. A rate that falls to zero cannot rise again.
+/// Chosen: the paper has no upper limit. But a rate that falls to zero cannot rise again.
 const WIDEST: f64 = 0.5;
 
-/// Growth of the confidence with steps in one direction.
+/// How the confidence factor grows with the number τ of consecutive steps in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amplifier {
-    /// τ up to 3, 2τ − 3 up to 6, 4τ − 9 up to 9, 9τ − 50 beyond.
+    /// The factor is τ up to 3, 2τ − 3 up to 6, 4τ − 9 up to 9, 9τ − 50 beyond.
     Pieces,
-    /// τ^1.2.
+    /// The factor is τ^1.2.
     Power,
 }
 
@@ -53,7 +53,7 @@ impl Boundary {
         Boundary { widening, hits: 0 }
     }
 
-    /// The permitted part of the change `wanted`. Both are relative to the rate, without sign.
+    /// Returns the permitted part of the change `wanted`. Argument and result are absolute values relative to the rate.
     pub fn allow(&mut self, wanted: f64) -> f64 {
         let boundary = self.get();
         if wanted > boundary {
@@ -62,7 +62,7 @@ impl Boundary {
             }
             return boundary;
         }
-        // The minimum number of hits that permits the wanted change.
+        // The number of hits falls to the minimum that permits the wanted change.
         while self.hits > 0 && wanted <= self.with(self.hits - 1) {
             self.hits -= 1;
         }
@@ -79,7 +79,7 @@ impl Boundary {
     }
 }
 
-/// Steps in one direction.
+/// Converts gradients to changes of the rate, and counts consecutive steps in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Stride {
     amplifier: Amplifier,
@@ -112,13 +112,13 @@ impl Stride {
         if self.is_up { change } else { -change }
     }
 
-    /// Discards the direction.
+    /// Discards the direction of the last steps.
     pub fn reset(&mut self) {
         self.steps = 0;
         self.boundary.hits = 0;
     }
 
-    /// Number of steps in one direction; negative downwards.
+    /// Number of consecutive steps in one direction; negative if the rate falls.
     pub fn steps(&self) -> f64 {
         let steps = f64::from(self.steps);
         if self.is_up { steps } else { -steps }

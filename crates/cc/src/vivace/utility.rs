@@ -3,40 +3,40 @@
 use crate::pcc::interval::Report;
 use crate::pcc::trend::Trend;
 
-/// x^0.9 − b · x · dRTT/dT − c · x · L, x in Mbit/s.
+/// The utility x^0.9 − b · x · dRTT/dT − c · x · L, with the rate x in Mbit/s and the loss rate L.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Utility {
-    /// b; 900 in Vivace-Latency, 0 in Vivace-Loss.
+    /// Coefficient b of the slope of round-trip times: 900 in Vivace-Latency, 0 in Vivace-Loss.
     pub latency_coefficient: f64,
-    /// c; 11.35 tolerates 5 % of random loss.
+    /// Coefficient c of the loss rate. A value of 11.35 tolerates 5 % of random loss.
     pub loss_coefficient: f64,
-    /// Share of loss below which c is 1.
+    /// Loss rate below which c is 1.
     pub tolerated_loss: f64,
-    /// Computation of the slope.
+    /// How the slope of round-trip times is computed.
     pub slope: Slope,
 }
 
 /// Method by which noise is removed from the slope of round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slope {
-    /// A slope below 0.01 counts as zero. A falling slope raises the utility.
+    /// A slope with an absolute value below 0.01 counts as zero. A negative slope raises the utility.
     ///
     /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.3
     Signed,
-    /// In whole units of 0.02, rounded toward zero.
+    /// The slope is rounded toward zero to a multiple of 0.02.
     Quantised,
-    /// A slope within its own error counts as zero, and so does a falling one.
+    /// A slope that is smaller than its standard error counts as zero, and so does a negative slope.
     Growth,
 }
 
-/// Exponent of the rate: below 1, so that shares become equal.
+/// Exponent of the rate in the utility. It is less than 1, so that the rates of competing flows become equal.
 ///
 /// Source: Dong et al., PCC Vivace, NSDI 2018, §4.1
 const EXPONENT: f64 = 0.9;
 
-/// Threshold below which a slope is noise.
+/// Minimum absolute value of a slope that does not count as noise.
 const NOISE: f64 = 0.01;
 
 /// The unit of a quantised slope.
@@ -48,7 +48,8 @@ impl Utility {
         self.at(report.sent_mbps, self.slope_of(report), report.loss)
     }
 
-    /// The utility of sending `x` Mbit/s while round-trip times grow by `slope` and the share `loss` is lost.
+    /// The utility of the rate `x` (Mbit/s) if round-trip times grow by `slope` seconds per second and the fraction
+    /// `loss` of the packets is lost.
     pub fn at(&self, x: f64, slope: f64, loss: f64) -> f64 {
         let tolerates = loss < self.tolerated_loss;
         let loss_coefficient = if tolerates { 1.0 } else { self.loss_coefficient };

@@ -1,7 +1,8 @@
-//! Lost data of a flow that has not arrived since: a model of the recovery of a transport like TCP.
+//! Tracks the lost data of a flow until its retransmission has arrived, as a transport like TCP does in a recovery.
 //!
 //! Each transmission has its own number, and the endpoint does not report the content of a packet. But lost data is
-//! retransmitted before new data, so the next packets that leave carry it, in the order of the losses.
+//! retransmitted before new data. The next packets that leave therefore carry the lost data, in the order of the
+//! losses.
 //!
 //! Source: Linux tcp_input.c (tcp_fastretrans_alert)
 
@@ -12,9 +13,10 @@ use crate::controller::{Ack, Loss, Sent};
 /// Lost data, and the number of completed recoveries from losses.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
-    /// First numbers of lost data that was not yet retransmitted.
+    /// Lost data that was not yet retransmitted, identified by the number of the packet that first carried it.
     owed: VecDeque<u64>,
-    /// Packets in flight that carry lost data: their numbers, which rise, and the data's first number.
+    /// Packets in flight that carry lost data: the packet number, and the number of the packet that first carried the
+    /// data. The packet numbers are in ascending order.
     again: VecDeque<(u64, u64)>,
     /// Packets below this number were sent before the current recovery started; `None` without a recovery.
     until: Option<u64>,
@@ -22,8 +24,8 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// Number of completed recoveries. A recovery lasts until everything that was in flight at its start, and
-    /// everything lost meanwhile, has arrived.
+    /// Number of completed recoveries. A recovery lasts until all data that was in flight at its start, and all data
+    /// lost during the recovery, has arrived.
     pub fn recovered(&self) -> u64 {
         self.recovered
     }
@@ -48,7 +50,7 @@ impl Holes {
         self.lose(loss.packets.iter().map(|packet| packet.number), loss.next_number);
     }
 
-    /// Records packets that arrived. The losses that the same ACK shows are recorded before.
+    /// Records packets that arrived. The losses that the same ACK shows must have been recorded before this call.
     pub fn on_ack(&mut self, ack: &Ack<'_>) {
         if self.until.is_some() {
             self.fill(ack.packets.iter().map(|packet| (packet.number, packet.declared_lost)));
@@ -71,14 +73,15 @@ impl Holes {
         self.until.get_or_insert(next_number);
     }
 
-    /// Processes arrived packets of these rising numbers. The second value of each: whether it had been declared lost.
+    /// Processes arrived packets, in ascending order of their numbers. The second value of each pair is whether the
+    /// packet had been declared lost.
     pub fn fill(&mut self, packets: impl Iterator<Item = (u64, bool)>) {
         let Some(until) = self.until else { return };
         let mut newest = 0;
         for (number, was_lost) in packets {
             newest = number;
             if self.take(number).is_none() && was_lost {
-                // The packet was only late.
+                // The packet had been declared lost, but was only late.
                 self.owed.retain(|data| *data != number);
                 self.again.retain(|(_, data)| *data != number);
             }
@@ -89,7 +92,7 @@ impl Holes {
         }
     }
 
-    /// The data that the packet `number` retransmits; the packet is no longer in flight.
+    /// Removes the packet `number` from the packets in flight. Returns the data that it retransmitted.
     fn take(&mut self, number: u64) -> Option<u64> {
         let at = self.again.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         self.again.remove(at).map(|(_, data)| data)

@@ -13,31 +13,31 @@ use crate::controller::{Ack, Loss, Sent, SentPacket};
 use crate::scheme::{OptionSpec, Options, SchemeError};
 use crate::window::Holes;
 
-/// Rules for counting episodes and for the window's fall within one.
+/// Rules for counting episodes, and for the fall of the window within an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The window falls at once. An episode ends when a packet that was sent in it is acknowledged. A retransmission is
-    /// a new packet like any other: if it is lost, the next episode starts.
+    /// The window falls at once. An episode ends when a packet that was sent during the episode is acknowledged. A
+    /// retransmission is a new packet like any other: if the retransmission is lost, the next episode starts.
     ///
     /// Source: RFC 9002 §7.3.2; RFC 5681 §4.3 (the loss of a retransmission counts again)
     #[default]
     Quic,
-    /// The window falls in proportion to the delivered data. An episode ends when everything that was in flight at its
-    /// start has arrived, and a retransmission lost in it does not count again.
+    /// The window falls in proportion to the delivered data. An episode ends when all data that was in flight at its
+    /// start has arrived. A retransmission that is lost during the episode does not count again.
     ///
     /// Source: RFC 6937; Linux tcp_input.c
     Linux,
 }
 
 impl Kind {
-    /// The option for schemes that let users choose.
+    /// The option of schemes that let users choose these rules.
     pub const OPTION: OptionSpec = OptionSpec {
         name: "recovery",
         default: "quic",
         summary: "quic: the window falls at once, a lost retransmission counts again; linux: falls along RFC 6937",
     };
 
-    /// The user's choice.
+    /// Parses the user's choice.
     ///
     /// # Errors
     /// The value is neither `quic` nor `linux`.
@@ -70,10 +70,10 @@ pub struct Recovery {
     doubted: Option<Doubted>,
 }
 
-/// Losses that may prove spurious.
+/// Losses that later ACKs may show to be spurious.
 #[derive(Clone, Copy, Debug)]
 struct Doubted {
-    /// The number of the first packet.
+    /// The number of the first lost packet.
     first: u64,
     lost: u64,
     /// Number of these packets that arrived after all.
@@ -86,10 +86,10 @@ struct Doubted {
 #[derive(Clone, Copy, Debug)]
 struct Fall {
     mss: Bytes,
-    /// Packets of the window before and after the fall.
+    /// Window before the fall, in packets. `target` is the window after the fall.
     prior: u64,
     target: u64,
-    /// Packets delivered and sent since the reduction started.
+    /// Number of packets delivered since the reduction started. `sent` is the number of packets sent since then.
     delivered: u64,
     sent: u64,
     window: Bytes,
@@ -112,8 +112,8 @@ impl Recovery {
         begins
     }
 
-    /// Stores losses that later ACKs may show to be spurious. `anew`: these losses reduced the window, so earlier ones
-    /// no longer count.
+    /// Stores losses that later ACKs may show to be spurious. `anew`: these losses reduced the window, so earlier
+    /// losses are discarded.
     fn doubt(&mut self, loss: &Loss<'_>, anew: bool) {
         let first = loss.packets.first().map_or(loss.next_number, |packet| packet.number);
         if anew {
@@ -126,7 +126,7 @@ impl Recovery {
     }
 
     /// Whether this ACK shows that nothing was lost in the last episode or collapse: the packets were late, or all
-    /// their ACKs were late or lost. The episode is over then, and its reduction must be undone.
+    /// their ACKs were late or lost. In this case the episode is over, and its reduction must be undone.
     ///
     /// Source: RFC 9438 §4.9; RFC 4015; RFC 5682 (of timeouts); Linux tcp_input.c (tcp_try_undo_dsack, tcp_try_undo_loss)
     pub fn was_none(&mut self, ack: &Ack<'_>) -> bool {
@@ -167,7 +167,7 @@ impl Recovery {
         true
     }
 
-    /// The value that a reduction multiplies by its factor; `cwnd` is the controller's window.
+    /// The value that a reduction multiplies by its factor: the bytes in flight or the controller's window `cwnd`.
     ///
     /// Source: RFC 5681 §3.1 Eq. 4 (bytes in flight); Linux tcp_cong.c (the window)
     pub fn reduced_from(&self, prior_inflight: Bytes, cwnd: Bytes) -> Bytes {
@@ -218,8 +218,8 @@ impl Recovery {
         self.fall = None;
     }
 
-    /// Everything in flight is lost, so there is nothing left to recover. Returns whether the threshold of slow start
-    /// falls: a collapse of retransmissions does not lower it further.
+    /// Ends the episode, because everything in flight is lost. Returns whether the threshold of slow start must fall:
+    /// if only retransmissions were in flight, it does not fall again.
     ///
     /// Source: RFC 5681 §3.1
     pub fn collapse(&mut self, loss: &Loss<'_>) -> bool {
@@ -237,7 +237,7 @@ impl Recovery {
         self.active
     }
 
-    /// The window to use instead of the controller's while it falls.
+    /// The window to use instead of the controller's window while the window falls; `None` otherwise.
     pub fn window(&self) -> Option<Bytes> {
         self.fall.map(|fall| fall.window)
     }
@@ -250,10 +250,11 @@ impl Fall {
         let inflight = ack.inflight.0 / self.mss.0;
         self.delivered += acked;
         let may_send = if inflight > self.target {
-            // Proportional reduction: of each `prior` packets delivered, `target` are replaced.
+            // Proportional reduction: for each `prior` packets delivered, `target` packets are sent.
             self.target.saturating_mul(self.delivered).div_ceil(self.prior).saturating_sub(self.sent)
         } else {
-            // Growth back to the target, as in slow start while no further packets are lost.
+            // Below the target, the window grows back to the target, as in slow start while no further packets are
+            // lost.
             let grown = self.delivered.saturating_sub(self.sent).max(acked) + u64::from(!losing);
             grown.min(self.target - inflight)
         };
@@ -329,7 +330,7 @@ mod tests {
             })
         }
 
-        /// Returns whether the window still must not grow.
+        /// Acknowledges packet `number`. Returns whether the window still must not grow.
         fn acknowledge(&mut self, number: u64) -> bool {
             self.inflight -= 1;
             let acked = packets(&[number]);
@@ -359,12 +360,12 @@ mod tests {
             }
         }
 
-        /// A packet that was declared lost arrives. Returns whether that shows the episode to be spurious.
+        /// Acknowledges a packet that was declared lost. Returns whether this ACK shows that the episode was spurious.
         fn arrive_late(&mut self, number: u64) -> bool {
             self.recovery.was_none(&self.ack(&[SentPacket { declared_lost: true, ..packets(&[number])[0] }]))
         }
 
-        /// Sends as the falling window permits.
+        /// Sends as many packets as the falling window permits. Returns their number.
         fn send(&mut self) -> u64 {
             let mut sent = 0;
             while self.recovery.window().is_some_and(|window| (self.inflight + 1) * MSS.0 <= window.0) {

@@ -1,7 +1,8 @@
 //! A laboratory for controllers: flows over one bottleneck, written as conditions → run → check.
 //!
-//! A test needs it if it loses one particular packet, changes the path or application while a flow runs, reads a flow's
-//! state more often than every 10 ms, reacts to it, or builds endpoints by hand. Others belong to `crates/sim/tests/`.
+//! A test needs this laboratory if it loses one particular packet, changes the path or the application while a flow
+//! runs, reads a flow's state more often than every 10 ms, reacts to this state, or builds endpoints by hand. Other
+//! tests belong in `crates/sim/tests/`.
 //!
 //! ```text
 //! Sender ── wire: rtt/2, random loss ──▶ drop-tail queue, rate(t) ──▶ Acker
@@ -17,7 +18,7 @@
 //! assert!(seen.utilization > 0.9, "CUBIC fills the link");
 //! plan.rate_from(plan.now() + Duration::from_secs(1), Rate::from_mbps(5.0));
 //! ```
-#![allow(dead_code)] // each test file uses its own part
+#![allow(dead_code)] // each test file uses only some of the items
 
 mod radio;
 mod wired;
@@ -52,9 +53,10 @@ pub struct Conditions {
     /// Whether the bottleneck is a cell of 100 PRBs. The receivers get a report of every subframe. Each flow is on a
     /// device of its own.
     pub radio: bool,
-    /// Whether the bottleneck is the uplink of one device with all flows, and what its modem reports at the start.
+    /// If the bottleneck is the uplink of one device with all flows: what the device's modem reports at the start;
+    /// otherwise `None`.
     pub uplink: Option<Modem>,
-    /// Seed of all randomness.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -73,18 +75,18 @@ impl Default for Conditions {
     }
 }
 
-/// Results of a flow since the last [`Plan::seen`].
+/// Results of a flow since the last [`Plan::forget`].
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Bits delivered per second.
     pub throughput: Rate,
     /// The throughput relative to the total capacity of the bottleneck.
     pub utilization: f64,
-    /// Mean queueing delay per delivered packet, without its own transmission.
+    /// Mean queueing delay of the delivered packets, without the transmission time of the packet itself (ms).
     pub queueing_delay_mean_ms: f64,
-    /// The 95th percentile of that time.
+    /// The 95th percentile of the queueing delay (ms).
     pub queueing_delay_p95_ms: f64,
-    /// Packets lost per packet sent.
+    /// Ratio of lost to sent packets.
     pub loss_rate: f64,
     /// Packets delivered.
     pub delivered: u64,
@@ -94,14 +96,14 @@ pub struct Seen {
 pub struct Plan {
     conditions: Conditions,
     now: Time,
-    /// The current rate, then the changes to come.
+    /// The current rate of the bottleneck, followed by the future rates, each with its start time.
     rates: VecDeque<(Time, Rate)>,
     events: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
     loss: Rng,
     /// Queueing delay above which packets are marked, if their senders use ECN.
     mark_above: Option<Duration>,
-    /// A bottleneck in the wired part: behind an uplink, before a downlink.
+    /// The wired part of the path, which may be a second bottleneck: behind an uplink, before a downlink.
     wired: Wired,
     modem: Option<Modem>,
     /// The flows of the one device of an uplink.
@@ -109,7 +111,8 @@ pub struct Plan {
     flows: Vec<Flow>,
     queue: VecDeque<InQueue>,
     queued: Bytes,
-    /// The number of the departure of the packet at the head of the queue. Its event carries the same number.
+    /// Number of the scheduled departure of the packet at the head of the queue; `None` if there is none. The event of
+    /// the departure has the same number.
     departure: Option<u64>,
     /// The time up to which the transmission of the packet at the head is counted in `served_bits`.
     served_until: Time,
@@ -120,7 +123,7 @@ pub struct Plan {
 }
 
 struct Flow {
-    /// Inputs of its controller, and inputs of its receiver.
+    /// Additional inputs that the flow's controller uses, and inputs that its receiver uses.
     sees: [Sees; 2],
     sender: Sender,
     acker: Acker,
@@ -201,7 +204,7 @@ impl Plan {
         self.start_with(scheme, Backlog::Unlimited)
     }
 
-    /// Starts a flow that has only `backlog` to send. [`Plan::offer`] adds to it by [`Sender::offer`].
+    /// Starts a flow that has only `backlog` to send. [`Plan::offer`] adds data to the backlog by [`Sender::offer`].
     pub fn start_with(&mut self, scheme: &str, backlog: Backlog) -> usize {
         let spec = SchemeSpec::parse(scheme).unwrap();
         self.start_ends(|setup| spec.build(setup).unwrap(), backlog)
@@ -244,14 +247,15 @@ impl Plan {
         self.flows[flow].sender.close();
     }
 
-    /// The bottleneck carries `rate` from `time` on; zero is an outage. Times must not be past and must not fall.
+    /// The bottleneck carries `rate` from `time` on; zero is an outage. `time` must not be in the past, and must not be
+    /// before the time of an earlier call.
     pub fn rate_from(&mut self, time: Time, rate: Rate) {
         assert!(time >= self.now && time >= self.rates.back().unwrap().0, "changes come in order");
         self.rates.push_back((time, rate));
         self.schedule(time, What::Rate);
     }
 
-    /// Share of packets lost at random from now on.
+    /// Sets the share of packets lost at random from now on.
     pub fn set_loss(&mut self, loss: f64) {
         self.conditions.loss = loss;
     }
@@ -261,17 +265,17 @@ impl Plan {
         self.mark_above = Some(delay);
     }
 
-    /// The route changes: the round-trip time of an empty path, for packets sent or delivered from now on.
+    /// Sets the round-trip time of an empty path, for packets sent or delivered from now on.
     pub fn set_rtt(&mut self, rtt: Duration) {
         self.conditions.rtt = rtt;
     }
 
-    /// The rate of the path's wired part for packets that reach it from now on; `None` for no limit.
+    /// Sets the rate of the path's wired part for packets that reach it from now on; `None` for no limit.
     pub fn set_wired(&mut self, rate: Option<Rate>) {
         self.wired.rate = rate;
     }
 
-    /// From now on, the uplink's modem reports as given; `None`: it reports nothing.
+    /// Sets what the uplink's modem reports from now on; `None`: it reports nothing.
     pub fn set_modem(&mut self, modem: Option<Modem>) {
         self.modem = modem;
     }
@@ -305,7 +309,8 @@ impl Plan {
         self.now = end;
     }
 
-    /// The results of `flow` since the last call. The last call may have been for another flow at the same time.
+    /// The results of `flow` since the counters were last restarted. Results of several flows at one time cover the
+    /// same period.
     pub fn seen(&mut self, flow: usize) -> Seen {
         self.count_capacity();
         let span = (self.now - self.mark).as_secs_f64();
@@ -383,7 +388,7 @@ impl Plan {
                 self.flows[flow].sender.on_ack(self.now, &frame).expect("the path only delivers real ACKs");
                 self.drain(flow);
             }
-            // A wake-up that was replaced by an earlier one is ignored.
+            // A wake-up that was replaced by an earlier wake-up is ignored.
             What::Wake(flow) if self.flows[flow].wake == Some(self.now) => {
                 self.flows[flow].wake = None;
                 self.flows[flow].sender.on_timeout(self.now);

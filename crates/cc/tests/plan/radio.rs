@@ -1,4 +1,4 @@
-//! Radio reports: a cell's control channel to the receivers, a modem to the senders on its device.
+//! Radio reports: receivers get reports of a cell's control channel, senders get reports of the modem of their device.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,9 +15,10 @@ const PRBS: u16 = 100;
 /// The kind of reports of the modem on an uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modem {
-    /// The maximum that the cell could have granted, independent of requests: a recording of a saturated link.
+    /// The modem reports the maximum that the cell could have granted, independent of requests, as in a recording of a
+    /// saturated link.
     Saturated,
-    /// The actual grants. A cell grants the requested amount, up to its capacity.
+    /// The modem reports the actual grants. The cell grants the requested amount, up to the capacity.
     Granted,
 }
 
@@ -35,7 +36,7 @@ impl Plan {
         let subframe_bits = self.rates[0].1.as_bps() as f64 * 1e-3;
         let served: f64 = self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.served_bits)).sum();
         let rnti = Rnti(0x100);
-        // Smaller units need less padding. A modem knows the number of bits as well as the PRBs.
+        // A finer unit of PRBs needs less padding. A modem reports the number of bits as well as the PRBs.
         let grant = Dci {
             rnti,
             direction: Direction::Uplink,

@@ -14,7 +14,8 @@ pub struct Wired {
 }
 
 impl Wired {
-    /// Time for which `packet` stays if it `crosses` and arrives at `now`. `None` if the queue of `buffer` is full.
+    /// Time that `packet`, which arrives at `now`, needs to pass the wired part; zero if it does not cross that part.
+    /// `None` if the queue of `buffer` bytes is full.
     pub fn wait(&mut self, now: Time, packet: &InQueue, buffer: Bytes, crosses: bool) -> Option<Duration> {
         let Some(rate) = self.rate.filter(|_| crosses) else { return Some(Duration::ZERO) };
         let start = self.busy_until.max(now);

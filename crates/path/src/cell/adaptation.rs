@@ -25,10 +25,10 @@ pub(super) use outer_loop::{OuterLoop, Step};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CqiScope {
-    /// One value for the band.
+    /// A report has one value for the whole band.
     #[default]
     Wideband,
-    /// One value per subband, in addition to the wideband value.
+    /// A report has one value per subband, in addition to the wideband value.
     Subband,
 }
 
@@ -36,10 +36,12 @@ pub enum CqiScope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantMcs {
-    /// From the effective SINR of the CQIs: a block is coded across all its RBGs, so good RBGs compensate for bad ones.
+    /// The MCS follows from the effective SINR of the CQIs: a block is coded across all its RBGs, so RBGs with a high
+    /// SINR compensate for RBGs with a low SINR.
     #[default]
     EffectiveSinr,
-    /// From the lowest CQI, as in ns-3's LENA. If the RBGs differ, most of the capacity of the better ones is lost.
+    /// The MCS follows from the lowest CQI, as in ns-3's LENA. If the RBGs differ, most of the capacity of the better
+    /// RBGs is lost.
     WorstRbg,
 }
 
@@ -66,11 +68,12 @@ pub struct AdaptationConfig {
     pub outer_loop: bool,
     /// Target share of first transmissions that are lost.
     pub outer_loop_target: f64,
-    /// Step by which a lost first transmission lowers the SINR, in dB. A received one adds step · target / (1 - target).
+    /// Step by which a lost first transmission lowers the SINR, in dB. A received first transmission raises the SINR by
+    /// step · target / (1 - target).
     pub outer_loop_step_db: f64,
-    /// Lowest offset in dB.
+    /// Minimum offset that the outer loop adds to the SINR, in dB.
     pub outer_loop_min_db: f64,
-    /// Highest offset in dB.
+    /// Maximum offset that the outer loop adds to the SINR, in dB.
     pub outer_loop_max_db: f64,
     /// Ports of cell-specific reference signals (1, 2 or 4). Together with the CFI they limit the MCS.
     pub antenna_ports: u8,
@@ -100,14 +103,14 @@ impl Default for AdaptationConfig {
 }
 
 impl AdaptationConfig {
-    /// The MCS and CQI tables.
+    /// The table that MCS and CQI use.
     pub const fn mcs_table(&self) -> McsTable {
         if self.qam256 { McsTable::Qam256 } else { McsTable::Qam64 }
     }
 
     /// The validated plan of this link adaptation.
     /// # Errors
-    /// A configuration that cannot be used, with the key and the remedy.
+    /// The configuration cannot be used; the error names the key and the remedy.
     pub fn plan(&self) -> Result<AdaptationPlan, ConfigError> {
         self.check()?;
         Ok(AdaptationPlan { config: self.clone() })
@@ -176,20 +179,20 @@ pub struct LinkAdaptation {
     under_way: VecDeque<(u64, Report)>,
     report: Report,
     outer: OuterLoop,
-    /// Cached result of `mcs_of` for the whole band, without the limit by the CFI. It is read far more often than it
-    /// changes.
+    /// Cached result of `mcs_of` for the whole band, without the limit by the CFI. This MCS is read far more often than
+    /// it changes.
     wideband_mcs: Option<u8>,
-    /// Input of the outer loop: that MCS, and the lowest offset with which it is chosen.
+    /// Input of the outer loop: the value of `wideband_mcs`, and the lowest offset with which this MCS is chosen.
     step: Step,
-    /// Measurement errors, by subframe.
+    /// Random measurement errors of the SINR, by subframe.
     noise: Draws,
 }
 
-/// One CQI report; 0 is "out of range".
+/// One CQI report. CQI 0 means "out of range".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Report {
     wideband: u8,
-    /// Per subband; empty if only the wideband value was sent.
+    /// CQI of each subband; empty if only the wideband CQI was sent.
     subbands: Vec<u8>,
 }
 
@@ -269,7 +272,7 @@ impl LinkAdaptation {
         self.report_at = subframe + period - since;
     }
 
-    /// The wideband CQI in use, 0…15; 0 means that even the lowest MCS would not be received.
+    /// The wideband CQI in use, 0…15; 0 means that even a block with the lowest MCS would not be received.
     pub fn cqi(&self) -> u8 {
         self.report.wideband
     }
@@ -281,7 +284,7 @@ impl LinkAdaptation {
     }
 
     /// The MCS for a flat band with this SINR, without measurement noise and without corrections of the outer loop;
-    /// `None` out of range.
+    /// `None` if the device is out of range.
     pub(super) fn nominal_mcs(&self, sinr_db: f64, cfi: u8) -> Option<u8> {
         let cqi = self.tables.cqi_db.partition_point(|&needed_db| needed_db <= sinr_db) as u8;
         let mcs = match cqi {
@@ -292,12 +295,13 @@ impl LinkAdaptation {
         Some(self.limited(mcs, cfi))
     }
 
-    /// The MCS for RBG `index` alone. Schedulers compare users by it.
+    /// The MCS for RBG `index` alone. Schedulers compare users by this MCS.
     pub fn rbg_mcs(&self, index: u16, cfi: u8) -> Option<u8> {
         self.mcs_of(self.rbg_cqi(index)).map(|mcs| self.limited(mcs, cfi))
     }
 
-    /// Whether RBGs that are out of range must not be granted together with others, because they would determine the MCS.
+    /// Whether RBGs that are out of range must not be granted together with other RBGs, because the RBG with the lowest
+    /// CQI determines the MCS.
     pub fn shuns_bad_rbgs(&self) -> bool {
         self.config.grant_mcs == GrantMcs::WorstRbg
     }
@@ -401,9 +405,9 @@ impl LinkAdaptation {
 /// SINR thresholds in dB of CQIs and MCSs, with the limits by the CFI.
 #[derive(Clone, Debug)]
 struct Thresholds {
-    /// For CQI 1…15.
+    /// SINR thresholds of CQI 1…15, in dB.
     cqi_db: [f64; 15],
-    /// For MCS 0…28 (or 27).
+    /// SINR thresholds of MCS 0…28 (0…27 in the table with 256QAM), in dB.
     mcs_db: Vec<f64>,
     /// Modulation of the MCS of CQI 1…15.
     cqi_modulation: [Modulation; 15],
@@ -412,7 +416,8 @@ struct Thresholds {
 }
 
 impl Thresholds {
-    /// The CQI is the highest index whose block error rate is at most 10 % on the reference resource.
+    /// Computes the thresholds. The CQI is the highest index whose block error rate is at most 10 % on the reference
+    /// resource.
     ///
     /// Source: TS 36.213 §7.2.3
     fn new(config: &AdaptationConfig, bler: &Bler, grid: Grid) -> Thresholds {
@@ -469,7 +474,8 @@ impl Thresholds {
 
     /// The highest MCS whose threshold is at most `sinr_db`; 0 if there is none.
     fn highest_mcs(&self, sinr_db: f64) -> u8 {
-        // Thresholds contain the rounding error of their inversion; such a tiny difference must not lower the MCS.
+        // Thresholds contain the rounding error of the inverse error curve. Such a small difference must not lower the
+        // MCS.
         let reached = self.mcs_db.partition_point(|&threshold_db| threshold_db <= sinr_db + 1e-9);
         (reached.max(1) - 1) as u8
     }
@@ -480,12 +486,12 @@ impl Thresholds {
     }
 }
 
-/// The MCS that LENA uses for a CQI 1…15: even ones only, up to 28.
+/// The MCS that LENA uses for a CQI 1…15: only even MCSs, up to 28.
 fn even_mcs(cqi: u8) -> u8 {
     2 * (cqi - 1)
 }
 
-/// The MCS for each CQI 1…15: it has the CQI's modulation, and the code rate nearest to the CQI's.
+/// The MCS for each CQI 1…15. It has the modulation of the CQI, and the code rate nearest to the code rate of the CQI.
 fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
     match table {
         McsTable::Qam64 => [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
@@ -493,7 +499,7 @@ fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
     }
 }
 
-/// The block for which thresholds are defined.
+/// The transport block for which the SINR thresholds are defined.
 ///
 /// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2 dB.
 fn reference_block(table: McsTable, mcs: u8) -> Block {
@@ -512,8 +518,9 @@ const fn subband_prbs(carrier_prbs: u16) -> u16 {
     }
 }
 
-/// Minimum SINR in dB for wideband CQI 1…15 in LENA. As for an RBG, LENA takes the highest CQI below the first MCS that
-/// fails, with MCS 2k - 1 for CQI k. But it tests a block of the whole band, whose curve is steeper.
+/// Minimum SINR in dB for wideband CQI 1…15 in LENA. As for an RBG, LENA tests MCS 2k - 1 for CQI k and takes the
+/// highest CQI before the first MCS that fails. But for the wideband CQI it tests a block of the whole band, whose
+/// error curve is steeper.
 ///
 /// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers that
 /// read RBGs' give 6)

@@ -47,7 +47,8 @@ impl Control {
     }
 }
 
-/// Maximum number of simultaneous background downloads on a carrier; further arrivals are rejected.
+/// Maximum number of simultaneous background downloads on a carrier. Downloads that arrive beyond this number are
+/// rejected.
 pub(super) const SESSION_PLACES: usize = 32;
 
 /// Arrival process of downloads on one carrier.
@@ -60,8 +61,9 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals with a mean demand of `load` times the carrier. Their rate follows from the mean size of a download and
-    /// the mean PRBs per bit (`prbs_per_bit`, averaged over the places that downloads may take).
+    /// Arrivals with a mean demand of `load` times the PRBs of the carrier. The arrival rate follows from the mean size
+    /// of a download and the mean number of PRBs per bit (`prbs_per_bit`, averaged over the background users that can
+    /// have a download).
     pub(super) fn new(
         config: &BackgroundConfig,
         carrier_prbs: u16,
@@ -77,11 +79,12 @@ impl Arrivals {
         Arrivals { per_subframe, mean_bits, bits_per_subframe, draws }
     }
 
-    /// The downloads that arrive in subframe `now`, each with the user whose place in `vacant` it takes. If no place is
-    /// vacant, the remaining downloads are rejected.
+    /// The downloads that arrive in subframe `now`, each with the user to which it is assigned. `vacant` are the users
+    /// without a download. If no user is vacant, the remaining downloads are rejected.
     ///
-    /// All places are equally likely: each has a random number, and the highest number wins. If another run has one more
-    /// place vacant, it therefore has the same downloads at the same places, except those that this place wins.
+    /// All vacant users are equally likely: each has a random number, and the user with the highest number gets the
+    /// download. If one more user is vacant in another run, all downloads therefore have the same users in both runs,
+    /// except the downloads of that additional user.
     pub(super) fn sessions<'a>(
         &'a self,
         now: u64,
@@ -106,8 +109,8 @@ impl Arrivals {
 
 /// SINRs of `count` background users in dB, spread evenly over their distribution, in random order.
 ///
-/// Chosen: even spreading, so that a few users represent the distribution with any seed. No user is below 0 dB, because
-/// such a user would have selected another cell.
+/// Chosen: the SINRs are spread evenly, so that a few users represent the distribution with any seed. No user is below
+/// 0 dB, because such a user would have selected another cell.
 pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Streams, name: &str) -> Vec<f64> {
     let mut rng = streams.stream(name);
     let mut draws: Vec<f64> = (0..count * 16).map(|_| rng.normal()).collect();
@@ -119,7 +122,7 @@ pub(super) fn sinrs_db(config: &BackgroundConfig, count: usize, streams: &Stream
     sinrs_db
 }
 
-/// C-RNTIs, each assigned once until all 65,463 are used.
+/// Assigns C-RNTIs. Each C-RNTI is assigned once until all 65,463 are used.
 #[derive(Debug)]
 pub(super) struct Rntis {
     next: u64,
@@ -132,13 +135,13 @@ impl Rntis {
 
     /// Assigns an unused C-RNTI.
     pub(super) fn assign(&mut self) -> Rnti {
-        // The stride and the count are coprime, so all C-RNTIs are used before one is reused.
+        // The stride and the count are coprime, so all C-RNTIs are used before a C-RNTI is reused.
         self.next = (self.next + 7919) % COUNT;
         Rnti(FIRST + self.next as u16)
     }
 }
 
-/// C-RNTIs are 0x003D…0xFFF3.
+/// The first C-RNTI. C-RNTIs are 0x003D…0xFFF3.
 ///
 /// Source: TS 36.321 §7.1 Table 7.1-1
 const FIRST: u16 = 0x3D;
@@ -153,7 +156,7 @@ mod tests {
         Arrivals::new(&config, 100, 1e-4, Streams::new(1).draws("arrivals"))
     }
 
-    /// The downloads of 20,000 subframes and their users; `vacant` returns the vacant places of a subframe.
+    /// The downloads of 20,000 subframes, as (subframe, bits, user). `vacant` returns the vacant users of a subframe.
     fn sessions(vacant: impl Fn(u64) -> Vec<u16>) -> Vec<(u64, u64, u16)> {
         let arrivals = arrivals();
         let of = |now| {
@@ -172,7 +175,7 @@ mod tests {
         all.iter().for_each(|&(_, _, user)| counts[usize::from(user)] += 1);
         let even = all.len() as f64 / 8.0;
         let uneven: f64 = counts.iter().map(|&count| (f64::from(count) - even).powi(2) / even).sum();
-        // Chi-square with 7 degrees of freedom exceeds 24.3 once in a thousand times.
+        // A chi-square variable with 7 degrees of freedom exceeds 24.3 in one of a thousand cases.
         assert!(uneven < 24.3, "places are taken {counts:?} times");
 
         let without_five = sessions(|_| (0..8).rev().filter(|&user| user != 5).collect());
@@ -180,7 +183,7 @@ mod tests {
         let mut last = None;
         for (one, other) in all.iter().zip(&without_five) {
             assert_eq!((one.0, one.1), (other.0, other.1));
-            // The second download of a subframe depends on the place of the first.
+            // The user of a second download in a subframe depends on the user of the first download.
             let is_first = last.replace(one.0) != Some(one.0);
             let is_same = one.2 == other.2 || one.2 == 5;
             assert!(is_same || !is_first, "{one:?} took another place than {other:?}");

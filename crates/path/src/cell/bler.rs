@@ -21,10 +21,10 @@ use information::{mutual_information, sinr_db_of};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlerModel {
-    /// SINR, MCS and block size, by measured curves.
+    /// The error depends on SINR, MCS and block size, according to measured curves.
     #[default]
     Sinr,
-    /// Block size alone: bit errors are independent.
+    /// The error depends on the block size alone: bit errors are independent.
     ///
     /// Source: PBE-CC §4.2.1
     Pbe,
@@ -32,16 +32,16 @@ pub enum BlerModel {
     None,
 }
 
-/// Combining of a block's transmissions in the receiver.
+/// How the receiver combines the transmissions of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Combining {
-    /// Retransmissions repeat the same bits: SINRs add up, by +3.0, +4.8 and +6.0 dB after 2, 3 and 4 equal
-    /// transmissions.
+    /// Retransmissions repeat the same bits: the SINRs of the transmissions add up. After 2, 3 and 4 transmissions with
+    /// equal SINR, the gain is 3.0, 4.8 and 6.0 dB.
     #[default]
     Chase,
-    /// Retransmissions first send new parity bits. Information adds up until all bits of the rate 1/3 mother code were
-    /// sent; after that, SINRs add up.
+    /// Retransmissions first send new parity bits. The mutual information of the transmissions adds up until all bits
+    /// of the rate 1/3 mother code were sent. After that, SINRs add up.
     IncrementalRedundancy,
 }
 
@@ -67,7 +67,7 @@ pub struct BlerConfig {
     /// Combining of retransmissions (`sinr` model).
     pub combining: Combining,
     /// Whether the curve of a block is chosen by the size of its code blocks, as in ns-3's LENA, which has a curve for
-    /// each of nine sizes. Otherwise it is interpolated by the size of the whole block (`sinr` model).
+    /// each of nine sizes. Otherwise the curve is interpolated by the size of the whole block (`sinr` model).
     pub by_code_block: bool,
 }
 
@@ -87,16 +87,16 @@ impl Default for BlerConfig {
 /// Properties of a transport block that the error model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The table of its MCS.
+    /// The MCS table to which `mcs` refers.
     pub table: McsTable,
-    /// MCS of its first transmission.
+    /// MCS of the block's first transmission.
     pub mcs: u8,
     /// Transport block size.
     pub bits: Bits,
 }
 
 impl Block {
-    /// Modulation of its first transmission.
+    /// Modulation of the block's first transmission.
     pub fn modulation(&self) -> Modulation {
         modulation(self.table, self.mcs)
     }
@@ -134,11 +134,12 @@ impl SoftBuffer {
 pub struct Bler {
     config: BlerConfig,
     curves: Vec<[Curve; 6]>,
-    /// ln(1 - p) of the `pbe` model.
+    /// ln(1 - p), where p is the bit error probability of the `pbe` model.
     log_of_bit_success: f64,
 }
 
-/// Error curve of one code block of an MCS in transport blocks of about `bits`: logistic in the SINR in dB.
+/// Error curve of one code block of an MCS, in transport blocks of about `bits` bits: a logistic function of the SINR
+/// in dB.
 #[derive(Clone, Copy, Debug)]
 struct Curve {
     bits: f64,
@@ -147,7 +148,7 @@ struct Curve {
 }
 
 impl Bler {
-    /// Builds the curves. Fails on a probability outside 0…1 or a negative loss.
+    /// Builds the curves. Returns an error if a probability is outside 0…1 or the implementation loss is negative.
     pub fn new(config: &BlerConfig) -> Result<Bler, ConfigError> {
         probability("pbe_bit_error_rate", config.pbe_bit_error_rate)?;
         probability("pbe_retransmission_factor", config.pbe_retransmission_factor)?;
@@ -170,8 +171,8 @@ impl Bler {
         }
     }
 
-    /// Probability that the block is still not decoded after its latest transmission. `held` must contain all its
-    /// transmissions (at least one).
+    /// Probability that the block is still not decoded after its latest transmission. `held` must contain all
+    /// transmissions of the block (at least one).
     pub fn error(&self, block: Block, held: &SoftBuffer) -> f64 {
         match self.config.model {
             BlerModel::Sinr => self.curve_error(block, self.combined_sinr_db(block, held)),
@@ -191,7 +192,7 @@ impl Bler {
         middle_db + slope_db * libm::log((1.0 - of_one) / of_one) + self.config.implementation_loss_db
     }
 
-    /// TB error = 1 - (1 - p)^L, L bits.
+    /// Error probability of a transport block of L bits: 1 - (1 - p)^L.
     ///
     /// Source: PBE-CC §4.2.1
     fn pbe_error(&self, block: Block) -> f64 {
@@ -202,16 +203,17 @@ impl Bler {
         let (middle_db, slope_db) = self.code_block_curve(block);
         let excess = (sinr_db - self.config.implementation_loss_db - middle_db) / slope_db;
         if excess > 40.0 {
-            // The remaining error is too small to be represented as a difference from 1.
+            // The error is so small that 1 minus the error cannot be distinguished from 1.
             return 0.0;
         }
         let success = 1.0 / (1.0 + libm::exp(-excess));
         1.0 - power(success, code_blocks(block.bits))
     }
 
-    /// (middle, slope) in dB of the curve for one code block of this block. Between the measured sizes, the curve is
-    /// interpolated; beyond the largest size it is constant. Below the smallest size, slope ∝ 1/√bits, and the middle
-    /// rises by three times the increase of the slope, as among the smallest measured sizes.
+    /// Middle and slope, in dB, of the error curve for one code block of this block. Between the measured sizes, the
+    /// curve is interpolated. Beyond the largest size, the curve of the largest size is used. Below the smallest size,
+    /// slope ∝ 1/√bits, and the middle rises by three times the increase of the slope, as among the smallest measured
+    /// sizes.
     fn code_block_curve(&self, block: Block) -> (f64, f64) {
         let sizes = &self.curves[curve_index(block.table, block.mcs)];
         let bits = block.bits.0.max(16) as f64;
@@ -237,8 +239,9 @@ impl Bler {
 
     /// SINR in dB of a single transmission with the same error probability as the whole content of the buffer.
     ///
-    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits sent
-    /// after that are repetitions. The share of new bits adds information, the rest adds SINR.
+    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits
+    /// sent after that are repetitions. The share of new bits adds mutual information, the share of repeated bits adds
+    /// SINR.
     fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
         if held.transmissions < 2 || self.config.combining == Combining::Chase {
             return held.sinr_db;
@@ -252,8 +255,8 @@ impl Bler {
     }
 }
 
-/// The measured curve whose code blocks are in the same LENA class as those of a block of `bits`; of several curves, the
-/// one with the nearest code block size.
+/// The measured curve whose code blocks are in the same LENA class as those of a block of `bits`; if there are several
+/// such curves, the curve with the nearest code block size.
 fn curve_of_code_blocks(sizes: &[Curve; 6], bits: Bits) -> Option<Curve> {
     let size = code_block_size(bits);
     let size_of = |curve: &Curve| code_block_size(Bits(curve.bits as u64));
@@ -296,10 +299,10 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     product
 }
 
-/// Curves 0…28 from the measurement, 29…36 for MCS 20…27 of the 256QAM table.
+/// All error curves: 0…28 from the measurement, 29…36 for MCS 20…27 of the 256QAM table.
 ///
-/// Chosen: each of the latter is MCS 28's curve, shifted to the SINR at which 256QAM of that code rate carries enough
-/// information, plus the mean distance of the measured 64QAM curves from that bound.
+/// Chosen: each 256QAM curve is the curve of MCS 28, shifted to the SINR at which 256QAM of that code rate carries
+/// enough information, plus the mean distance of the measured 64QAM curves from that bound.
 fn all_curves() -> Vec<[Curve; 6]> {
     let mut curves: Vec<[Curve; 6]> = (0..29_u8).map(measured_curve).collect();
     let bound_db = |table, mcs| sinr_db_of(modulation(table, mcs), nominal_rate(table, mcs));
@@ -328,7 +331,7 @@ fn measured_curve(mcs: u8) -> [Curve; 6] {
     })
 }
 
-/// The index of the curve for an MCS: 0…28 are the measured ones, 29…36 those derived for 256QAM.
+/// The index of the curve for an MCS: 0…28 are measured curves, 29…36 are the curves derived for 256QAM.
 fn curve_index(table: McsTable, mcs: u8) -> usize {
     /// MCS of the 64QAM table with the same modulation and TBS index as MCS 0…19 of the 256QAM table.
     const SAME: [u8; 20] = [0, 2, 4, 6, 8, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26];
@@ -339,17 +342,18 @@ fn curve_index(table: McsTable, mcs: u8) -> usize {
     }
 }
 
-/// Modulation of an MCS; for a reserved MCS, that of the highest MCS.
+/// Modulation of an MCS. A reserved MCS has the modulation of the highest MCS.
 fn modulation(table: McsTable, mcs: u8) -> Modulation {
     table.mcs(mcs.min(table.last_mcs())).map_or(Modulation::Qpsk, |row| row.modulation)
 }
 
-/// The nominal code rate of an MCS: that of its CQI (even MCS), or the mean of two CQIs (odd MCS).
+/// The nominal code rate of an MCS: the code rate of the MCS's CQI (even MCS), or the mean code rate of two CQIs (odd
+/// MCS).
 ///
 /// Source: TS 36.213 §7.2.3 Tables 7.2.3-1 and 7.2.3-2
 fn nominal_rate(table: McsTable, mcs: u8) -> f64 {
-    /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10 carry the same bits in different modulations; so
-    /// do 16 and 17.
+    /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10 carry the same number of bits in different
+    /// modulations, as do MCS 16 and 17.
     const QAM64: [f64; 29] = [
         78.0, 99.0, 120.0, 156.5, 193.0, 250.5, 308.0, 378.5, 449.0, 602.0, // QPSK
         301.0, 339.5, 378.0, 434.0, 490.0, 553.0, 616.0, // 16QAM

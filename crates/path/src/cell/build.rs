@@ -71,8 +71,8 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     }
 }
 
-/// Bits of a block over the whole band of a user's primary carrier, at the MCS for the best mean signal level of the run.
-/// They do not depend on the seed. A user that is always out of coverage has the lowest MCS.
+/// Number of bits of a block over the whole band of a user's primary carrier, at the MCS for the maximum mean signal
+/// level of the run. The result does not depend on the seed. A user that is always out of coverage has the lowest MCS.
 fn best_block_bits(user: &User) -> u64 {
     let link = &user.links[0];
     let mcs = link.adaptation.nominal_mcs(link.channel.best_sinr_db(), 1).unwrap_or(0);

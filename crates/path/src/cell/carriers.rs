@@ -1,6 +1,6 @@
 //! Carrier aggregation of one device: activation and deactivation of its further carriers.
 //!
-//! The device's carriers have a fixed order and are activated one after the other; the first is always active.
+//! The device's carriers have a fixed order and are activated one after the other. The first carrier is always active.
 //!
 //! Source: PBE-CC §3 (activated when data piles up in the queue, deactivated when the extra capacity is not used)
 //!
@@ -16,10 +16,10 @@ use super::config::AggregationConfig;
 pub(super) struct Load {
     /// PRBs granted to the device.
     pub own: u32,
-    /// PRBs that others left: those of all active carriers, less those granted to others.
+    /// PRBs of all active carriers that were not granted to other users.
     pub left: u32,
-    /// Sum over the active carriers of an equal share of PRBs among the device and the other users with data, in
-    /// thousandths.
+    /// Sum, over the active carriers, of the carrier's PRBs divided by the number of users with data, this device
+    /// included. In thousandths of a PRB.
     pub equal_share_thousandths: u32,
     /// PRBs granted to other users on all active carriers except the last.
     pub others_without_last: u32,
@@ -54,7 +54,7 @@ pub(super) struct Aggregation {
     config: AggregationConfig,
     usable: usize,
     active: usize,
-    /// Subframe in which the next carrier starts to carry data, if its activation is already decided.
+    /// Subframe in which the next carrier starts to carry data; `None` if no activation is decided.
     activates_at: Option<u64>,
     recent: Window,
     queue_since: Option<u64>,
@@ -62,7 +62,7 @@ pub(super) struct Aggregation {
     off: OffWindow,
 }
 
-/// The loads of the last subframes, and their sums; subframes before the first count as idle.
+/// The loads of the last subframes, and the sums of these loads. Subframes before the start of the run count as idle.
 #[derive(Clone, Debug)]
 struct Window {
     loads: Box<[Sums]>,
@@ -78,7 +78,7 @@ struct Sums {
     equal_share: u64,
 }
 
-/// Sums since the last check for deactivation.
+/// Sums of PRBs since the last check for deactivation.
 #[derive(Clone, Copy, Debug, Default)]
 struct OffWindow {
     since: u64,
@@ -102,19 +102,20 @@ impl Aggregation {
         }
     }
 
-    /// Number of the device's active carriers. They are activated in the device's order.
+    /// Number of the device's active carriers. Carriers are activated in the device's order.
     pub(super) fn active(&self) -> usize {
         self.active
     }
 
-    /// Queue that activates the device's next carrier if it persists for `on_ms`, even if the device is granted little of
-    /// the active carriers; `None` if all carriers are active, or the next one is already being activated.
+    /// Queue length that activates the device's next carrier if the queue has this length for `on_ms`, even if the
+    /// device gets few PRBs of the active carriers; `None` if all carriers are active, or the next carrier is already
+    /// being activated.
     pub(super) fn needed_queue(&self) -> Option<Bytes> {
         let lacks = self.active < self.usable && self.activates_at.is_none();
         lacks.then_some(Bytes(self.config.on_queue_bytes))
     }
 
-    /// Returns to the primary carrier alone (handover).
+    /// Deactivates all carriers except the primary carrier, at a handover.
     ///
     /// Source: TS 36.331 §5.3.10.3b (further carriers come up deactivated)
     pub(super) fn reset(&mut self, now: u64) {
@@ -226,7 +227,8 @@ mod tests {
         load
     }
 
-    /// A subframe of the primary carrier, shared with another user that always has data and takes the remaining PRBs.
+    /// The load of a subframe in which another user, which always has data, takes the remaining PRBs of the primary
+    /// carrier.
     fn contended(own: u16) -> Load {
         let mut load = Load::default();
         load.count(50, own, 50, 1, true);
@@ -280,7 +282,8 @@ mod tests {
             None,
             "a thin flow needs no more"
         );
-        // Alternating between the whole band and nothing is the same as half of each subframe.
+        // Grants of the whole band in every second subframe have the same effect as grants of half the band in every
+        // subframe.
         let mut state = aggregation();
         let alternate = |now: u64| contended(if now.is_multiple_of(2) { 50 } else { 0 });
         assert!((0..200).any(|now| {

@@ -1,7 +1,7 @@
 //! Radio channel from one carrier to one device: one SINR per RBG and subframe.
 //!
-//! level (static, distance, or points in time) + shadowing + multipath fading → [`Snapshot`]. Static parts are computed
-//! once. A subframe's values do not depend on which other subframes were computed.
+//! Level (static, from the distance, or from points in time) + shadowing + multipath fading → [`Snapshot`]. Parts that
+//! do not change are computed once. The values of a subframe do not depend on which other subframes were computed.
 
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
@@ -25,8 +25,8 @@ use shadowing::Shadowing;
 use trajectory::Trajectory;
 
 /// The radio channel from a carrier to a device. The level comes from exactly one of `sinr_db`, `distance_m`,
-/// `sinr_points_db` and `rssi_points_dbm`. The last two may be combined: then the SINR comes from the first of them and
-/// the RSRP from the second. If none is given, the SINR is 20 dB.
+/// `sinr_points_db` and `rssi_points_dbm`. The last two may be combined: then the SINR comes from `sinr_points_db` and
+/// the RSRP from `rssi_points_dbm`. If none is given, the SINR is 20 dB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChannelConfig {
@@ -38,9 +38,9 @@ pub struct ChannelConfig {
     pub sinr_points_db: Vec<(f64, f64)>,
     /// Received power over time: points (seconds, dBm), with straight lines between them.
     ///
-    /// Chosen: read as power per resource element (RSRP-like), because as total power over 20 MHz the paper's -105 dBm
-    /// would be below noise. With a noise figure of 9 dB and no interference, -85 … -105 dBm give SINRs of +38 … +18
-    /// dB, before the cap.
+    /// Chosen: the value is interpreted as power per resource element (like RSRP), because as total power over 20 MHz
+    /// the paper's -105 dBm would be below noise. With a noise figure of 9 dB and no interference, -85 … -105 dBm give
+    /// SINRs of +38 … +18 dB, before the cap.
     pub rssi_points_dbm: Vec<(f64, f64)>,
     /// The base station's total transmit power in dBm (used with `distance_m`).
     pub enb_power_dbm: f64,
@@ -60,17 +60,17 @@ pub struct ChannelConfig {
     pub shadowing_decorrelation_m: f64,
     /// Multipath profile.
     pub fading: DelayProfile,
-    /// Speed in km/h. It sets how fast shadowing changes and the Doppler shift of fading. Without shadowing and fading
-    /// it has no effect.
+    /// Speed in km/h. It determines how fast shadowing changes, and the Doppler shift of fading. Without shadowing and
+    /// fading, the speed has no effect.
     ///
     /// Chosen: 3 km/h, a person walking.
     pub speed_kmh: f64,
-    /// Maximum Doppler shift in Hz; replaces the one that follows from `speed_kmh`.
+    /// Maximum Doppler shift in Hz; replaces the Doppler shift that follows from `speed_kmh`.
     pub doppler_hz: Option<f64>,
     /// Multipath fading as given sinusoids, in place of `fading`: `[delay_ns, doppler_hz, phase_rad, amplitude]` each.
     /// The gain at frequency f from the carrier's centre is Σ amplitude · exp(j (2π · doppler · t + phase - 2π f ·
-    /// delay)). If the squares of the amplitudes sum to 1, the mean gain is 1. So two simulators can have the same
-    /// fading. It is the same with every seed, on every carrier and in both directions.
+    /// delay)). If the squares of the amplitudes sum to 1, the mean gain is 1. With these sinusoids, two simulators can
+    /// have the same fading. This fading is the same with every seed, on every carrier and in both directions.
     pub sinusoids: Vec<(f64, f64, f64, f64)>,
     /// Number of sinusoids that make up each fading tap.
     ///
@@ -124,7 +124,7 @@ impl Grid {
         Grid { prbs, rbg_prbs: rbg_size(prbs) }
     }
 
-    /// Number of RBGs.
+    /// Number of RBGs of the carrier.
     pub const fn rbgs(self) -> u16 {
         self.prbs.div_ceil(self.rbg_prbs)
     }
@@ -151,9 +151,9 @@ impl Grid {
 pub struct Channel {
     grid: Grid,
     level: Level,
-    /// RSRP minus SINR in dB, if the level is a SINR.
+    /// Noise power (dBm) that gives the RSRP if the level is a SINR: the RSRP minus the SINR.
     noise_dbm: f64,
-    /// Loss in dB subtracted from the level.
+    /// Loss in dB that is subtracted from the level: the layer penalty.
     penalty_db: f64,
     cap_db: f64,
     layers: u8,
@@ -211,7 +211,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Names of the random streams of a channel, without their ends `.shadowing` and `.fading`.
+/// Names of the random streams of a channel, without the suffixes `.shadowing` and `.fading`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamNames<'a> {
     pub shadowing: &'a str,
@@ -219,7 +219,7 @@ pub(super) struct StreamNames<'a> {
 }
 
 impl Channel {
-    /// The planned channel on a carrier with this grid and centre frequency. Its random numbers come from the streams
+    /// The channel of `plan` on a carrier with this grid and centre frequency. The random numbers come from the streams
     /// `{name}.shadowing` and `{name}.fading`.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
         Channel::with_fading_of(
@@ -231,9 +231,9 @@ impl Channel {
         )
     }
 
-    /// The opposite direction of the channel that gives the name of the shadowing. It has the same level plus `offset_db`,
-    /// and the same shadowing, but one layer and its own fading. Path loss and shadowing are equal in both directions;
-    /// multipath differs because the frequency differs.
+    /// The channel in the opposite direction of the channel whose shadowing has the given name. Its level is the level
+    /// of that channel plus `offset_db`, and its shadowing is the same, but it has one layer and different fading. Path
+    /// loss and shadowing are equal in both directions; multipath differs because the frequency differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
         grid: Grid,
@@ -323,8 +323,8 @@ impl Channel {
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
-    /// The channel in a subframe, counted in milliseconds from the start of the run. Subframes must not decrease; for a
-    /// subframe before the last one, the last one's values are returned.
+    /// The channel in a subframe, counted in milliseconds from the start of the run. `subframe` must not decrease from
+    /// call to call. For an earlier subframe, the values of the last subframe are returned.
     pub fn at(&mut self, subframe: u64) -> Snapshot<'_> {
         let known = self.subframe.is_some_and(|last| last >= subframe || self.is_static());
         if !known {
@@ -391,7 +391,7 @@ impl Level {
 /// Chosen: a good position in a macro cell.
 pub const DEFAULT_SINR_DB: f64 = 20.0;
 
-/// The taps of given sinusoids: one for each run of equal delays.
+/// Converts given sinusoids to taps. Consecutive sinusoids with equal delays form one tap.
 fn given_taps(sinusoids: &[(f64, f64, f64, f64)]) -> Vec<Tap> {
     let tap_of = |of_delay: &[(f64, f64, f64, f64)]| Tap {
         delay_ns: of_delay[0].0,
@@ -403,17 +403,18 @@ fn given_taps(sinusoids: &[(f64, f64, f64, f64)]) -> Vec<Tap> {
     sinusoids.chunk_by(|one, next| one.0 == next.0).map(tap_of).collect()
 }
 
-/// Maximum Doppler shift in Hz: f_d = v f_c / c.
+/// Maximum Doppler shift in Hz: f_d = v f_c / c, with the speed v and the carrier frequency f_c.
 pub fn doppler_hz(speed_kmh: f64, frequency_mhz: f64) -> f64 {
     const LIGHT_M_PER_S: f64 = 299_792_458.0;
     speed_kmh / 3.6 * frequency_mhz * 1e6 / LIGHT_M_PER_S
 }
 
-/// The SINR of a flat channel with the mean capacity of these SINRs: Π (1 + SINR) ^ (1/n) - 1, all as ratios.
+/// The SINR of a flat channel whose capacity is the mean of the capacities at these SINRs: Π (1 + SINR) ^ (1/n) - 1.
+/// All SINRs are ratios, not dB.
 ///
-/// Chosen: within an RBG the mean is over the capacity, because that needs neither a modulation nor a logarithm for each
-/// PRB. Over the few PRBs of an RBG, the result differs from that of the mean over mutual information by 0.3 dB on
-/// average. (Over a whole allocation, the mean over mutual information is used.) The value at the RBG's centre has an
+/// Chosen: within an RBG, capacities are averaged, because this needs neither a modulation nor a logarithm for each
+/// PRB. Within the few PRBs of an RBG, the result differs by 0.3 dB on average from a result with averaged mutual
+/// information. (Over a whole allocation, mutual information is averaged.) The SINR at the RBG's centre would have an
 /// error of 1.8 dB on EVA: if a notch of the channel is at the centre, the PRBs next to it still carry data.
 fn effective_ratio(sinrs: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = sinrs.len();

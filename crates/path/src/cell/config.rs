@@ -24,7 +24,7 @@ pub struct CellConfig {
     pub frequency_ghz: f64,
     /// Antenna ports with cell-specific reference signals: 1, 2 or 4.
     pub crs_ports: u8,
-    /// OFDM symbols of the control region, 1…3. If absent, it follows the number of DCIs.
+    /// OFDM symbols of the control region, 1…3. If absent, the number of symbols depends on the number of DCIs.
     pub cfi: Option<u8>,
     /// Scheduling policy: allocation of PRBs to users.
     pub scheduler: Policy,
@@ -36,8 +36,8 @@ pub struct CellConfig {
     pub enb_processing_ms: f64,
     /// Time from the end of a subframe until the device passes on the packets received in it, in ms.
     pub ue_processing_ms: f64,
-    /// Follow ns-3's LENA where it departs from the standard, for comparison with its results. This replaces the
-    /// differing keys of CQI, MCS, HARQ combining and layer 2 headers.
+    /// Follow ns-3's LENA where it departs from the standard, to compare results with LENA. This replaces the keys of
+    /// CQI, MCS, HARQ combining and layer 2 headers that have different values in LENA.
     pub lena_compat: bool,
     /// Hybrid ARQ.
     pub harq: HarqConfig,
@@ -87,7 +87,7 @@ impl Default for CellConfig {
     }
 }
 
-/// Settings of one component carrier. If absent, a value is that of the cell.
+/// Settings of one component carrier. If a value is absent, the value of the cell is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CarrierConfig {
@@ -151,19 +151,20 @@ pub struct RlcConfig {
     /// MAC header of each transport block, in bytes.
     pub mac_header_bytes: u32,
     /// In acknowledged mode, the sender requests a STATUS with the last PDU in its queue, and at least once per this
-    /// number of PDUs (pollPDU) …
+    /// number of PDUs (pollPDU).
     ///
     /// Source: TS 36.322 §5.2.2.1. Chosen: 128, as on the bearers on which handsets are tested (TS 36.508).
     pub poll_pdus: u32,
-    /// … or this many bytes (pollByte).
+    /// In acknowledged mode, the sender also requests a STATUS at least once per this many bytes (pollByte).
     ///
-    /// Source: TS 36.322 §5.2.2.1. Chosen: 125 kB, as on those bearers.
+    /// Source: TS 36.322 §5.2.2.1. Chosen: 125 kB, as on the bearers for `poll_pdus`.
     pub poll_bytes: u64,
     /// Minimum time between two STATUS PDUs (t-StatusProhibit), in ms.
     ///
-    /// Source: TS 36.322 §5.2.3. Chosen: 60 ms, as on those bearers.
+    /// Source: TS 36.322 §5.2.3. Chosen: 60 ms, as on the bearers for `poll_pdus`.
     pub status_prohibit_ms: u32,
-    /// Whether a STATUS has its transport block to itself, as in ns-3's LENA; otherwise data follows it.
+    /// Whether the transport block of a STATUS contains nothing else, as in ns-3's LENA; otherwise the block also
+    /// contains data.
     pub status_alone: bool,
 }
 
@@ -203,15 +204,15 @@ pub enum RlcMode {
 /// Source: PBE-CC §3 Fig. 2 for the times; the rule itself is the operator's
 ///
 /// Chosen: TS 36.321 §5.13 leaves activation to the network. Here a device gets a further carrier when it uses most of
-/// the PRBs that the scheduler could assign to it on its present carriers: the PRBs that others leave, or an equal share
-/// among all users with data, whichever is more. Thus a sender without a standing queue also gets further carriers, even
-/// together with other devices, like the paper's own sender (PBE-CC Fig. 13).
+/// the PRBs that the scheduler could assign to it on its present carriers: the PRBs that other users leave, or an equal
+/// share among all users with data, whichever is more. A sender without a standing queue therefore also gets further
+/// carriers, even if other devices are active, like the paper's own sender (PBE-CC Fig. 13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AggregationConfig {
     /// Minimum share of the assignable PRBs that a device must use, on average over `on_ms`.
     pub on_share: f64,
-    /// Alternatively: bytes that must be queued for the device throughout `on_ms`.
+    /// Alternative condition: bytes that must be queued for the device throughout `on_ms`.
     pub on_queue_bytes: u64,
     /// Duration for which either condition must hold, in ms.
     pub on_ms: u32,
@@ -219,10 +220,10 @@ pub struct AggregationConfig {
     ///
     /// Source: TS 36.133 §7.7.2 (at most 24 ms for a known carrier)
     pub activation_delay_ms: u32,
-    /// A carrier is deactivated when the device's PRBs would fill less than this share of the PRBs that the other active
-    /// carriers offer the device …
+    /// A carrier is deactivated if, for `off_ms`, the device's PRBs would fill less than this share of the PRBs that
+    /// the other active carriers offer the device.
     pub off_share: f64,
-    /// … for this long, in ms.
+    /// Duration for which the condition of `off_share` must hold, in ms.
     pub off_ms: u32,
     /// Time without an assignment after which a carrier is deactivated (sCellDeactivationTimer), in ms.
     ///
@@ -274,7 +275,7 @@ pub struct BackgroundConfig {
     pub hour: Option<Hour>,
     /// Arrivals per second, on each carrier, of users that only exchange control messages.
     pub control_per_second: Option<f64>,
-    /// Number of such users per carrier; they appear in turn.
+    /// Number of users per carrier that only exchange control messages; they appear one after the other.
     pub population: Option<u16>,
     /// Demand of background data users as a share of the carrier's PRBs, 0…1.
     pub load: Option<f64>,
@@ -284,7 +285,7 @@ pub struct BackgroundConfig {
     pub rate_mbps: f64,
     /// Mean SINR of background users in dB.
     pub sinr_mean_db: f64,
-    /// Standard deviation of their SINR in dB.
+    /// Standard deviation of the SINR of background users in dB.
     pub sinr_deviation_db: f64,
     /// Spatial layers of background users.
     pub layers: u8,
@@ -293,7 +294,7 @@ pub struct BackgroundConfig {
 }
 
 impl Default for BackgroundConfig {
-    /// No background users.
+    /// By default, there are no background users.
     ///
     /// Chosen: 20 Mbit/s and 500 kB per user. With two layers at 10 ± 6 dB, three quarters of the users are below half
     /// of the peak rate, as measured (PBE-CC SIGCOMM §6.2).
@@ -317,9 +318,9 @@ impl Default for BackgroundConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hour {
-    /// Night: a few control messages, almost no data.
+    /// A night hour, with a few control messages and almost no data.
     Idle,
-    /// Daytime: about 15 users in 40 ms, nearly all of them control only.
+    /// A daytime hour, with about 15 users in 40 ms, nearly all of which only exchange control messages.
     Busy,
 }
 
@@ -335,7 +336,7 @@ impl BackgroundConfig {
         })
     }
 
-    /// Number of control-only users that appear in turn.
+    /// Number of different control-only users, which appear one after the other.
     ///
     /// Source: PBE-CC SIGCOMM §6.2 (181 users per hour; 13 at the quietest); PBE-CC §4.2.1 (68 % are control only)
     pub fn population(&self) -> u16 {
@@ -367,15 +368,15 @@ impl BackgroundConfig {
 pub struct TelemetryConfig {
     /// Probability that a DCI is missed.
     pub missed_dci: f64,
-    /// False DCIs per subframe, which no base station sent.
+    /// Mean number of false DCIs per subframe, which no base station sent.
     pub false_dci_per_subframe: f64,
     /// Time from the end of a subframe until its report, in ms.
     pub latency_ms: f64,
-    /// Mean of an exponential addition to `latency_ms`, in ms; reports stay in order.
+    /// Mean of an exponentially distributed addition to `latency_ms`, in ms; reports stay in order.
     pub latency_jitter_ms: f64,
-    /// Whether retransmissions show MCS 29…31, which leave the transport block size unknown.
+    /// Whether retransmissions have MCS 29…31, which do not contain the transport block size.
     pub reserved_mcs_on_retransmission: bool,
-    /// Whether retransmissions are not marked; then only the NDI identifies them.
+    /// Whether retransmissions are not marked, so that only the NDI identifies them.
     pub hide_retransmissions: bool,
     /// Carriers whose reports are missing for an interval.
     pub lost_carrier: Vec<LostCarrier>,
@@ -387,9 +388,9 @@ pub struct TelemetryConfig {
 pub struct LostCarrier {
     /// Index of the carrier in the cell.
     pub carrier: u8,
-    /// Start, in s.
+    /// Start of the interval, in s.
     pub from_s: f64,
-    /// End, in s.
+    /// End of the interval, in s.
     pub until_s: f64,
 }
 
@@ -399,7 +400,8 @@ pub struct LostCarrier {
 pub struct DeviceRadioConfig {
     /// The channel between cell and device.
     pub channel: ChannelConfig,
-    /// The cell's carriers that the device can use, its primary one first; empty: all, in the cell's order.
+    /// Indices of the cell's carriers that the device can use, its primary carrier first; empty: all carriers, in the
+    /// cell's order.
     pub carriers: Vec<u8>,
     /// Whether the device uses 256QAM.
     pub qam256: bool,
@@ -434,7 +436,7 @@ impl CellConfig {
         self.carrier.get(carrier).and_then(|own| own.frequency_ghz).unwrap_or(self.frequency_ghz)
     }
 
-    /// The configuration with all changes that `lena_compat` implies; a plain copy if that is off.
+    /// The configuration with all changes that `lena_compat` implies; an unchanged copy if `lena_compat` is off.
     ///
     /// Source: our measurements of ns-3.37
     pub(super) fn resolved(&self) -> CellConfig {

@@ -1,4 +1,4 @@
-//! Handovers of one device: their times, and the interruption of its data.
+//! Handovers of one device: the times of the handovers, and the interruptions of the device's data.
 //!
 //! At a handover, unacknowledged packets return to the queue and are forwarded without loss; HARQ, link adaptation and
 //! scheduler are reset; further carriers are deactivated; and the device gets a new C-RNTI.
@@ -27,7 +27,7 @@ impl Handover {
         Handover { config: config.clone(), begins, next: 0, resumes_at: 0, rng }
     }
 
-    /// If a handover starts in subframe `now`, returns the subframe in which data resumes.
+    /// If a handover starts in subframe `now`, returns the subframe in which data transmission resumes.
     pub(super) fn begin(&mut self, now: u64) -> Option<u64> {
         if self.begins.get(self.next).is_none_or(|&begin| begin > now) {
             return None;

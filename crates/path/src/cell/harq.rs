@@ -1,7 +1,7 @@
 //! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per codeword.
 //!
 //! A block sent in subframe n is acknowledged in n+4 and may be retransmitted in n+8 at the earliest. The outcome is
-//! drawn when the block is sent. The process stays occupied until the base station can react to the feedback.
+//! drawn when the block is sent. A HARQ process stays occupied until the base station can react to the feedback.
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
@@ -16,18 +16,18 @@ pub(super) const PROCESSES: usize = 8;
 /// Number of codewords per grant.
 pub(super) const CODEWORDS: usize = 2;
 
-/// Marks a process with a pending retransmission: it becomes free only after that retransmission.
+/// Value of `free_at` for a process with a pending retransmission, which becomes free only after that retransmission.
 const WAITING: u64 = u64::MAX;
 
 /// Redundancy versions in the order of transmissions.
 ///
-/// Source: TS 36.321 §5.4.2.2 gives the order that downlink schedulers follow too
+/// Source: TS 36.321 §5.4.2.2 gives the order, which downlink schedulers also follow
 const REDUNDANCY_VERSIONS: [u8; 4] = [0, 2, 3, 1];
 
 /// A transport block in HARQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
-    /// Size, MCS and table of its first transmission.
+    /// Size, MCS and MCS table of the first transmission.
     pub block: Block,
     /// The receiver's soft buffer for the block.
     pub held: SoftBuffer,
@@ -40,13 +40,13 @@ pub(super) struct InFlight {
 /// One stop-and-wait process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
-    /// The blocks not yet decoded, per codeword.
+    /// For each codeword, the block that is not decoded yet; `None` if there is none.
     pub blocks: [Option<InFlight>; CODEWORDS],
     /// New-data indicators of the last new blocks.
     pub ndi: [bool; CODEWORDS],
-    /// RBGs of the first transmission.
+    /// Number of RBGs of the first transmission.
     pub rbgs: u8,
-    /// The subframe of its last transmission.
+    /// The subframe of the last transmission of the process.
     pub sent_in: u64,
 }
 
@@ -61,13 +61,13 @@ impl Process {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Harq {
     pub processes: [Process; PROCESSES],
-    /// The subframe from which each process may take new data. A separate array, because every subframe reads all
-    /// processes.
+    /// The subframe from which each process may take new data. This is a separate array, because it is read for all
+    /// processes in every subframe.
     pub free_at: [u64; PROCESSES],
 }
 
 impl Harq {
-    /// A process for new data in subframe `now`.
+    /// Index of a process that is free for new data in subframe `now`; `None` if no process is free.
     pub(super) fn free_process(&self, now: u64) -> Option<u8> {
         self.free_at.iter().position(|&free_at| free_at <= now).map(|index| index as u8)
     }
@@ -77,15 +77,15 @@ impl Harq {
         self.free_at.iter().all(|&free_at| free_at != WAITING)
     }
 
-    /// Records that process `index` was sent in subframe `now`; the base station can react to its feedback `round_trip`
-    /// subframes later.
+    /// Records that the blocks of process `index` were sent in subframe `now`; the base station can react to its
+    /// feedback `round_trip` subframes later.
     pub(super) fn sent(&mut self, index: u8, now: u64, round_trip: u64) {
         let index = usize::from(index);
         self.processes[index].sent_in = now;
         self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { now + round_trip };
     }
 
-    /// Discards all blocks (handover); the new-data indicators keep toggling.
+    /// Discards all blocks (handover); the new-data indicators are not reset.
     pub(super) fn flush(&mut self) {
         for process in &mut self.processes {
             process.blocks = [None; CODEWORDS];
@@ -100,12 +100,12 @@ impl InFlight {
         InFlight { block, held: SoftBuffer::default(), content, payload_bits }
     }
 
-    /// The redundancy version of its next transmission.
+    /// The redundancy version of the block's next transmission.
     pub(super) fn redundancy_version(&self) -> u8 {
         REDUNDANCY_VERSIONS[usize::from(self.held.transmissions() % 4)]
     }
 
-    /// The reserved MCS of a retransmission: it contains only the modulation.
+    /// The reserved MCS that a retransmission of this block has: it contains only the modulation.
     ///
     /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31)
     pub(super) fn reserved_mcs(&self) -> u8 {
@@ -123,7 +123,7 @@ pub(super) struct Due {
     pub sent_in: u64,
     /// Index of the user.
     pub user: u16,
-    /// Index of the user's link.
+    /// Index of the carrier link among the user's links.
     pub link: u8,
     /// Index of the HARQ process.
     pub process: u8,

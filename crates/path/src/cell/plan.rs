@@ -27,7 +27,8 @@ pub(super) struct DevicePlan {
 impl CellPlan {
     /// The plan of a cell with these devices.
     /// # Errors
-    /// An invalid configuration, by key (`prbs`, `device.0.channel.layers`) and remedy.
+    /// The configuration is invalid; the error names the key (such as `prbs` or `device.0.channel.layers`) and the
+    /// remedy.
     pub fn new(config: &CellConfig, devices: &[DeviceRadioConfig]) -> Result<CellPlan, ConfigError> {
         config.validate()?;
         let config = config.resolved();

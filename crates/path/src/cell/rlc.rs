@@ -1,14 +1,16 @@
 //! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and concatenation,
 //! in-order delivery, recovery of blocks for which HARQ failed.
 //!
-//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block on any carrier
-//! takes the next part of the stream as one PDU with the next sequence number. The PDUs of several carriers thus
-//! interleave by sequence number. A packet is delivered when the stream is complete up to the packet's last byte.
+//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block on any
+//! carrier takes the next part of the stream as one PDU with the next sequence number. The sequence numbers of PDUs on
+//! several carriers are therefore interleaved. A packet is delivered when the stream is complete up to the packet's
+//! last byte.
 //!
 //! Source: TS 36.322; PBE-CC §3
 //!
 //! In acknowledged mode, the receiver's STATUS PDUs take bytes of the transport blocks of the opposite direction
-//! (`status`). Each endpoint thus sends the STATUS of the other direction in addition to its packets.
+//! (`status`). Each endpoint therefore sends, in addition to its packets, the STATUS about the packets that it
+//! receives.
 //!
 //! Differs: retransmissions are sent after [`RlcConfig::status_delay_ms`] and do not wait for the STATUS itself.
 
@@ -23,25 +25,25 @@ mod status;
 
 use status::StatusExchange;
 
-/// Fixed part of the header of a retransmitted PDU in acknowledged mode, in bytes, if it is larger than that of other
-/// PDUs: it also contains the offset of the segment.
+/// Minimum size of the fixed part of the header of a retransmitted PDU in acknowledged mode, in bytes. This header also
+/// contains the offset of the segment.
 ///
-/// Source: TS 36.322 §6.2.1.5 (LSF and SO). Chosen: every PDU that is sent again counts as a segment, because its new
-/// block rarely has the size of the first.
+/// Source: TS 36.322 §6.2.1.5 (LSF and SO). Chosen: every retransmitted PDU counts as a segment, because the new
+/// block rarely has the size of the first block.
 const SEGMENT_HEADER: u32 = 4;
 
-/// The parts of the stream in one transport block: bytes of at most one retransmitted and one new PDU.
+/// The parts of the stream in one transport block: bytes of at most one retransmitted PDU and one new PDU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     parts: [Option<Part>; 2],
-    /// Whether it contains a STATUS about the opposite direction.
+    /// Whether the block contains a STATUS about the opposite direction.
     has_status: bool,
-    /// Whether it requests a STATUS from the receiver (poll).
+    /// Whether the block requests a STATUS from the receiver (poll).
     polls: bool,
 }
 
 impl Content {
-    /// Whether it contains neither data nor a STATUS.
+    /// Whether the block contains neither data nor a STATUS.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.iter().all(Option::is_none) && !self.has_status
     }
@@ -57,20 +59,20 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Sdu {
     packet: Packet,
-    /// Stream position after its last byte.
+    /// Position in the stream after the last byte.
     end: u64,
 }
 
 /// A part of the stream that was sent with one sequence number.
 #[derive(Clone, Copy, Debug)]
 struct Pdu {
-    /// Stream position after its last byte.
+    /// Position in the stream after the last byte.
     end: u64,
-    /// Bytes in transport blocks whose HARQ outcome is pending.
+    /// Number of the PDU's bytes in transport blocks whose HARQ outcome is pending.
     pending: u32,
-    /// Bytes that must be retransmitted.
+    /// Number of the PDU's bytes that must be retransmitted.
     unsent: u32,
-    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver skips it.
+    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver skips the PDU.
     give_up_at: u64,
 }
 
@@ -90,7 +92,7 @@ struct Repeat {
 #[derive(Clone, Copy, Debug)]
 struct Reordering {
     expires_at: u64,
-    /// Sequence numbers below this one are skipped when the timer expires.
+    /// Missing PDUs with sequence numbers below this value are skipped when the timer expires.
     limit: u64,
 }
 
@@ -107,19 +109,20 @@ pub(super) struct Rlc {
     mac_header: u32,
     status_alone: bool,
     limit: u64,
-    /// Packets that the base station is still processing, with the time from which they may be sent.
+    /// Packets that the base station is still processing, each with the time from which it may be sent.
     arriving: VecDeque<(Time, Packet)>,
     arriving_bytes: u64,
-    /// Packets in the stream, oldest first; `sdus[next_sdu]` holds the next byte to be sent.
+    /// Packets in the stream, oldest first; `sdus[next_sdu]` contains the next byte to be sent.
     sdus: VecDeque<Sdu>,
     next_sdu: usize,
-    /// Stream positions: end of the transmitted bytes, and end of the bytes that have arrived.
+    /// Position in the stream after the transmitted bytes. `arrived` is the position after the bytes that have arrived
+    /// at the sender.
     sent: u64,
     arrived: u64,
-    /// PDUs not yet delivered, by sequence number from `first_sequence`.
+    /// PDUs not yet delivered, in order of sequence number. The first has the number `first_sequence`.
     pdus: VecDeque<Pdu>,
     first_sequence: u64,
-    /// One past the highest sequence number received completely.
+    /// The highest sequence number that was completely received, plus one.
     received_to: u64,
     repeats: VecDeque<Repeat>,
     repeat_bytes: u64,
@@ -128,7 +131,7 @@ pub(super) struct Rlc {
     front_is_damaged: bool,
     /// The STATUS exchange for this direction's data.
     status: StatusExchange,
-    /// Bytes of the opposite direction's STATUS that is pending; 0: none.
+    /// Size of the pending STATUS about the opposite direction, in bytes; 0: no STATUS is pending.
     status_to_send: u32,
 }
 
@@ -165,12 +168,13 @@ impl Rlc {
         }
     }
 
-    /// Length of the STATUS that the receiver of this direction's data sends in subframe `now`, if any.
+    /// Length (bytes) of the STATUS that the receiver of this direction's data sends in subframe `now`; `None` if it
+    /// sends none.
     pub(super) fn take_status(&mut self, now: u64) -> Option<u32> {
         self.status.take(now, self.repeats.len())
     }
 
-    /// Queues a STATUS about the opposite direction with this many bytes. It replaces a pending one.
+    /// Queues a STATUS about the opposite direction with this many bytes. It replaces a pending STATUS.
     pub(super) fn send_status(&mut self, bytes: u32) {
         self.status_to_send = bytes;
     }
@@ -198,7 +202,8 @@ impl Rlc {
         }
     }
 
-    /// Bytes queued for their first transmission, including those that the base station is still processing.
+    /// Number of bytes queued for their first transmission, including packets that the base station is still
+    /// processing.
     pub(super) fn queued(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
@@ -208,19 +213,19 @@ impl Rlc {
         Bytes(self.limit) - self.queued()
     }
 
-    /// Bytes of the stream that were put into blocks so far; retransmissions do not count.
+    /// Number of bytes of the stream that were put into blocks so far, without retransmissions.
     pub(super) fn sent(&self) -> Bytes {
         Bytes(self.sent)
     }
 
-    /// Bytes of all packets that have entered and not left yet.
+    /// Total size of the packets that have entered RLC and not left it yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
-    /// Bytes that may be sent in subframe `now`, including a STATUS, without headers: the amount that a buffer status
-    /// report contains.
+    /// Number of bytes that may be sent in subframe `now`, including a STATUS, without headers. A buffer status report
+    /// contains this number.
     ///
     /// Source: TS 36.321 §6.1.3.1
     pub(super) fn waiting(&self, now: u64) -> u64 {
@@ -296,8 +301,8 @@ impl Rlc {
         pdus > 0 && self.status.polls(pdus, parts.map(|part| part.bytes).sum(), is_last)
     }
 
-    /// Advances `sent` by the number of bytes that fit into `room` together with the length indicators; returns the
-    /// advance.
+    /// Advances `sent` by the number of bytes that fit into `room` together with the length indicators. Returns this
+    /// number.
     fn take_fresh(&mut self, room: u32) -> u32 {
         let (start, room) = (self.sent, u64::from(room));
         let mut elements = 0;
@@ -323,7 +328,7 @@ impl Rlc {
             self.status.polled(now);
         }
         for part in content.parts.into_iter().flatten() {
-            // The receiver has already skipped this PDU.
+            // If the receiver has already skipped this PDU, its data is ignored.
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
             let pdu = &mut self.pdus[index as usize];
             pdu.pending -= part.bytes;
@@ -408,7 +413,8 @@ impl Rlc {
             }
             self.pdus.pop_front();
             if pdu.unsent > 0 {
-                // The PDU was skipped while its retransmission was pending.
+                // The receiver skipped the PDU while its retransmission was pending, so the retransmission is
+                // cancelled.
                 self.repeats.pop_front();
                 self.repeat_bytes -= u64::from(pdu.unsent);
             }
@@ -442,7 +448,8 @@ impl Rlc {
     }
 }
 
-/// Bytes of the length indicators of a PDU with `elements` packets or parts of packets: 12 bits for each except the last.
+/// Size in bytes of the length indicators of a PDU with `elements` packets or parts of packets: 12 bits for each
+/// element except the last.
 ///
 /// Source: TS 36.322 §6.2.1.3
 fn length_indicators(elements: u64) -> u64 {

@@ -1,13 +1,13 @@
 //! Scheduler: assigns the RBGs of one carrier in one subframe that remain after retransmissions and control users.
 //!
-//! It has two steps, as in base stations: select at most `max_users` users for the subframe, then assign RBG by RBG among
-//! them. A user gets no more RBGs as soon as its block can carry all its queued data.
+//! It has two steps, as in base stations: it selects at most `max_users` users for the subframe, then assigns the RBGs
+//! to them one by one. A user whose block can carry all its queued data gets no more RBGs.
 //!
 //! | policy | RBG k is assigned to the user with |
 //! | --- | --- |
 //! | round robin | the fewest RBGs so far; the first user rotates |
 //! | max C/I | the highest rate on k |
-//! | proportional fair | the highest rate on k over its average, which includes the RBGs of this subframe |
+//! | proportional fair | the highest ratio of its rate on k to its average rate, which includes the RBGs of this subframe |
 //!
 //! If all RBGs of a user have equal quality, its rate is one number and its RBGs are contiguous.
 
@@ -46,19 +46,20 @@ impl RbgGrid {
         ((1u64 << self.rbgs) - 1) as RbgMask
     }
 
-    /// PRBs of one RBG.
+    /// Number of PRBs of one RBG.
     pub(super) fn prbs_of(&self, rbg: u32) -> u16 {
         self.rbg_prbs.min(self.prbs - rbg as u16 * self.rbg_prbs)
     }
 
-    /// PRBs of a set of RBGs.
+    /// Number of PRBs of a set of RBGs.
     pub(super) fn prbs_in(&self, rbgs: RbgMask) -> u16 {
         let last = u32::from(self.rbgs) - 1;
         let missing = if rbgs >> last & 1 == 1 { self.rbg_prbs - self.prbs_of(last) } else { 0 };
         rbgs.count_ones() as u16 * self.rbg_prbs - missing
     }
 
-    /// The lowest RBGs of `free` that can carry `wanted` bits; all if they cannot.
+    /// The lowest RBGs of `free` that together can carry `wanted` bits. If `free` cannot carry `wanted` bits, all RBGs
+    /// of `free`.
     fn lowest_for(&self, free: RbgMask, size: BlockSize, wanted: u64) -> RbgMask {
         if size.bits(self.prbs_in(free)) <= wanted {
             return free;
@@ -92,7 +93,7 @@ impl RbgGrid {
     }
 }
 
-/// Block size for a user at its current MCS as a function of the PRBs, over all codewords.
+/// Total block size of all codewords for a user at its current MCS, as a function of the number of PRBs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlockSize {
     pub i_tbs: u8,
@@ -101,31 +102,31 @@ pub(super) struct BlockSize {
 }
 
 impl BlockSize {
-    /// Bits of all codewords on `prbs` PRB pairs.
+    /// Total number of bits of all codewords on `prbs` PRB pairs.
     pub(super) fn bits(&self, prbs: u16) -> u64 {
         let one = lte::tbs(self.i_tbs, prbs, 1).map_or(0, |bits| bits.0);
         one * u64::from(self.codewords)
     }
 }
 
-/// A user with queued data, and the RBGs assigned to it.
+/// A user with queued data, and the RBGs assigned to the user.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// Index of the user, and of its link to this carrier.
+    /// Index of the user. `link` is the index of the user's link to this carrier.
     pub user: u16,
     pub link: u8,
-    /// Bits per RBG for this user.
+    /// Mean number of bits per RBG for this user.
     pub rate: f64,
-    /// Row of its rates per RBG, if RBGs differ.
+    /// Index of the row with the user's rates per RBG; `None` if all RBGs have the same rate.
     pub rates: Option<u16>,
     /// Recent average rate, in bits per subframe.
     pub average: f64,
-    /// Whether it had no data in the previous subframe.
+    /// Whether the user had no data in the previous subframe.
     pub is_newcomer: bool,
-    /// Bits queued for it.
+    /// Number of bits queued for the user.
     pub wanted: u64,
     pub size: BlockSize,
-    /// RBGs assigned to it.
+    /// RBGs assigned to the user.
     pub given: RbgMask,
     prbs: u16,
     metric: f64,
@@ -159,8 +160,8 @@ pub(super) struct Scheduler {
     lena_compat: bool,
     /// Round robin: the first user of the next subframe.
     first: u16,
-    /// The candidates' metrics during the assignment; [`SERVED`] for candidates that need no more RBGs. Kept to reuse its
-    /// memory.
+    /// The candidates' metrics during the assignment; [`SERVED`] for candidates that need no more RBGs. The vector is
+    /// stored to reuse its memory.
     metrics: Vec<f64>,
     /// Random numbers that break ties, by subframe.
     ties: Draws,
@@ -169,7 +170,7 @@ pub(super) struct Scheduler {
 /// Metric of a candidate that gets no more RBGs.
 const SERVED: f64 = f64::NEG_INFINITY;
 
-/// Rate of an RBG that must not be assigned to its user.
+/// Rate that marks an RBG that must not be assigned to the user.
 pub(super) const NEVER_GIVEN: f32 = f32::NEG_INFINITY;
 
 impl Scheduler {
@@ -181,7 +182,7 @@ impl Scheduler {
         lena_compat: bool,
         ties: Draws,
     ) -> Scheduler {
-        // Four PRBs at the lowest MCS still carry headers and some data; fewer would carry no data.
+        // Four PRBs at the lowest MCS still carry headers and some data; fewer PRBs would carry no data.
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
         Scheduler {
             policy,
@@ -194,23 +195,23 @@ impl Scheduler {
         }
     }
 
-    /// An average one subframe later, without the bits of that subframe; at least one bit.
+    /// A user's average rate one subframe later, if the user gets no bits in that subframe; at least one bit.
     ///
     /// R(t+1) = (1 - 1/t_c) R(t) + (1/t_c) bits
     pub(super) fn decayed(&self, average: f64) -> f64 {
         (average - average / self.time_constant).max(1.0)
     }
 
-    /// Contribution of a block to its user's average.
+    /// Contribution of a block to its user's average rate.
     pub(super) fn gain(&self, block: Bits) -> f64 {
         block.0 as f64 / self.time_constant
     }
 
-    /// Limits the priority of a user that was idle to the highest priority among the other users: its average then starts
-    /// at rate / metric of that user.
+    /// Limits the priority (metric) of a user that was idle to the highest metric among the other users. For this, the
+    /// average rate of the user that was idle is set to its rate divided by that metric.
     ///
-    /// Chosen: an average that decays while idle would assign the whole band to the newcomer for tens of ms, which is a
-    /// total loss of capacity for every other user. LENA behaves that way.
+    /// Chosen: if a user's average decayed while the user is idle, the newcomer would get the whole band for tens of
+    /// ms, and the other users would get nothing. LENA behaves in this way.
     pub(super) fn place_newcomers(&self, candidates: &mut [Candidate]) {
         if self.policy != Policy::ProportionalFair || self.lena_compat {
             return;
@@ -224,8 +225,8 @@ impl Scheduler {
         }
     }
 
-    /// Assigns the `free` RBGs of subframe `now`; `rates` contains the rows that candidates refer to. Afterwards
-    /// `candidates` are those with at least one RBG.
+    /// Assigns the `free` RBGs of subframe `now`; `rates` contains the rows to which candidates refer. Afterwards,
+    /// `candidates` contains only the candidates with at least one RBG.
     pub(super) fn share(
         &mut self,
         now: u64,
@@ -271,7 +272,7 @@ impl Scheduler {
                 if metrics.iter().all(|&metric| metric == SERVED) {
                     break;
                 }
-                // No candidate may have this RBG; a candidate may still have one of the RBGs above it.
+                // No candidate can get this RBG, but a candidate may still get one of the higher RBGs.
                 continue;
             };
             let (candidate, metric) = (&mut candidates[best], &mut metrics[best]);
@@ -302,7 +303,8 @@ impl Scheduler {
             Policy::RoundRobin => {
                 let turn = candidates.iter().position(|candidate| candidate.user >= self.first).unwrap_or(0);
                 candidates.rotate_left(turn);
-                // If all users fit, each is first in turn; otherwise the users that were left out come first.
+                // If all users fit into the subframe, the first user rotates. Otherwise, the users that were left out
+                // are first in the next subframe.
                 let next = if count > self.max_users { self.max_users } else { 1 % count };
                 self.first = candidates[next].user;
             }
@@ -324,8 +326,8 @@ impl Scheduler {
 }
 
 impl Policy {
-    /// A candidate's metric on an RBG with rate `rate_here`, if the mean rate of its RBGs is `rate`. Round robin counts
-    /// RBGs, independent of their rate.
+    /// A candidate's metric on an RBG on which its rate is `rate_here`, given its metric at its mean rate `rate`. Round
+    /// robin counts RBGs, independent of their rate.
     fn metric_on(self, metric: f64, rate_here: f32, rate: f64) -> f64 {
         if rate_here == NEVER_GIVEN || metric == SERVED {
             return SERVED;
@@ -337,7 +339,7 @@ impl Policy {
     }
 }
 
-/// The index of the first candidate with the highest metric; `None` if all are served.
+/// The index of the first candidate with the highest metric; `None` if all candidates are [`SERVED`].
 #[inline]
 fn first_of_highest(metrics: impl Iterator<Item = f64>) -> Option<usize> {
     let (mut best, mut highest) = (None, SERVED);
@@ -358,7 +360,8 @@ pub(super) fn lowest(mut set: RbgMask, count: u32) -> RbgMask {
     whole & !set
 }
 
-/// Reassigns `free` contiguously from the lowest RBG, keeping the number of RBGs of each candidate.
+/// Reassigns the RBGs of `free` so that each candidate gets contiguous RBGs, from the lowest RBG on. The number of RBGs
+/// of each candidate is unchanged.
 fn lay_side_by_side(free: RbgMask, candidates: &mut [Candidate]) {
     let mut rest = free;
     for candidate in candidates {
@@ -411,7 +414,7 @@ mod tests {
         assert_eq!(totals, [250; 3]);
     }
 
-    /// Two users, each with one good and one bad half of the band; the bad half must not be assigned if `shuns`.
+    /// Two users, each with a good half and a bad half of the band. If `shuns`, the bad half must not be assigned.
     fn opposites(shuns: bool) -> (Vec<Candidate>, Vec<[f32; MAX_RBGS]>) {
         let bad = if shuns { NEVER_GIVEN } else { 100.0 };
         let row = |first: f32, second: f32| std::array::from_fn(|rbg| if rbg < 12 { first } else { second });

@@ -1,4 +1,5 @@
-//! One subframe of one carrier: retransmissions, control users, data users; then the outcome of every block.
+//! Runs one subframe of one carrier: first retransmissions, control users and data users are scheduled, then the
+//! outcome of every block is drawn.
 
 use std::collections::VecDeque;
 
@@ -25,7 +26,7 @@ pub(super) struct Carrier {
     pub arrivals: Arrivals,
     /// Users that may have data for this carrier, as (user, link), in order of users.
     pub live: Vec<(u16, u8)>,
-    /// Vacant places for background downloads.
+    /// Background users without a download.
     pub vacant: Vec<u16>,
     /// Pending retransmissions, in order of time.
     pub due: VecDeque<Due>,
@@ -44,7 +45,7 @@ pub(super) struct Carrier {
     pub rates: Vec<[f32; MAX_RBGS]>,
 }
 
-/// Feedback to link adaptation by an acknowledgement.
+/// Information that an acknowledgement gives to link adaptation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     user: u16,
@@ -154,7 +155,7 @@ impl Carrier {
             };
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
-            // A handover may have flushed the process, and new data may occupy it since.
+            // A handover may have flushed the process, and new data may have occupied it since then.
             if !process.is_waiting() || process.sent_in != due.sent_in || is_interrupted {
                 self.due.remove(index);
                 continue;
@@ -232,7 +233,7 @@ impl Carrier {
         self.candidates = candidates;
     }
 
-    /// Determines the rate of any RBG for a candidate; returns `false` if the candidate is out of range.
+    /// Determines the mean rate of an RBG for a candidate. Returns `false` if the candidate is out of range.
     fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
         let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
         candidate.size = link.block_size(mcs);
@@ -369,7 +370,7 @@ impl Carrier {
     }
 }
 
-/// PRBs for the blocks of a HARQ process.
+/// An assignment of PRBs to the blocks of a HARQ process.
 #[derive(Clone, Copy, Debug)]
 struct Grant {
     user: u16,
@@ -378,7 +379,8 @@ struct Grant {
     prbs: PrbSet,
 }
 
-/// Takes data for a block of `bits` from its source: the RLC content, and the number of bits of a download.
+/// Takes data for a block of `bits` bits from `source`. Returns the RLC content, and the number of data bits if the
+/// source is a download.
 fn take_data(source: &mut Source, now: u64, bits: Bits) -> Option<(Content, u64)> {
     match source {
         Source::Device(device) => {
@@ -408,7 +410,7 @@ fn failed(source: &mut Source, now: u64, flight: &InFlight) {
     }
 }
 
-/// The DCI of a control message: a compact format at a low MCS.
+/// The DCI of a control message. It has a compact format and a low MCS.
 ///
 /// Chosen: MCS 4.
 fn control_dci(rnti: Rnti, prbs: PrbSet) -> Dci {
@@ -426,8 +428,8 @@ fn control_dci(rnti: Rnti, prbs: PrbSet) -> Dci {
     }
 }
 
-/// Number of control channel elements in a control region of `cfi` symbols: resource element groups less those of PCFICH
-/// and PHICH, nine per element.
+/// Number of control channel elements in a control region of `cfi` symbols. An element has nine resource element
+/// groups; the groups of PCFICH and PHICH are not available.
 ///
 /// Source: TS 36.211 §6.2.4, §6.7, §6.8.1, §6.9 (two antenna ports, N_g = 1)
 fn control_elements(cfi: u8, prbs: u16) -> usize {

@@ -1,8 +1,8 @@
 //! Telemetry: reports to a device that decodes the control channel, derived from the cell's record with delay and errors.
 //!
-//! The input is the cell's own record of a subframe. The output is a copy with the configured imperfections, after the
-//! configured latency. Reports to one device are in order. Report buffers are reused, so nothing is allocated after the
-//! start.
+//! The input is the cell's own record of a subframe. The output is a copy of this record with the configured errors,
+//! and is available after the configured latency. Reports to one device are in order. Report buffers are reused, so
+//! nothing is allocated after the start.
 //!
 //! Source: PBE-CC §5 (the decoder's errors and delays are the listener's, not the cell's)
 
@@ -21,9 +21,9 @@ use super::config::TelemetryConfig;
 pub(super) struct Account {
     pub report: RadioReport,
     carrier_prbs: u16,
-    /// The owner of each DCI.
+    /// The owner (user) of each DCI.
     pub owners: Vec<Owner>,
-    /// The reserved MCS of each DCI, used if retransmissions hide their block size.
+    /// The reserved MCS of each DCI, used if retransmissions do not contain their block size.
     pub reserved_mcs: Vec<[Option<u8>; 2]>,
 }
 
@@ -64,7 +64,8 @@ impl Account {
 #[derive(Debug)]
 pub(super) struct Telemetry {
     config: TelemetryConfig,
-    /// Grants that a listener receives: those of all users from the control channel, its own from its modem's log.
+    /// Whose grants a listener receives: the control channel contains the grants of all users, a modem's log only the
+    /// device's own grants.
     scope: Scope,
     listeners: Vec<Listener>,
     spare: Vec<RadioReport>,
@@ -114,7 +115,8 @@ impl Telemetry {
         self.listeners.iter().filter_map(|listener| Some(listener.waiting.front()?.0)).min()
     }
 
-    /// A report that is due at `now`: the earliest, of the device with the lowest index.
+    /// Returns the earliest report that is due at `now`. If several reports have this time, the report of the device
+    /// with the lowest index.
     pub(super) fn pop(&mut self, now: Time) -> Option<(DeviceId, &mut RadioReport)> {
         let first = |listener: &Listener| Some(listener.waiting.front()?.0).filter(|&due| due <= now);
         let due = self.listeners.iter().enumerate().filter_map(|(device, l)| Some((first(l)?, device))).min();
@@ -124,8 +126,8 @@ impl Telemetry {
         Some((DeviceId(device as u16), self.current.as_mut()?))
     }
 
-    /// Queues a report of a subframe for a listening device. `account` is the cell's record, `own` the device's own side,
-    /// and `heard_at` the end of the subframe.
+    /// Queues a report of a subframe for a listening device. `account` is the cell's record, `own` is the part about
+    /// the device itself, and `heard_at` is the end of the subframe.
     pub(super) fn hear(&mut self, device: usize, heard_at: Time, account: &Account, own: OwnRadio) {
         let listener = &mut self.listeners[device];
         let config = &self.config;
@@ -166,13 +168,14 @@ impl Telemetry {
     }
 }
 
-/// Purposes of the random numbers of a listener, a subframe and a carrier: the first part of their addresses.
+/// First part of the address of a random number for a given listener, subframe and carrier: the purpose of the random
+/// number.
 const LATENCY: u64 = 0;
 const MISSED: u64 = 1;
 const FALSE: u64 = 2;
 
-/// Copies the DCIs of a subframe: all, or only those of the owner `only`. Whether a DCI is missed depends on its user,
-/// not on its position among the others.
+/// Copies the DCIs of a subframe: all DCIs, or only the DCIs of the owner `only`. Whether a DCI is missed depends on
+/// its user, not on its position in the list.
 fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &Draws, dcis: &mut Vec<Dci>) {
     let sent = &truth.report.dcis;
     let owners = truth.owners.iter();
@@ -198,7 +201,7 @@ fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &
     }
 }
 
-/// A DCI that no base station sent: noise that passed the checks, so it is a valid DCI.
+/// A false DCI, which no base station sent: noise that passed the decoder's checks. Its fields are therefore valid.
 fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
     let start = draws.at(0, 0).below(u64::from(carrier_prbs)) as u16;
     let len = 1 + draws.at(1, 0).below(u64::from(carrier_prbs - start)) as u16;
@@ -217,7 +220,7 @@ fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
     }
 }
 
-/// A DCI as returned by a decoder.
+/// Modifies a DCI so that it has the content that a decoder returns.
 fn as_read(config: &TelemetryConfig, mut dci: Dci, reserved_mcs: [Option<u8>; 2]) -> Dci {
     for (codeword, reserved_mcs) in reserved_mcs.into_iter().enumerate() {
         if dci.retransmission[codeword] && config.reserved_mcs_on_retransmission {

@@ -25,7 +25,7 @@ struct Bench {
     exits: Vec<Exit>,
 }
 
-/// Packets of one size at a constant rate for one device.
+/// A source of packets of one size at a constant rate for one device.
 struct Source {
     flow: u16,
     device: u16,
@@ -82,7 +82,7 @@ impl Bench {
         Bench { cell, sources, exits: Vec::new() }
     }
 
-    /// Runs until `end`, calling `look` after every subframe.
+    /// Runs the cell until `end`, and calls `look` after every subframe.
     fn run(&mut self, end: Time, mut look: impl FnMut(&mut Cell)) {
         let mut subframes = self.cell.subframes_run();
         loop {

@@ -12,8 +12,9 @@
 //! 3. Devices whose data has no grant send a scheduling request, if n is their opportunity.
 //! 4. The base station has decoded the transmissions of n-4 and grants PRBs of n+4.
 //!
-//! Thus a packet that arrives at an idle device waits for the device's next opportunity; its block is sent 8 ms after
-//! that. Packets that a block completes are in the core network at n+1 ms + `enb_processing_ms`.
+//! A packet that arrives at an idle device therefore waits for the device's next opportunity; its block is sent 8 ms
+//! after that opportunity. Packets that are complete after a block are in the core network at n+1 ms +
+//! `enb_processing_ms`.
 //!
 //! The uplink does not run, and draws no random number, until the first packet is pushed.
 //!
@@ -59,12 +60,12 @@ pub(super) struct Uplink {
     devices: usize,
     /// Whether any packet was ever pushed.
     is_awake: bool,
-    /// Bits of the largest block of any device at the best mean signal level of the run.
+    /// Number of bits of the largest block of any device, at the maximum mean signal level of the run.
     best_block_bits: u64,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Packets that left the uplink, each list in order of time: transmitted packets (delivered or lost), and packets
-    /// refused by a full buffer.
+    /// Transmitted packets (delivered or lost) that left the uplink. `refused` are packets that a full buffer refused.
+    /// Both lists are in order of time.
     over: VecDeque<Exit>,
     refused: VecDeque<Exit>,
 }
@@ -79,7 +80,7 @@ impl Uplink {
         }
     }
 
-    /// Whether a full buffer has refused packets that were not popped yet.
+    /// Whether a full buffer has refused packets that the driver has not popped yet.
     pub(super) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
     }
@@ -91,7 +92,7 @@ impl Uplink {
         if time_of(first) <= now { first.pop_front() } else { None }
     }
 
-    /// Time of the next exit, among the exits known so far.
+    /// Time of the next packet that leaves the uplink, among the packets in `over` and `refused`.
     pub(super) fn next(&self) -> Time {
         time_of(&self.over).min(time_of(&self.refused))
     }
@@ -156,8 +157,9 @@ impl Uplink {
         self.carriers.iter_mut().for_each(|carrier| carrier.forget(device as u16));
     }
 
-    /// Passes the STATUS PDUs of a device's two directions to each other's senders. Before the first uplink packet, the
-    /// uplink does not run. It then has no queue, so the bytes of a STATUS would delay no data.
+    /// Passes the STATUS PDUs about the downlink to the uplink's sender, and those about the uplink to the downlink's
+    /// sender. Before the first uplink packet, the uplink does not run. The uplink then has no queue, so the bytes of a
+    /// STATUS would not delay data.
     pub(super) fn exchange_status(&mut self, device: usize, now: u64, downlink: &mut Rlc) {
         if !self.is_awake {
             return;
@@ -176,14 +178,15 @@ impl Uplink {
         self.sender(usize::from(device.0)).backlog()
     }
 
-    /// Capacity for a device in subframe `now`, the last that was run, in IP bytes.
+    /// Capacity for a device in subframe `now`, the last subframe that was run, in IP bytes.
     pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Capacity {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            // Grants to others may scatter the idle PRBs. They could have been placed contiguously, so all of them count.
+            // Grants to others may scatter the idle PRBs. The base station could have placed these grants so that the
+            // idle PRBs are contiguous. Therefore all idle PRBs count.
             let idle = carrier.region.without(carrier.used).len();
             let sinr_db = link.channel.at(now).sinr_db;
             bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db, packet);
@@ -192,7 +195,7 @@ impl Uplink {
         Capacity { time, span, device, direction: Direction::Uplink, bytes }
     }
 
-    /// Capacity of all PRBs for a device in subframe `now`, the last that was run, in IP bytes.
+    /// Capacity of all PRBs for a device in subframe `now`, the last subframe that was run, in IP bytes.
     pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Bytes {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
@@ -213,7 +216,7 @@ impl Uplink {
 
     /// Activates and deactivates a device's further uplink carriers, depending on the device's uplink load.
     ///
-    /// Chosen: independently of its downlink carriers, because the downlink's load may differ.
+    /// Chosen: independent of the device's downlink carriers, because the load of the downlink may differ.
     fn aggregate(&mut self, index: usize, now: u64) {
         let user = &mut self.users[index];
         let Source::Device(sender, _) = &mut user.source else { return };
@@ -244,8 +247,8 @@ impl Uplink {
 }
 
 impl user::UplinkLink {
-    /// IP bytes of the best block on at most `prbs` PRB pairs at the current MCS and SINR. Expected block errors and
-    /// headers are subtracted.
+    /// Maximum number of IP bytes in a block on at most `prbs` PRB pairs at the current MCS and SINR. Expected block
+    /// errors and headers are subtracted.
     fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64, packet: Bytes) -> Bytes {
         let carried_on = |prbs: u16| {
             let mcs = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
@@ -261,7 +264,7 @@ impl user::UplinkLink {
     }
 }
 
-/// A block in the next subframe, in the form that tests check.
+/// A block in the next subframe, in a form for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnAir {
@@ -275,7 +278,7 @@ pub(super) struct OnAir {
 
 #[cfg(test)]
 impl Uplink {
-    /// The blocks in subframe `now`, the next one.
+    /// The blocks in subframe `now`, which is the next subframe.
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
         (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
             carrier.due_in(now).map(move |(user, prbs, mcs, transmissions)| OnAir {

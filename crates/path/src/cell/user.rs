@@ -20,7 +20,7 @@ pub(super) struct User {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// Links in the order of their activation, the primary link first.
+    /// The user's links to carriers, in the order of their activation, the primary link first.
     pub links: Vec<RadioLink>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct User {
 pub(super) enum Source {
     /// Packets of the scenario's flows.
     Device(Box<Device>),
-    /// A background user's download; empty while this place is vacant.
+    /// A background user's download. It is empty while the user has none.
     Session(Session),
     /// An infinite queue.
     Endless,
@@ -46,11 +46,11 @@ pub(super) struct Device {
 /// A background user's download.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Session {
-    /// Bits that have not arrived at the base station yet.
+    /// Number of the download's bits that have not arrived at the base station yet.
     pub to_come: u64,
-    /// Bits that arrive per subframe.
+    /// Number of bits that arrive at the base station per subframe.
     pub bits_per_subframe: u64,
-    /// Bits queued at the base station.
+    /// Number of bits queued at the base station.
     pub waiting: u64,
 }
 
@@ -62,15 +62,16 @@ pub(super) struct RadioLink {
     pub adaptation: LinkAdaptation,
     pub harq: Harq,
     pub table: lte::McsTable,
-    /// Whether its RBGs differ and are reported individually.
+    /// Whether the SINRs of the carrier's RBGs differ and are reported individually.
     pub has_subbands: bool,
-    /// Random draws for errors of its transport blocks, by subframe and codeword.
+    /// Random draws for errors of the link's transport blocks, by subframe and codeword.
     pub luck: Draws,
-    /// Proportional fair's average in bits per subframe.
+    /// The user's average rate for the proportional fair scheduler, in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which data was queued for the user.
+    /// The subframe after the last subframe in which data was queued for the user.
     pub wanted_until: u64,
-    /// The last subframe in which the user was granted PRBs, their number, and whether all their blocks were received.
+    /// The last subframe in which the user was granted PRBs. The next fields are the number of these PRBs, and whether
+    /// all their blocks were received.
     pub served_in: Option<u64>,
     pub served_prbs: u16,
     pub decoded: Option<bool>,
@@ -86,7 +87,7 @@ impl User {
         }
     }
 
-    /// Bits of transport blocks for all data queued in subframe `now`.
+    /// Number of bits of transport blocks that are needed for all data queued in subframe `now`.
     pub(super) fn wanted_bits(&self, now: u64) -> u64 {
         match &self.source {
             Source::Device(device) => device.rlc.wanted(now) * 8,
@@ -137,16 +138,16 @@ impl RadioLink {
         Block { table: self.table, mcs, bits }
     }
 
-    /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while out of range.
+    /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while the user is out of range.
     pub(super) fn bits_per_prb(&self, cfi: u8, carrier_prbs: u16) -> f64 {
         let Some(mcs) = self.adaptation.mcs(cfi) else { return 0.0 };
         self.block_size(mcs).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
     }
 }
 
-/// IP bytes in a subframe that has `blocks` transport blocks with `bits` in total, for packets of `packet` bytes.
+/// Number of IP bytes in `blocks` transport blocks with `bits` bits in total, for packets of `packet` bytes.
 pub(super) fn ip_bytes(bits: f64, blocks: u8, packet: Bytes, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Bytes of RLC length indicators per packet.
+    /// Size of the RLC length indicators per packet (bytes).
     const LENGTH_INDICATOR: f64 = 1.5;
     let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
     let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);

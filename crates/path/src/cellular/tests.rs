@@ -8,14 +8,14 @@ fn packet(number: u64, bytes: u64) -> Packet {
     Packet { flow, device, number, bytes: Bytes(bytes), sent, ecn: Ecn::NotEct }
 }
 
-/// A link with these trains; the trace has an opportunity in every millisecond.
+/// A link with these trains and a trace that has an opportunity in every millisecond.
 fn link(trains: &str, config: &CellularConfig) -> CellularLink {
     let trains = Arc::new(Trains::parse(trains.as_bytes()).expect("trains"));
     let trace = Arc::new(Trace::from_times_ms((1..=1000).collect()).expect("a trace"));
     CellularLink::new(trains, trace, Arc::default(), config).expect("a link")
 }
 
-/// Pushes packets of these sizes at these milliseconds; returns the departure of each in ms.
+/// Pushes packets, given as (millisecond, bytes). Returns the number and the departure (ms) of each packet.
 fn cross(link: &mut CellularLink, packets: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = vec![];
     let mut drain = |link: &mut CellularLink, until: Time| {
@@ -51,7 +51,7 @@ fn a_few_packets_take_the_chances_of_a_train() {
     // Small packets share an opportunity. A full packet does not fit into the rest of an opportunity.
     let small = [(200, 600), (200, 600), (200, 600), (200, 1396)];
     assert_eq!(cross(&mut link, &small), [(0, 220), (1, 220), (2, 223), (3, 223)]);
-    // An opportunity that has passed is lost; packets wait for a future one.
+    // An opportunity that has passed is lost; packets wait for a future opportunity.
     let later = [(400, 1396), (400, 1396), (403, 1396), (403, 1396), (410, 1396)];
     assert_eq!(cross(&mut link, &later), [(0, 420), (1, 423), (2, 423), (3, 429), (4, 430)], "it was idle");
 }
@@ -60,8 +60,8 @@ fn a_few_packets_take_the_chances_of_a_train() {
 fn what_a_train_does_not_serve_waits_for_the_trace() {
     let mut link = link("0 20 0 50\n100000 20 0\n", &CellularConfig::default());
     let seen = cross(&mut link, &[(0, 1396); 6]);
-    // After the train's two packets, the others take the trace's opportunities, one per millisecond; they are released
-    // at the end of the train, and each uses the next millisecond's opportunity.
+    // The train serves two packets. The other packets are released at the end of the train and take the opportunities
+    // of the trace, one per millisecond.
     assert_eq!(seen, [(0, 20), (1, 70), (2, 71), (3, 72), (4, 73), (5, 74)]);
     link.push(Time::from_millis(2000), packet(6, 1396));
     assert_eq!(link.next(), Some(Time::from_millis(2020)), "then a train serves again");
@@ -133,8 +133,8 @@ fn a_link_that_cannot_be_is_refused() {
     ");
 }
 
-/// Model of CellReplay's program for one direction, per millisecond: its computation for each packet read, and one
-/// iteration of its loop. Its numbers are whole milliseconds and bytes with the header.
+/// A model of CellReplay's program for one direction: the program's computation for each packet read, and one iteration
+/// of the program's loop per millisecond. Times are in whole milliseconds, and sizes include the header.
 struct Program {
     trains: Vec<(u64, u64, Vec<u64>)>,
     heavy: Vec<u64>,
@@ -148,7 +148,7 @@ struct Program {
     left: u64,
     last: u64,
     end: u64,
-    /// (release, bypass, number, size)
+    /// Packets held for their delay: (release time, whether a train serves the packet, number, size).
     held: VecDeque<(u64, bool, u64, u64)>,
     // State of the trace.
     next_chance: usize,
@@ -236,7 +236,7 @@ impl Program {
         }
     }
 
-    /// One iteration of its loop; adds (number, millisecond) of each packet written.
+    /// One iteration of the program's loop. Adds (number, millisecond) of each packet written to `written`.
     fn turn(&mut self, now: u64, written: &mut Vec<(u64, u64)>) {
         self.chances_up_to(now);
         while let Some(&(release, bypass, number, size)) = self.held.front().filter(|held| held.0 <= now) {
@@ -301,7 +301,7 @@ proptest! {
             output: vec![], in_link: 0,
         };
         let (mut expected, mut sent) = (vec![], arrivals.iter().zip(0..).peekable());
-        // By this time all packets have left, even with the slowest trace: an opportunity each 200 ms.
+        // After this time, all packets have left, even with the slowest trace, which has an opportunity every 200 ms.
         for now in 0..70_000 {
             program.turn(now, &mut expected);
             while let Some(((_, bytes), number)) = sent.next_if(|((at, _), _)| *at == now) {

@@ -9,22 +9,22 @@ pub const DATA_BYTES: Bytes = Bytes(1500);
 
 /// Size of an ACK on the wire.
 ///
-/// Chosen: 20 IP, 8 UDP, 32 for ranges and feedback.
+/// Chosen: 20 bytes of IP header, 8 bytes of UDP header, 32 bytes for ranges and feedback.
 pub const ACK_BYTES: Bytes = Bytes(60);
 
 /// Route and packet size of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowConfig {
-    /// Its device.
+    /// The device to which the flow belongs.
     pub device: DeviceId,
-    /// The direction of its data.
+    /// The direction of the flow's data.
     pub direction: Direction,
-    /// Whether its ACKs cross the last hop too, if the last hop carries their direction.
+    /// Whether the flow's ACKs cross the last hop too, if the last hop carries packets in the direction of ACKs.
     pub acks_cross_cell: bool,
-    /// Whether its data crosses the Internet queue.
+    /// Whether the flow's data crosses the Internet queue.
     pub crosses_internet: bool,
     /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
-    /// Bytes of its full-sized data packets on the wire.
+    /// Bytes of the flow's full-sized data packets on the wire.
     pub data_bytes: Bytes,
 }

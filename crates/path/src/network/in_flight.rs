@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-/// Values by packet number. Numbers are consecutive. A wire may turn one packet into several copies, and copies may leave
-/// the network in any order. Values without any remaining copy are removed when the next value is added.
+/// Values (loads) by packet number. Packet numbers are consecutive. A wire may duplicate packets, and copies may leave
+/// the network in any order. Values of packets without a copy in flight are removed when the next value is added.
 #[derive(Clone, Debug)]
 pub(super) struct InFlight<T> {
     first: u64,
@@ -27,7 +27,7 @@ impl<T> InFlight<T> {
     /// Adds packet `number`, which enters its wire.
     ///
     /// # Panics
-    /// If numbers are not consecutive, which is an error of the endpoint.
+    /// If packet numbers are not consecutive, which is an error of the endpoint.
     #[inline]
     pub(super) fn push(&mut self, number: u64, value: T) {
         while self.slots.front().is_some_and(|slot| !slot.on_wire && slot.copies == 0) {

@@ -18,7 +18,8 @@ mod trace_radio;
 pub use plan::{CellularPlan, LastHopPlan, TracePlan};
 use trace_radio::TraceRadio;
 
-/// Subframes from the transmission of an uplink block to its decoding, during which its data still counts as queued.
+/// Number of subframes from the transmission of an uplink block to its decoding, during which its data still counts as
+/// queued.
 ///
 /// Source: TS 36.213 §8.3 (the answer to a block comes four subframes after the block)
 const ON_THE_AIR: u64 = 4;
@@ -31,7 +32,7 @@ pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(super) enum LastHop {
     Cell(Box<CellHop>),
     Trace(Box<TraceRadio>),
-    /// By direction.
+    /// One cellular link per direction.
     Cellular(Box<[CellularLink; 2]>),
     /// There is no last hop: the devices are at the end of the wires. Each wire may have a rate.
     Nothing(Option<Rate>),
@@ -41,22 +42,22 @@ pub(super) enum LastHop {
 #[derive(Debug)]
 pub(super) struct CellHop {
     cell: Cell,
-    /// Maximum time until an uplink grant.
+    /// Maximum time for which data of a busy device waits for an uplink grant.
     grant_delay: Duration,
     /// Capacity by device and direction.
     capacity: Vec<[SmoothedCapacity; 2]>,
     /// Packet size for which capacity is computed, by device and direction.
     packet_bytes: Vec<[Bytes; 2]>,
-    /// Number of subframes that had been run at the network's last report of them.
+    /// Number of subframes that had been run when the network last reported subframes.
     told: u64,
-    /// Time of the last drain of the cell; reports that were due then are passed on.
+    /// Time of the last drain of the cell; reports that were due at that time are returned to the driver.
     drained_at: Time,
 }
 
 /// Service of a cell for the device of a flow, in the direction of the flow's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellService {
-    /// Bytes that the base station has put into blocks so far. Always 0 for the uplink.
+    /// Number of the device's bytes that the base station has put into blocks so far. Always 0 for the uplink.
     pub sent: Bytes,
     /// Capacity of the whole band at the present MCS over the cell's reaction time: for the downlink, a subframe and the
     /// processing of a packet; for the uplink, the delay until a grant and a subframe.
@@ -89,7 +90,7 @@ impl LastHop {
         }
     }
 
-    /// Takes a packet in this direction. Returns whether [`LastHop::next`] may have become earlier.
+    /// Takes a packet in this direction. Returns whether the time of [`LastHop::next`] may have become earlier.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> bool {
         match (self, direction) {
             (LastHop::Cell(hop), direction) => {
@@ -97,7 +98,7 @@ impl LastHop {
                     Direction::Downlink => hop.cell.push(now, packet),
                     Direction::Uplink => hop.cell.push_uplink(now, packet),
                 }
-                // Packets in the cell wait for its next subframe.
+                // Packets in the cell wait for the cell's next subframe.
                 hop.cell.has_refused()
             }
             (LastHop::Trace(trace), direction) => {
@@ -172,7 +173,7 @@ impl LastHop {
     }
 
     /// The rate in this direction for a device at `at`. For a cell, it is the recent capacity; for recordings, the
-    /// capacity of that millisecond.
+    /// capacity of the millisecond that contains `at`.
     pub(super) fn rate(&self, direction: Direction, device: DeviceId, at: Time) -> Option<Rate> {
         match self {
             LastHop::Cell(hop) => Some(hop.capacity[usize::from(device.0)][direction as usize].rate()),
@@ -211,7 +212,7 @@ impl LastHop {
         })
     }
 
-    /// Maximum time until a device may send, in addition to the queueing behind earlier data.
+    /// Maximum time that a device must wait before it may send, in addition to the wait for earlier data in its queue.
     pub(super) fn grant_delay(&self) -> Duration {
         match self {
             LastHop::Cell(hop) => hop.grant_delay,
@@ -219,8 +220,8 @@ impl LastHop {
         }
     }
 
-    /// Call it when all outputs due at `now` have been popped. Returns whether a subframe has been run since the last
-    /// call.
+    /// Must be called when all outputs due at `now` have been popped. Returns whether a subframe has been run since the
+    /// last call.
     pub(super) fn end_of_drain(&mut self, now: Time) -> bool {
         let LastHop::Cell(hop) = self else { return false };
         hop.drained_at = now;
@@ -228,9 +229,9 @@ impl LastHop {
         std::mem::replace(&mut hop.told, run) < run
     }
 
-    /// The capacity in this direction for a device, and the time from which it holds: for a cell, that of the last
-    /// subframe; otherwise, that of the millisecond that starts at `now`. Without a last hop, it is the capacity of the
-    /// `wires`.
+    /// The capacity in this direction for a device, and the start of the millisecond for which it holds: for a cell,
+    /// the last subframe; otherwise, the millisecond that starts at `now`. Without a last hop, the result is the
+    /// capacity of the `wires`.
     pub(super) fn capacity(
         &mut self,
         now: Time,
@@ -281,7 +282,7 @@ impl LastHop {
         }
     }
 
-    /// Records of the last subframe; empty while not recording.
+    /// Records of the last subframe; empty while recording is off.
     pub(super) fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
         let cell = match self {
             LastHop::Cell(hop) => Some(&hop.cell),
@@ -290,7 +291,7 @@ impl LastHop {
         cell.into_iter().flat_map(Cell::subframes)
     }
 
-    /// The link of a trace in this direction, if it is the last hop.
+    /// The link of the trace in this direction; `None` if the last hop is not a trace or has no link in this direction.
     pub(super) fn trace_mut(&mut self, direction: Direction) -> Option<&mut TraceLink> {
         match self {
             LastHop::Trace(trace) => trace.link_mut(direction),
@@ -324,7 +325,7 @@ impl LastHop {
 
 /// The maximum packet size of a device's flows, by direction; without flows, the default size.
 ///
-/// Chosen: the maximum, with which a device's flows together can transfer most.
+/// Chosen: the maximum size, with which the device's flows together can transfer the most data.
 fn packet_bytes(device: usize, flows: &[FlowConfig]) -> [Bytes; 2] {
     Direction::BOTH.map(|direction| {
         let its =
@@ -340,7 +341,7 @@ struct SmoothedCapacity {
 }
 
 impl SmoothedCapacity {
-    /// Chosen: an eighth per millisecond, one HARQ round trip.
+    /// Chosen: a gain of an eighth per millisecond, which averages over about one HARQ round trip.
     const GAIN: f64 = 1.0 / 8.0;
 
     fn observe(&mut self, bytes: Bytes) {

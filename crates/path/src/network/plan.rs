@@ -18,7 +18,7 @@ pub struct NetworkConfig<'a> {
     pub forward: &'a WireConfig,
     /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
     pub reverse: &'a WireConfig,
-    /// The queue on the server side of the last hop; there is one for each direction.
+    /// The configuration of the queues between last hop and servers, one for each direction; `None` if there are none.
     pub internet: Option<&'a QueueConfig>,
     /// The last hop.
     pub last_hop: LastHopPlan,
@@ -33,7 +33,7 @@ pub struct NetworkConfig<'a> {
 pub struct NetworkPlan {
     pub(super) forward: WirePlan,
     pub(super) reverse: WirePlan,
-    /// An empty queue.
+    /// An empty queue with the configuration of the Internet queue.
     pub(super) internet: Option<Queue>,
     pub(super) last_hop: LastHopPlan,
     pub(super) devices: usize,
@@ -48,7 +48,8 @@ impl NetworkPlan {
     /// The plan of a network.
     ///
     /// # Errors
-    /// An invalid configuration, by key (`internet.rate_mbps`, `flow.0.rtt_ms`) and remedy.
+    /// The configuration is invalid; the error names the key (such as `internet.rate_mbps` or `flow.0.rtt_ms`) and the
+    /// remedy.
     pub fn new(config: NetworkConfig<'_>) -> Result<NetworkPlan, ConfigError> {
         let plan_of = |name: &str, wire: &WireConfig| {
             if wire.delay_ms != 0.0 {
@@ -72,13 +73,14 @@ impl NetworkPlan {
         Ok(plan)
     }
 
-    /// The network with one flow per device, which has the device's number and carries data both ways: all packets that
-    /// the device sends and receives.
+    /// The network with one flow per device. This flow has the number of the device and carries all packets that the
+    /// device sends and receives, so it has data in both directions.
     ///
-    /// A device's flow has the properties of the first flow of that device in this plan; without one, of the first flow
-    /// of all. But both directions cross the last hop, if it carries them, and the Internet queue of their direction, if
-    /// the flow crosses that. [`Load::Data`] travels in the flow's direction, [`Load::Ack`] in the opposite one; both may
-    /// be of any size, and capacities are reported for both.
+    /// A device's flow has the properties of the first flow of that device in this plan, or of the first flow of the
+    /// plan if the device has none. But packets in both directions cross the last hop, if it carries their direction,
+    /// and the Internet queue of their direction, if the flow crosses the Internet queue. [`Load::Data`] travels in the
+    /// flow's direction, [`Load::Ack`] in the opposite direction; packets of both may have any size, and capacities are
+    /// reported for both.
     ///
     /// [`Load::Data`]: super::Load::Data
     /// [`Load::Ack`]: super::Load::Ack
@@ -101,26 +103,27 @@ impl NetworkPlan {
         Ok(plan)
     }
 
-    /// The network with the senders of these flows directly at the first link that they may share: their data crosses no
-    /// wire before it. An Oracle receives the observations of such a sender.
+    /// The network with the senders of these flows directly at the first link that they may share: their data crosses
+    /// no wire before it. This network provides the observations of the scheme `oracle`.
     pub fn seen_from_near(&self, flows: Vec<FlowId>) -> NetworkPlan {
         NetworkPlan { near: flows, ..self.clone() }
     }
 
-    /// Whether a flow whose sender is near ([`NetworkPlan::seen_from_near`]) observes the same as across its wire, if
-    /// each packet is sent earlier by its delay over the wire. This does not hold if that delay depends on the time of
-    /// sending.
+    /// Whether a flow gets the same results with its sender at the first shared link ([`NetworkPlan::seen_from_near`])
+    /// as with its sender behind the wire, if the latter sends each packet earlier by the packet's delay over the wire.
+    /// The results differ if this delay depends on the departure time.
     pub fn is_same_from_near(&self) -> bool {
         self.forward.seen_from_far_end().is_some()
     }
 
-    /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: in order, infinite.
-    /// `None` if there is no jitter.
+    /// The jitter of each data packet of a flow on its wire, in a run with these random numbers: an infinite sequence
+    /// in the order of the packets. `None` if the wire has no jitter.
     pub fn jitters(&self, flow: FlowId, streams: &Streams) -> Option<impl Iterator<Item = Duration> + use<>> {
         self.forward.jitters(streams, &forward_wire(flow))
     }
 
-    /// The network with this trace as its last hop. The empty trace has no delay.
+    /// The network with this trace as its last hop. An empty trace link has no delay, so the flows' `rtt_ms` need not
+    /// be checked again.
     pub fn over_trace(&self, trace: TracePlan) -> NetworkPlan {
         NetworkPlan { last_hop: LastHopPlan::Trace(Box::new(trace)), ..self.clone() }
     }
@@ -144,8 +147,8 @@ impl NetworkPlan {
         self.delay_of_others(&self.flows[flow], &last_hop)
     }
 
-    /// Whether packets of a flow in this direction cross an Internet queue: its data, and both directions of a flow with
-    /// data both ways.
+    /// Whether packets of a flow in this direction cross an Internet queue: this is the case for data of a flow that
+    /// crosses the queue, and for both directions of a flow with data in both directions.
     pub(super) fn crosses_internet(&self, flow: &FlowConfig, direction: Direction) -> bool {
         let is_data = self.is_two_way || direction == flow.direction;
         self.internet.is_some() && flow.crosses_internet && is_data
@@ -164,7 +167,7 @@ impl NetworkPlan {
             duration_ms(&format!("flow.{index}.rtt_ms"), flow.rtt_ms)?;
             let others = self.delay_of_others(flow, &last_hop);
             if flow.rtt_ms < others.as_secs_f64() * 1e3 {
-                // Rounded up, so that the value is accepted.
+                // The value in the error is rounded up, so that it is accepted if the user enters it.
                 let least_ms = others.as_nanos().div_ceil(1000) as f64 * 1e-3;
                 let reason = format!(
                     "is {}, but the empty links alone take {least_ms:.3} ms; give at least that",
@@ -176,14 +179,15 @@ impl NetworkPlan {
         Ok(())
     }
 
-    /// The delay of each of a flow's two wires: half of the RTT that remains after the delay of the other links.
+    /// The delay of each of a flow's two wires: half of the difference between the flow's RTT and the delay of the
+    /// other links.
     pub(super) fn wire_delay(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let others_ms = self.delay_of_others(flow, last_hop).as_secs_f64() * 1e3;
         let delay_ms = (flow.rtt_ms - others_ms) / 2.0;
         Duration::from_nanos(libm::round(delay_ms * 1e6) as u64)
     }
 
-    /// Delay of a round trip on an empty path without the wires' delays.
+    /// Delay of a round trip on an empty path, without the delays of the wires.
     fn delay_of_others(&self, flow: &FlowConfig, last_hop: &LastHop) -> Duration {
         let back = flow.direction.opposite();
         let queue = |direction, bytes| {

@@ -27,7 +27,7 @@ pub(super) enum Hop {
 #[derive(Debug)]
 pub(super) struct Flow<D, A> {
     pub(super) config: FlowConfig,
-    /// By direction of travel.
+    /// The routes of the flow's packets, one per direction of travel.
     pub(super) routes: [Route; 2],
     pub(super) data: InFlight<D>,
     pub(super) acks: InFlight<A>,
@@ -36,23 +36,25 @@ pub(super) struct Flow<D, A> {
 /// The route of a flow's packets in one direction of travel. Each route has one wire, at its start or at its end.
 #[derive(Debug)]
 pub(super) struct Route {
-    /// Index of its wire among the network's deadlines.
+    /// Index of the deadline of the route's wire among the network's deadlines.
     pub(super) place: usize,
     pub(super) first: Hop,
-    /// The hop after each hop.
+    /// For each kind of hop, the hop that follows it on the route; `None` if it is the last hop of the route.
     after: [Option<Hop>; 3],
     pub(super) wire: Wire,
     /// Whether the flow's data travels in this direction; otherwise its ACKs do.
     pub(super) carries_data: bool,
-    /// Bytes of first copies on the wire, if the wire is the first hop; and bytes on the hops other than the wire.
+    /// Number of bytes of packets on the wire, if the wire is the first hop, without duplicates. `in_links` is the
+    /// number of bytes on the hops other than the wire.
     pub(super) on_wire: Bytes,
     pub(super) in_links: Bytes,
-    /// Further copies that have left the wire.
+    /// Number of duplicates that have left the wire.
     pub(super) duplicated: u64,
-    /// Size of the flow's full-sized packets, and their delay over empty wire and last hop.
+    /// Size of the flow's full-sized packets. `fixed_delay` is the delay of such a packet over the empty wire and the
+    /// empty last hop.
     full_size: Bytes,
     fixed_delay: Duration,
-    /// Recent crossings of the wire: end and duration of each. `None` if they are not recorded.
+    /// End time and duration of each recent crossing of the wire. `None` if they are not recorded.
     pub(super) crossings: Option<VecDeque<(Time, Duration)>>,
 }
 
@@ -76,7 +78,7 @@ impl<D, A> Flow<D, A> {
             let wire = Wire::new(&config, streams, &name);
             let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);
-            // Hops from the Internet's end to the device's end.
+            // Hops in the order from the server to the device.
             let mut hops = vec![Hop::Wire];
             hops.extend(crosses_internet.then_some(Hop::Internet));
             hops.extend(crosses_last_hop.then_some(Hop::Radio));
@@ -134,7 +136,8 @@ impl<D, A> Flow<D, A> {
         direction
     }
 
-    /// Records that a copy of a packet leaves a hop with this fate. Returns the next hop, if any.
+    /// Records that a copy of a packet leaves a hop with this fate. Returns the next hop; `None` if the copy leaves the
+    /// network.
     #[inline(always)]
     pub(super) fn leave(
         &mut self,
@@ -147,7 +150,7 @@ impl<D, A> Flow<D, A> {
         let route = &mut self.routes[direction as usize];
         let next = route.after[hop as usize].filter(|_| fate == Fate::Delivered);
         let wire_comes_first = route.wire_comes_first();
-        // If the wire is the last hop, a packet that is lost before never reaches it.
+        // If the wire is the last hop, a packet that is lost on an earlier hop never reaches the wire.
         if hop == Hop::Wire || (next.is_none() && !wire_comes_first) {
             let is_first = match route.carries_data {
                 true => self.data.left_wire(packet.number),
@@ -202,7 +205,7 @@ impl Route {
         }
     }
 
-    /// Delay of a packet of this size over empty wire and last hop.
+    /// Delay of a packet of this size over the empty wire and the empty last hop.
     pub(super) fn fixed_delay(&self, direction: Direction, bytes: Bytes, last_hop: &LastHop) -> Duration {
         if bytes == self.full_size { self.fixed_delay } else { self.delay_of(direction, bytes, last_hop) }
     }

@@ -1,5 +1,5 @@
-//! Ground truth of a network: state that no endpoint can measure, such as capacity and packets in flight. Used by
-//! Oracles, metrics and limits.
+//! Ground truth of a network: state that no endpoint can measure, such as capacity and packets in flight. It is used by
+//! the scheme `oracle`, by metrics and by bounds.
 
 use std::time::Duration;
 
@@ -15,9 +15,10 @@ use crate::trace::mmlink::Line;
 /// A link that a flow's data may share with other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedLink {
-    /// The last hop: shared with the other flows of the device. Without a last hop, the wire takes its place.
+    /// The last hop: the flow shares it with the other flows of the device. Without a last hop, the wire is used
+    /// instead.
     LastHop,
-    /// The Internet queue: shared with all flows that cross it in the same direction.
+    /// The Internet queue: the flow shares it with all flows that cross it in the same direction.
     Internet,
 }
 
@@ -26,7 +27,7 @@ pub enum SharedLink {
 pub struct LinkState {
     /// Rate of the link; `None` is no limit.
     pub rate: Option<Rate>,
-    /// Bytes queued at the link, of all flows that share it.
+    /// Number of bytes queued at the link, over all flows that share the link.
     pub backlog: Bytes,
 }
 
@@ -36,7 +37,7 @@ impl SharedLink {
 }
 
 impl<D, A> Network<D, A> {
-    /// The state of a link for the data of a flow at `at`; `None` if that data does not cross the link.
+    /// The state of a link for the data of a flow at `at`; `None` if the flow's data does not cross the link.
     pub fn shared_link(&self, flow: FlowId, link: SharedLink, at: Time) -> Option<LinkState> {
         let (direction, device) = self.ends(flow);
         match link {
@@ -69,8 +70,8 @@ impl<D, A> Network<D, A> {
         way == other_way && is_same_link && crosses(one) && crosses(other)
     }
 
-    /// Bytes of a flow's data before the first link at which they may be queued: on its wire, if the wire is the first
-    /// hop, and held by a cellular link for its base delay.
+    /// Number of bytes of a flow's data before the first link at which they may be queued: bytes on the flow's wire, if
+    /// the wire is the first hop, and bytes that a cellular link holds for its base delay.
     pub fn on_wire(&self, flow: FlowId) -> Bytes {
         self.forward(flow).on_wire + self.last_hop.held_of(self.ends(flow).0, flow).0
     }
@@ -96,8 +97,8 @@ impl<D, A> Network<D, A> {
         self.forward_mut(flow).crossings.get_or_insert_default();
     }
 
-    /// Crossings of the wire by data of a watched flow since the last call: end time and delay, including a cellular
-    /// link's current base delay. Empty for wires behind the shared links.
+    /// Crossings of the wire by data of a watched flow since the last call, as end time and delay. The delay includes a
+    /// cellular link's current base delay. The result is empty if the wire is behind the shared links.
     pub fn crossings(&mut self, flow: FlowId) -> impl Iterator<Item = (Time, Duration)> {
         let (_, held) = self.last_hop.held_of(self.ends(flow).0, flow);
         let crossings = self.forward_mut(flow).crossings.iter_mut().flat_map(|crossings| crossings.drain(..));
@@ -126,8 +127,8 @@ impl<D, A> Network<D, A> {
     }
 
     /// Events of the watched last-hop link in this direction since the last call up to `now`, as lines for a
-    /// [`LogWriter`]; empty if the last hop in that direction is not a trace. Each line takes memory until it is fetched.
-    /// `now` must be the time of the last [`Network::pop`] or later.
+    /// [`LogWriter`]; empty if the last hop in that direction is not a trace. Each line needs memory until it is
+    /// fetched. `now` must be the time of the last [`Network::pop`] or later.
     ///
     /// [`LogWriter`]: crate::trace::mmlink::LogWriter
     pub fn link_lines(&mut self, direction: Direction, now: Time) -> impl Iterator<Item = Line> {

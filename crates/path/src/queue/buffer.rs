@@ -34,9 +34,9 @@ pub struct BufferConfig {
     pub qdelay_ref_ms: f64,
     /// PIE: maximum duration of a burst before packets are dropped, in milliseconds.
     pub max_burst_ms: f64,
-    /// FQ-CoDel: bytes that a flow may send in one turn.
+    /// FQ-CoDel: number of bytes that a flow may send each time it is served.
     pub quantum_bytes: u64,
-    /// FQ-CoDel: number of queues that flows are hashed into.
+    /// FQ-CoDel: number of queues among which flows are distributed by a hash.
     pub flow_queues: u16,
     /// For every discipline: ECN-capable packets that waited longer than this, in milliseconds, are marked; `None`:
     /// never.
@@ -71,17 +71,17 @@ pub enum Discipline {
     /// First in, first out. A packet that does not fit is refused.
     #[default]
     DropTail,
-    /// First in, first out. The oldest packets are dropped to make room for one that does not fit.
+    /// First in, first out. If an arriving packet does not fit, the oldest packets are dropped.
     DropHead,
     /// First in, first out. If queueing delay persists, packets are dropped (RFC 8289), or marked if they are
     /// ECN-capable. A packet that does not fit is refused.
     #[serde(rename = "codel")]
     CoDel,
-    /// First in, first out. Arriving packets are dropped at random (RFC 8033), the more often the longer packets wait, or
-    /// marked if they are ECN-capable. A packet that does not fit is refused.
+    /// First in, first out. Arriving packets are dropped at random, or marked if they are ECN-capable (RFC 8033). The
+    /// probability rises with the queueing delay. A packet that does not fit is refused.
     Pie,
-    /// Flows take turns, each with its own CoDel (RFC 8290). The longest queue is cut to make room for a packet that
-    /// does not fit.
+    /// Flows are served in turn, and each flow has its own CoDel (RFC 8290). If an arriving packet does not fit,
+    /// packets of the longest queue are dropped.
     #[serde(rename = "fq_codel")]
     FqCoDel,
 }
@@ -90,7 +90,7 @@ pub enum Discipline {
 #[derive(Clone, Debug)]
 pub struct Buffer {
     limits: Limits,
-    /// ECN-capable packets that waited longer than this are marked.
+    /// Queueing delay above which ECN-capable packets are marked; `None`: never.
     ecn_threshold: Option<Duration>,
     waiting: Waiting,
 }
@@ -109,15 +109,15 @@ enum Waiting {
 pub struct Dropped {
     /// The packet.
     pub packet: Packet,
-    /// [`Fate::QueueFull`] or [`Fate::Aqm`].
+    /// The reason: [`Fate::QueueFull`] or [`Fate::Aqm`].
     pub fate: Fate,
 }
 
 impl Buffer {
-    /// An empty buffer. Every packet counts with its own size plus `header` bytes.
+    /// An empty buffer. The size of a packet counts as its own size plus `header` bytes.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub fn new(config: &BufferConfig, header: Bytes) -> Result<Buffer, ConfigError> {
         let at_least_one = |key: &str, value: Option<u64>| match value {
             Some(0) => {
@@ -164,15 +164,16 @@ impl Buffer {
         Ok(Buffer { limits, ecn_threshold, waiting })
     }
 
-    /// Sets the random numbers of a run, if the discipline uses any. Until then, it uses those of seed 0.
+    /// Sets the random numbers of a run, if the discipline uses random numbers. Until this call, it uses the random
+    /// numbers of seed 0.
     pub fn begin(&mut self, rng: impl FnOnce() -> Rng) {
         if let Waiting::Pie(_, pie) = &mut self.waiting {
             pie.begin(rng());
         }
     }
 
-    /// Takes a packet at `now`. If it does not fit, drops it, or others to make room for it. `rate` is the current
-    /// service rate of the buffer.
+    /// Takes a packet at `now`. If the packet does not fit, drops this packet or queued packets, according to the
+    /// discipline. `rate` is the current service rate of the buffer.
     pub fn enqueue(&mut self, now: Time, mut packet: Packet, rate: Option<Rate>, drops: &mut Vec<Dropped>) {
         let refused = |packet| Dropped { packet, fate: Fate::QueueFull };
         match &mut self.waiting {
@@ -265,7 +266,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Whether a buffer may contain this many packets and bytes.
+    /// Whether the limits permit this many packets and bytes in the buffer.
     fn admit(&self, packets: u64, bytes: Bytes, rate: Option<Rate>) -> bool {
         let time = self.time.zip(rate).map(|(time, rate)| rate.bytes_in(time));
         self.packets.is_none_or(|limit| packets <= limit)

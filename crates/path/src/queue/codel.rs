@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Packet, Time};
 use super::fifo::{Fifo, Queued};
 use crate::config_error::ConfigError;
 
-/// Maximum size of a queue that never counts as persistent: one packet of the largest usual size.
+/// Size up to which a queue never counts as persistent (bytes): one packet of the largest usual size.
 ///
 /// Source: RFC 8289 §5.3
 const MAX_PACKET: Bytes = Bytes(1514);
@@ -22,7 +22,8 @@ const MAX_PACKET: Bytes = Bytes(1514);
 pub(super) struct CoDel {
     target: Duration,
     interval: Duration,
-    /// Time at which the delay will have been above the target for a whole interval; `None` while it is below.
+    /// Time at which the delay will have been above the target for a whole interval; `None` while the delay is below
+    /// the target.
     first_above: Option<Time>,
     dropping: bool,
     /// While dropping: time of the next drop.
@@ -73,7 +74,7 @@ impl CoDel {
                 (head, _) = self.head(now, fifo);
             }
             self.dropping = true;
-            // Dropping ended recently: resume near the drop rate that controlled the queue then.
+            // Dropping ended recently: dropping resumes near the drop rate that controlled the queue before.
             let drops = self.count.saturating_sub(self.last_count);
             let recent = now < self.drop_next + 16 * self.interval;
             self.count = if drops > 1 && recent { drops } else { 1 };
@@ -83,7 +84,8 @@ impl CoDel {
         head
     }
 
-    /// Takes the head of the queue. Also returns whether the delay has been above the target for an interval.
+    /// Takes the packet at the head of the queue. Also returns whether the delay has been above the target for a whole
+    /// interval.
     ///
     /// Source: RFC 8289 §5.6
     fn head(&mut self, now: Time, fifo: &mut Fifo) -> (Option<Queued>, bool) {

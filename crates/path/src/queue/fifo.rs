@@ -17,7 +17,7 @@ pub(super) struct Fifo {
 pub struct Queued {
     /// The packet.
     pub packet: Packet,
-    /// Arrival at the buffer.
+    /// Time of the packet's arrival at the buffer.
     pub arrived: Time,
 }
 

@@ -12,7 +12,7 @@ use super::fifo::{Fifo, Queued};
 /// Source: RFC 8290 §4.1
 const DROP_BATCH: u64 = 64;
 
-/// Queues that flows are hashed into, served by deficit round robin.
+/// A set of queues among which flows are distributed by a hash. The queues are served by deficit round robin.
 ///
 /// Source: RFC 8290 §4
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct FqCoDel {
     flows: Vec<Flow>,
     /// Queues that just became active; they are served first.
     new_flows: VecDeque<usize>,
-    /// Queues that have had a turn.
+    /// Queues that have already been served since they became active.
     old_flows: VecDeque<usize>,
     quantum: i64,
     packets: u64,
@@ -31,14 +31,14 @@ pub(super) struct FqCoDel {
 struct Flow {
     fifo: Fifo,
     codel: CoDel,
-    /// Remaining bytes of its turn.
+    /// Number of bytes that the queue may still send in the current round.
     credits: i64,
     /// Whether the queue is in one of the two lists.
     listed: bool,
 }
 
 impl FqCoDel {
-    /// `queues` empty queues.
+    /// A set of `queues` empty queues.
     pub fn new(queues: u16, quantum: Bytes, codel: CoDel, header: Bytes) -> FqCoDel {
         let flow = || Flow { fifo: Fifo::new(header), codel: codel.clone(), credits: 0, listed: false };
         FqCoDel {
@@ -71,7 +71,8 @@ impl FqCoDel {
     ///
     /// Source: RFC 8290 §4.1
     pub fn drop_from_longest(&mut self, mut drop: impl FnMut(Packet)) {
-        // Among equal queues, the first one: the choice must not depend on the machine.
+        // If several queues have the same length, the first queue is taken, so that the choice does not depend on the
+        // machine.
         let Some(longest) = self.flows.iter_mut().rev().max_by_key(|flow| flow.fifo.bytes()) else { return };
         let before = longest.fifo.bytes();
         for _ in 0..DROP_BATCH {
@@ -107,7 +108,8 @@ impl FqCoDel {
                 flow.credits -= flow.fifo.size(&served.packet).0 as i64;
                 return Some(served);
             }
-            // A new queue that became empty moves to the end of the old ones; otherwise a flow could stay new for ever.
+            // A new queue that became empty moves to the end of the old queues. Otherwise a flow could stay new
+            // forever.
             self.take_front(from_new);
             if from_new && !self.old_flows.is_empty() {
                 self.old_flows.push_back(index);
@@ -135,7 +137,7 @@ impl FqCoDel {
         };
     }
 
-    /// Flow numbers are consecutive. Multiplication by the golden ratio spreads them over the queues.
+    /// Flow numbers are consecutive. Multiplication by the golden ratio distributes these numbers over the queues.
     fn queue_of(&self, flow: FlowId) -> usize {
         let hash = u32::from(flow.0).wrapping_mul(0x9e37_79b9);
         ((u64::from(hash) * self.flows.len() as u64) >> 32) as usize

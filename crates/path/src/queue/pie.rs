@@ -10,7 +10,7 @@ use airpace_core::{Bytes, Packet, Rng, Streams, Time};
 use super::fifo::Fifo;
 use crate::config_error::ConfigError;
 
-/// Interval of updates of the probability.
+/// Interval between updates of the drop probability.
 ///
 /// Source: RFC 8033 §4.2
 const UPDATE_EVERY: Duration = Duration::from_millis(15);
@@ -22,29 +22,30 @@ const UPDATE_EVERY: Duration = Duration::from_millis(15);
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 
-/// Divisors for changes of a small probability: below each limit, the change is divided by the number next to it.
+/// Divisors for changes of a small drop probability, as (limit, divisor). If the probability is below the limit, its
+/// change is divided by the divisor.
 ///
 /// Source: RFC 8033 §4.2
 const DIVIDED_BELOW: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
-/// Factor of the probability in an update without a queue.
+/// Factor by which the drop probability is multiplied in an update without a queue.
 ///
 /// Source: RFC 8033 §4.2
 const DECAY: f64 = 0.98;
 
-/// From this probability on, it rises by at most [`MAX_RISE`] per update.
+/// Minimum drop probability from which on the probability rises by at most [`MAX_RISE`] per update.
 ///
 /// Source: RFC 8033 §5.5
 const HIGH: f64 = 0.1;
 const MAX_RISE: f64 = 0.02;
 
-/// Maximum probability at which packets are marked; above it they are dropped.
+/// Maximum probability at which packets are marked. At higher probabilities, packets are dropped.
 ///
 /// Source: RFC 8033 §5.1
 const MAX_MARKED: f64 = 0.1;
 
-/// Below this probability, no packet is dropped while the delay is below half of the reference.
+/// Drop probability below which no packet is dropped while the queueing delay is below half of the reference.
 ///
 /// Source: RFC 8033 §4.1
 const LOW: f64 = 0.2;
@@ -58,28 +59,29 @@ const SHORT: Bytes = Bytes(3000);
 /// The state of the controller of one queue.
 ///
 /// Source: RFC 8033 §4
-/// Chosen: the delay at an update is the waiting time of the packet at the head (§4.3 permits this). It is correct
-/// even if the rate changes, as over a trace, and needs no estimate of the rate. The controller is always active, and
-/// drops are independent of each other (§5.3 and §5.4 are options).
-/// Differs: mahimahi follows an earlier draft: it estimates the rate, updates every 30 ms, and its changes are larger.
+/// Chosen: the delay at an update is the waiting time of the packet at the head (§4.3 permits this). This value is
+/// correct even if the rate changes, as over a trace, and needs no estimate of the rate. The controller is always
+/// active, and drops are independent of each other (§5.3 and §5.4 are options).
+/// Differs: mahimahi follows an earlier draft: mahimahi estimates the rate, updates the probability every 30 ms, and
+/// changes the probability more per update.
 #[derive(Clone, Debug)]
 pub(super) struct Pie {
     qdelay_ref: Duration,
     max_burst: Duration,
     probability: f64,
-    /// Remaining time without drops.
+    /// Remaining time of a burst in which no packet is dropped.
     burst_allowance: Duration,
-    /// The delay at the latest update.
+    /// The queueing delay at the latest update.
     delay: Duration,
     next_update: Time,
     rng: Rng,
 }
 
 impl Pie {
-    /// A controller in its initial state. Its random numbers are those of seed 0 until [`Pie::begin`].
+    /// A controller in its initial state. The random numbers are those of seed 0 until [`Pie::begin`] is called.
     ///
     /// # Errors
-    /// The reference is zero; the error names the key.
+    /// The reference delay is zero; the error names the key.
     pub fn new(qdelay_ref: Duration, max_burst: Duration) -> Result<Pie, ConfigError> {
         if qdelay_ref.is_zero() {
             return Err(ConfigError::new(
@@ -223,7 +225,7 @@ mod tests {
         let mut fifo = Fifo::new(Bytes::ZERO);
         let mut now = Time::ZERO;
         for number in 0..4000 {
-            // The time until the next arrival or departure; sometimes the queue is empty for hours.
+            // The time until the next arrival or departure. In some cases, the queue is empty for hours.
             let gap_us = if fifo.len() == 0 && rng.chance(0.05) { 20_000_000_000 } else { rng.below(40_000) };
             let later = now + Duration::from_micros(gap_us);
             while gap_us < 1_000_000 && now < later {

@@ -12,18 +12,18 @@ use crate::config_error::{ConfigError, duration_ms, positive};
 /// Chosen: a millisecond; capacities are reported for each millisecond.
 const MIN_EVERY_MS: f64 = 1.0;
 
-/// A rate between `from_mbps` and `to_mbps` that is redrawn every `every_ms`, starting with the run.
+/// A rate between `from_mbps` and `to_mbps` that is redrawn every `every_ms`, from the start of the run on.
 ///
-/// The draws depend on the run's seed and on time, not on packets: all schemes meet the same rates.
+/// The draws depend on the run's seed and on time, not on packets: all schemes get the same rates.
 ///
 /// Source: MORC §4.1 Table 1 (the bandwidth is changed every second)
-/// Chosen: `uniform` by default; the text gives only the range.
+/// Chosen: `uniform` by default; the paper states only the range.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RedrawConfig {
-    /// The lowest rate, in Mbit/s.
+    /// Minimum rate, in Mbit/s.
     pub from_mbps: f64,
-    /// The highest rate, in Mbit/s.
+    /// Maximum rate, in Mbit/s.
     pub to_mbps: f64,
     /// Interval between draws, in milliseconds; at least 1.
     pub every_ms: f64,
@@ -48,9 +48,9 @@ pub enum Distribution {
 pub(super) struct Redraw {
     config: RedrawConfig,
     every: Duration,
-    /// `None` until a run starts.
+    /// Random numbers of the run; `None` until a run starts.
     rng: Option<Rng>,
-    /// Start of the latest draw.
+    /// Time from which the latest drawn rate holds.
     at: Time,
 }
 
@@ -75,14 +75,14 @@ impl Redraw {
         Rate::from_mbps(self.config.to_mbps)
     }
 
-    /// Starts to draw from `rng`; returns the first rate.
+    /// Starts to draw rates from `rng`. Returns the first rate.
     pub(super) fn begin(&mut self, mut rng: Rng) -> Rate {
         let first = self.config.draw(&mut rng);
         self.rng = Some(rng);
         first
     }
 
-    /// The next step of the rate; `None` before a run has started.
+    /// The next change of the rate; `None` before a run has started.
     pub(super) fn next(&mut self) -> Option<(Time, Option<Rate>)> {
         let rate = self.config.draw(self.rng.as_mut()?);
         self.at += self.every;
@@ -97,7 +97,7 @@ impl RedrawConfig {
             Distribution::Uniform => rng.range(from, to),
             Distribution::LogUniform => libm::exp(rng.range(libm::log(from), libm::log(to))),
         };
-        // Rounding in the logarithm may exceed the range.
+        // Rounding errors of the logarithm may lead to a rate outside of the range.
         Rate::from_mbps(mbps.clamp(from, to))
     }
 }

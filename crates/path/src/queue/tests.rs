@@ -77,8 +77,9 @@ fn a_rate_step_takes_hold_in_the_middle_of_a_packet() {
     while let Some(next) = queue.next() {
         exits.extend(drain(&mut queue, next));
     }
-    // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24. Packets 1 and 2 take 0.5 ms each. Packet
-    // 3 is half served at 2 ms, waits, and its other half is served from 4 to 4.5 ms. Then all packets pass immediately.
+    // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24 Mbit/s. Packets 1 and 2 take 0.5 ms
+    // each. At 2 ms, half of packet 3 has been served and the rate becomes zero; the other half is served from 4 to 4.5
+    // ms. From 4.5 ms on, all packets pass immediately.
     assert_eq!(delivered(&exits), [(0, 750), (1, 1250), (2, 1750), (3, 4500), (4, 4500), (5, 4500)]);
 }
 
@@ -95,7 +96,7 @@ fn drop_tail_refuses_what_is_over_the_limit_and_not_one_byte_less() {
     assert_eq!(fills(BufferConfig { packets: Some(2), ..FIFO }, &[1500, 40, 40]), [2]);
     assert_eq!(fills(BufferConfig { bytes: Some(3000), ..FIFO }, &[1500, 1500, 1]), [2]);
     assert_eq!(fills(BufferConfig { bytes: Some(3000), ..FIFO }, &[1500, 1501, 1500]), [1]);
-    // 2 ms at 12 Mbit/s are 3000 bytes.
+    // A limit of 2 ms at 12 Mbit/s is a limit of 3000 bytes.
     assert_eq!(fills(BufferConfig { ms: Some(2.0), ..FIFO }, &[1500, 1500, 1]), [2]);
     assert_eq!(fills(BufferConfig { packets: Some(9), bytes: Some(100), ..FIFO }, &[60, 60]), [1]);
     assert_eq!(fills(FIFO, &[1500; 5000]), [0; 0]);
@@ -131,7 +132,7 @@ fn codel_drops_first_after_an_interval_and_then_by_its_law() {
         .filter(|exit| exit.fate == Fate::Aqm)
         .map(|exit| exit.time.as_secs_f64() * 1e3)
         .collect();
-    // Each packet waits 1/13 ms longer than the previous one: above 5 ms from about 65 ms on.
+    // Each packet waits 1/13 ms longer than the previous packet. The delay exceeds 5 ms from about 65 ms on.
     assert!((165.0..172.0).contains(&drops[0]), "first drop at {} ms", drops[0]);
     let mut due = drops[0];
     for (count, &drop) in drops.iter().enumerate().take(20).skip(1) {
@@ -194,7 +195,7 @@ fn codel_marks_what_understands_marks_and_drops_nothing_of_it() {
         marked.iter().filter(|exit| exit.packet.ecn == Ecn::Ce).map(|exit| exit.time).collect();
     let drops: Vec<Time> =
         overload(codel(), 13.0).iter().filter(|exit| exit.fate == Fate::Aqm).map(|exit| exit.time).collect();
-    // A drop exits at the start of service of the next packet, a marked packet at the end of its own service.
+    // A dropped packet leaves when the service of the next packet starts, a marked packet when its own service ends.
     for (mark, drop) in marks.iter().zip(&drops).take(10) {
         let apart = Duration::max(*mark - *drop, *drop - *mark);
         assert!(apart < Duration::from_millis(3), "marks come when drops would: {mark:?} and {drop:?}");
@@ -282,7 +283,8 @@ fn a_threshold_marks_whoever_waited_longer() {
 fn fq_codel_shares_by_bytes_between_a_greedy_flow_and_a_thin_one() {
     let mut queue = queue(12.0, BufferConfig { discipline: Discipline::FqCoDel, ..FIFO });
     let mut exits = Vec::new();
-    // Flow 0 offers 24 Mbit/s of full packets, flow 1 offers 8 of small ones, flow 2 one packet every 20 ms.
+    // Flow 0 sends 24 Mbit/s of full-sized packets, flow 1 sends 8 Mbit/s of small packets, and flow 2 sends one packet
+    // every 20 ms.
     for i in 0..20_000u64 {
         let now = Time::from_micros(500 * i);
         queue.push(now, Packet { sent: now, ..packet(0, i, 1500) });
@@ -354,7 +356,7 @@ fn redrawn(from_mbps: f64, to_mbps: f64, every_ms: f64, distribution: Distributi
     QueueConfig { redraw, buffer: FIFO, ..QueueConfig::default() }
 }
 
-/// The rates of a queue without packets, one for each of `draws` intervals.
+/// The rates (Mbit/s) of a queue without packets, one rate for each of `draws` intervals.
 fn rates_mbps(config: &QueueConfig, draws: u64, every: Duration) -> Vec<f64> {
     let mut queue = Queue::new(config).expect("a legal queue").begin(&Streams::new(1), "queue");
     let at = (0..draws).map(|draw| Time::ZERO + every * draw as u32);

@@ -7,18 +7,18 @@ use serde::Serialize;
 
 use super::error::TraceError;
 
-/// Bytes per delivery opportunity when a trace is expressed as a rate.
+/// Number of bytes per delivery opportunity with which opportunities are converted to rates.
 pub const CHANCE: Bytes = Bytes(1500);
 
-/// A trace: the milliseconds at which a link could deliver one full-sized packet, starting from 0, never decreasing. It
-/// repeats; its period is the time of its last opportunity, or longer.
+/// A trace: the milliseconds at which a link could deliver one full-sized packet, starting from 0, never decreasing.
+/// The trace repeats. Its period is the time of its last opportunity, or longer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     times_ms: Vec<u64>,
     period_ms: u64,
 }
 
-/// The longest time without an opportunity.
+/// The longest time without an opportunity in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
     /// The millisecond of the last opportunity before the hole.
@@ -38,24 +38,25 @@ pub struct TraceInfo {
     pub mean_mbps: f64,
     /// Standard deviation of the rates of all whole seconds, in Mbit/s.
     pub sd_1s_mbps: f64,
-    /// Number of whole seconds below 0.1 Mbit/s.
+    /// Number of whole seconds with a rate below 0.1 Mbit/s.
     pub seconds_below_100_kbps: u64,
     /// Longest time without an opportunity, in seconds.
     pub longest_hole_s: f64,
 }
 
 impl Trace {
-    /// Maximum duration of a trace: eleven days, as for the longest run.
+    /// Maximum duration of a trace (ms): eleven days, which is also the maximum duration of a run.
     pub(super) const MAX_MS: u64 = 1_000_000_000;
     /// Maximum number of opportunities of a trace: an hour and a half at 100 Mbit/s.
     ///
-    /// Chosen: 400 MB.
+    /// Chosen: such a trace needs 400 MB of memory.
     pub(super) const MAX_CHANCES: usize = 50_000_000;
 
     /// The trace with opportunities at these milliseconds.
     ///
     /// # Errors
-    /// A trace that is empty, goes back in time, or has zero or excessive duration; the error counts lines from 1.
+    /// The trace is empty, goes back in time, or has a duration of zero or above the maximum. The error counts lines
+    /// from 1.
     pub fn from_times_ms(times_ms: Vec<u64>) -> Result<Trace, TraceError> {
         if let Some(at) = times_ms.windows(2).position(|two| two[1] < two[0]) {
             let what = format!("time {} after {}", times_ms[at + 1], times_ms[at]);
@@ -116,13 +117,13 @@ impl Trace {
         let all = self.times_ms.len() as u64;
         let below = |limit| self.times_ms.partition_point(|&time| time < limit) as u64;
         if within == 0 && lap > 0 {
-            // The last opportunities of a repetition coincide with the start of the next one.
+            // The last opportunities of a repetition are at the same time as the start of the next repetition.
             return (lap - 1).saturating_mul(all) + below(self.period_ms());
         }
         lap.saturating_mul(all) + below(within)
     }
 
-    /// The mean rate, with this many bytes per opportunity.
+    /// The mean rate of the trace, with `per_chance` bytes per opportunity.
     pub fn mean_rate(&self, per_chance: Bytes) -> Rate {
         let bytes = Bytes((self.times_ms.len() as u64).saturating_mul(per_chance.0));
         Rate::from_bytes_per(bytes, Duration::from_millis(self.period_ms))
@@ -132,7 +133,7 @@ impl Trace {
     pub fn longest_hole(&self) -> Hole {
         let starts = std::iter::once(0).chain(self.times_ms.iter().copied());
         let holes = starts.zip(&self.times_ms).map(|(start, &end)| (end - start, start));
-        // Among equal holes, the first one.
+        // If several holes have the same length, the first is returned.
         let last = self.times_ms[self.times_ms.len() - 1];
         // An outage at the end continues until the first opportunity of the next repetition.
         let end = (self.period_ms > last).then(|| (self.period_ms - last + self.times_ms[0], last));
@@ -161,7 +162,7 @@ impl Trace {
         Hole { start_ms: hole.1 % period, length: Duration::from_millis(hole.0) }
     }
 
-    /// The mean rate in the `for_ms` milliseconds of the repeated trace from `from_ms` on, with this many bytes per
+    /// The mean rate in the `for_ms` milliseconds of the repeated trace from `from_ms` on, with `per_chance` bytes per
     /// opportunity.
     pub fn mean_rate_in(&self, from_ms: u64, for_ms: u64, per_chance: Bytes) -> Rate {
         let to_ms = from_ms.saturating_add(for_ms);
@@ -183,7 +184,7 @@ impl Trace {
         let mbps_per_chance = CHANCE.bits().0 as f64 * 1e-6;
         let count = chances.len().max(1) as f64;
         let mean = chances.iter().sum::<u64>() as f64 / count;
-        // An empty sum is -0; adding 0 makes it positive.
+        // An empty sum is -0.0. Adding 0.0 converts it to +0.0.
         let variance =
             chances.iter().map(|&n| (n as f64 - mean) * (n as f64 - mean)).sum::<f64>() / count + 0.0;
         TraceInfo {

@@ -8,11 +8,11 @@ use super::rates::{self, RateTable};
 use super::text::{lines, shown};
 
 impl Trace {
-    /// Reads a trace in either format. If the first line contains a separator or a letter, it is the header of a table
-    /// of rates, read as by [`Trace::parse_rates`].
+    /// Reads a trace in either format. If the first line contains a separator or a letter, the line is the header of a
+    /// table of rates, and the file is read as by [`Trace::parse_rates`].
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The file is invalid; the error names the line, the problem, and the remedy.
     pub fn parse(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
         Trace::read(file, column).map(|(trace, _)| trace)
     }
@@ -29,11 +29,11 @@ impl Trace {
         }
     }
 
-    /// Reads mahimahi's format: each line is the millisecond of one opportunity to deliver 1500 bytes. Empty lines are
-    /// ignored.
+    /// Reads mahimahi's format: each line contains the millisecond of one opportunity to deliver 1500 bytes. Empty
+    /// lines are ignored.
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The file is invalid; the error names the line, the problem, and the remedy.
     pub fn parse_mahimahi(file: &[u8]) -> Result<Trace, TraceError> {
         let mut times_ms = Vec::with_capacity(file.len() / 6);
         let mut before = 0;
@@ -51,15 +51,17 @@ impl Trace {
     }
 
     /// Reads a table of rates with a header, separated by commas, semicolons or tabs; lines that start with `#` are
-    /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` selects one of several,
-    /// and may contain the unit: `DL_bitrate:kbps`. Rows last from their time to that of the next row, or one second
-    /// each if there is no time column. The trace is as long as the rows, even if the last rows contain no opportunity.
+    /// comments. The name of the column of rates ends with the unit (`mbps`, `kB/s`); `column` selects one of several
+    /// columns, and may contain the unit: `DL_bitrate:kbps`. A row lasts from its time to the time of the next row, or
+    /// one second if there is no time column. The trace is as long as the rows, even if the last rows contain no
+    /// opportunity.
     ///
-    /// Each millisecond adds its share of the rate to a credit. Each time the credit reaches 1500 bytes, there is a
+    /// Each millisecond adds its share of the rate to a credit. Each time the credit reaches 1500 bytes, there is an
     /// opportunity at the end of the millisecond.
     ///
-    /// # Errors Names the line, the error, and the remedy: gaps, times that repeat or go back, a missing unit, a unit
-    /// that may be of bits or bytes, several rates without `column`.
+    /// # Errors
+    /// The table has gaps, times that repeat or go back, a missing unit, a unit that may mean bits or bytes, or several
+    /// columns of rates without `column`. The error names the line, the problem, and the remedy.
     pub fn parse_rates(file: &[u8], column: Option<&str>) -> Result<Trace, TraceError> {
         rates::read(file, column).map(|(trace, _)| trace)
     }
@@ -74,7 +76,7 @@ impl Trace {
         text
     }
 
-    /// The trace as a table of rates, one row per second; an incomplete second at the end counts as a whole one.
+    /// The trace as a table of rates, one row per second; an incomplete second at the end counts as a whole second.
     pub fn to_rates_csv(&self) -> String {
         let mut text = String::from("time_s,mbps\n");
         let mut done = 0;
@@ -89,7 +91,7 @@ impl Trace {
     }
 }
 
-/// Reads a whole number of milliseconds; the error is the remedy.
+/// Reads a whole number of milliseconds. The error is the text of the remedy.
 fn milliseconds(text: &[u8]) -> Result<u64, &'static str> {
     let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     if text.starts_with(b"-") {

@@ -14,16 +14,16 @@ use super::text::{fields, lines, shown};
 /// The columns of a KPI trace: the start time of a bandwidth, and the bandwidth.
 const COLUMNS: [&str; 2] = ["time_ms", "bandwidth_mbps"];
 
-/// Bandwidths granted to a modem, each from its millisecond until that of the next one.
+/// Bandwidths granted to a modem. Each bandwidth holds from its start until the start of the next bandwidth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KpiTrace {
-    /// Start time in ms of the trace, rising from 0, and the bandwidth from then on.
+    /// Start times (ms of the trace), rising from 0, and the bandwidth from each start time on.
     values: Vec<(u64, Rate)>,
 }
 
 impl KpiTrace {
-    /// The bandwidth that would have been granted in each interval `every` of a trace, if the phone that recorded it
-    /// always had data to send: the bytes delivered in that interval. The last interval ends with the trace.
+    /// The bandwidth that would have been granted in each interval `every` of a trace, if the phone that recorded the
+    /// trace always had data to send: the bytes delivered in that interval. The last interval ends with the trace.
     ///
     /// Source: BISCAY §3.2.2 (granted bytes, summed up every 100 ms)
     ///
@@ -44,10 +44,10 @@ impl KpiTrace {
         KpiTrace { values: (0..period).step_by(every_ms as usize).map(value).collect() }
     }
 
-    /// A KPI trace from given values: the start millisecond of each, and the bandwidth.
+    /// A KPI trace from given values: the start millisecond of each bandwidth, and the bandwidth.
     ///
     /// # Panics
-    /// If there are none, or their times do not rise from 0.
+    /// If there are no values, or the start times do not rise from 0.
     pub fn new(values: Vec<(u64, Rate)>) -> KpiTrace {
         assert!(values.first().is_some_and(|(from, _)| *from == 0), "the first value holds from 0 on");
         assert!(values.windows(2).all(|pair| pair[0].0 < pair[1].0), "times rise");
@@ -58,7 +58,7 @@ impl KpiTrace {
     /// that rise from 0; bandwidths are in 10⁶ bit/s.
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The file is invalid; the error names the line, the problem, and the remedy.
     pub fn parse(file: &[u8]) -> Result<KpiTrace, TraceError> {
         let header_like = "give a table that begins with the line `time_ms,bandwidth_mbps`";
         let mut rows = lines(file);
@@ -122,7 +122,7 @@ impl KpiTrace {
         text
     }
 
-    /// The bandwidths, each with its start millisecond: rising from 0, never empty.
+    /// The bandwidths, each with its start millisecond. The start times rise from 0, and the list is never empty.
     pub fn values(&self) -> &[(u64, Rate)] {
         &self.values
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn granted_bytes_of_a_trace_add_up_to_the_trace() {
-        // One opportunity per ms for 100 ms, then one every other ms for 50 ms: 12 and 6 Mbit/s.
+        // The trace has one opportunity per ms for 100 ms (12 Mbit/s), then one every other ms for 50 ms (6 Mbit/s).
         let times: Vec<u64> = (1..=100).chain((102..=150).step_by(2)).collect();
         let trace = Trace::from_times_ms(times).unwrap();
         let kpi = KpiTrace::of(&trace, Duration::from_millis(100));

@@ -1,5 +1,5 @@
-//! Logs of mm-link. [`Log`] reads a log and compares it with our link: the same arrivals must yield the same departures
-//! and drops. [`LogWriter`] writes a log of our link.
+//! Logs of mm-link. [`Log`] reads a log and compares it with [`TraceLink`]: the same arrivals must lead to the same
+//! departures and drops. [`LogWriter`] writes a log of a [`TraceLink`].
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -23,7 +23,7 @@ pub use writer::{LogHeader, LogWriter};
 pub struct Log {
     /// The millisecond at which the trace started.
     pub base_ms: u64,
-    /// The queue in the log's header.
+    /// The configuration of the queue according to the log's header.
     pub buffer: BufferConfig,
     /// Packets that arrived, in order.
     pub arrivals: Vec<Arrival>,
@@ -31,7 +31,7 @@ pub struct Log {
     pub departures: Vec<Departure>,
     /// Packets that were refused, in order.
     pub drops: Vec<Drop>,
-    /// Bytes per delivery opportunity.
+    /// Number of bytes per delivery opportunity.
     pub opportunity_bytes: u64,
     /// The last millisecond in the log.
     pub end_ms: u64,
@@ -57,7 +57,7 @@ pub enum Line {
 pub struct Chance {
     /// The millisecond of the opportunity.
     pub ms: u64,
-    /// Bytes of the opportunity.
+    /// Number of bytes that the opportunity carries.
     pub bytes: u64,
 }
 
@@ -79,7 +79,7 @@ pub struct Departure {
     pub arrived_ms: u64,
     /// Size of the packet.
     pub bytes: u64,
-    /// Line in the log; 0 for events of our link.
+    /// Line number in the log; 0 for an event of the [`TraceLink`].
     pub line: u64,
 }
 
@@ -92,23 +92,23 @@ pub struct Drop {
     pub packets: u64,
     /// Bytes of these packets.
     pub bytes: u64,
-    /// Line in the log; 0 for events of our link.
+    /// Line number in the log; 0 for an event of the [`TraceLink`].
     pub line: u64,
 }
 
-/// A departure or drop that only the log or only our link has.
+/// A departure or drop that only the log or only the [`TraceLink`] has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Only the log has it.
+    /// Only the log contains the event.
     Expected {
         /// Line in the log.
         line: u64,
-        /// Text of the log.
+        /// Text of the log's event.
         what: String,
     },
-    /// Only our link has it.
+    /// Only the [`TraceLink`] has the event.
     Unexpected {
-        /// Event of our link.
+        /// Text of the link's event.
         what: String,
     },
 }
@@ -116,9 +116,9 @@ pub enum Difference {
 /// The outcome of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Departures in the log.
+    /// Number of departures in the log.
     pub departures: u64,
-    /// Lines of drops in the log.
+    /// Number of lines with drops in the log.
     pub drops: u64,
     /// Differences between log and link; empty if they agree.
     pub differences: Vec<Difference>,
@@ -169,7 +169,7 @@ impl Log {
     /// Reads a log that mm-link wrote with `--uplink-log` or `--downlink-log`.
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The log is invalid; the error names the line, the problem, and the remedy.
     pub fn parse(text: &str) -> Result<Log, TraceError> {
         let (mut base_ms, mut buffer) = (None, None);
         let (mut arrivals, mut departures, mut drops) = (Vec::new(), Vec::new(), Vec::new());
@@ -235,10 +235,10 @@ impl Log {
         })
     }
 
-    /// Feeds the log's arrivals to our link over `trace` and compares the exits.
+    /// Pushes the log's arrivals into a [`TraceLink`] over `trace` and compares the departures and drops.
     ///
-    /// A log does not contain the drops by CoDel at dequeue; these are left out. PIE drops at random: its drops are
-    /// taken from the log, and only departures can differ.
+    /// A log does not contain the drops by CoDel at dequeue, so these drops are not compared. PIE drops packets at
+    /// random. Its drops are taken from the log, so only departures can differ.
     ///
     /// # Errors
     /// The queue in the log's header is invalid, or an opportunity carries no bytes.
@@ -278,7 +278,7 @@ impl Log {
     }
 }
 
-/// Events of our link.
+/// Events of the [`TraceLink`].
 #[derive(Default)]
 struct Seen {
     departures: Vec<Departure>,
@@ -286,7 +286,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes all exits of the link up to millisecond `until`. Drops of one call belong to one arrival.
+    /// Takes all packets that leave the link up to millisecond `until`. All drops of one call belong to one arrival.
     fn drain(&mut self, link: &mut TraceLink, until: u64) {
         let mut refused: Option<Drop> = None;
         while let Some(exit) = link.pop(instant(until)) {
@@ -308,7 +308,8 @@ impl Seen {
     }
 }
 
-/// The differences between two lists in order of time, as (millisecond, difference); `bare` removes the line number.
+/// The differences between two lists in order of time, as (millisecond, difference); `bare` sets the line number of an
+/// event to 0.
 fn merge<T>(log: &[T], ours: &[T], bare: impl Fn(&T) -> T) -> Vec<(u64, Difference)>
 where
     T: Ord + fmt::Display + Timed,
@@ -378,7 +379,7 @@ fn not_a_line(line: u64, text: &str) -> TraceError {
     )
 }
 
-/// Reads the queue in the header: `droptail [packets=250]`.
+/// Reads the configuration of the queue in the header, for example `droptail [packets=250]`.
 fn queue(line: u64, text: &str) -> Result<BufferConfig, TraceError> {
     let (name, rest) = text.split_once('[').unwrap_or((text, ""));
     let discipline = match name.trim() {

@@ -29,7 +29,7 @@ pub struct RateTable {
     pub column: String,
     /// Unit of the rates.
     pub unit: &'static str,
-    /// Name of the column of times; `None` if there is none, and each row lasts one second.
+    /// Name of the column of times; `None` if there is no such column, in which case each row lasts one second.
     pub clock: Option<String>,
 }
 
@@ -47,12 +47,13 @@ impl fmt::Display for RateTable {
     }
 }
 
-/// Maximum relative deviation of an interval between rows from the median; a larger deviation is a gap or an error.
+/// Maximum relative deviation of an interval between rows from the median; a larger deviation counts as a gap or an
+/// error.
 ///
 /// Chosen: less than one missing row, more than the jitter of a logger.
 const MAX_JITTER: f64 = 0.5;
 
-/// Whether a file without a byte-order mark is a table, not a list of milliseconds.
+/// Whether a file (without a byte-order mark) is a table of rates and not a list of milliseconds.
 pub(super) fn is_table(file: &[u8]) -> bool {
     let table = |row: &[u8]| row.iter().any(|&byte| b",;\t".contains(&byte) || byte.is_ascii_alphabetic());
     let mut rows = lines(file).map(|(_, row)| row);
@@ -70,7 +71,7 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
         return Err(TraceError::whole("the table has no rows", "give a header, and a row for each interval"));
     };
     let separator = *b";,".iter().find(|byte| first.contains(byte)).unwrap_or(&b'\t');
-    // A header behind `#`, as written by numpy, is directly before the first row.
+    // A header that starts with `#`, as written by numpy, is directly before the first row.
     let hidden = comments.iter().rfind(|&&(line, _)| line < first_line);
     let (header_line, header, rows) = match hidden {
         Some(&(line, text)) if !first.iter().any(u8::is_ascii_alphabetic) => (line, text, &rows[..]),
@@ -155,7 +156,7 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
     Ok((Trace::from_times_ms(times_ms)?.lasting(now_ms), table))
 }
 
-/// The lower median of the intervals between rows, in seconds. All other intervals must be near it.
+/// The lower median of the intervals between rows, in seconds. All other intervals must be near the median.
 fn interval(starts_s: &[f64], rows: &[(u64, &[u8])], name: &str) -> Result<f64, TraceError> {
     let steps_s = || starts_s.windows(2).map(|two| two[1] - two[0]);
     for (step_s, &(line, _)) in steps_s().zip(&rows[1..]) {
@@ -185,7 +186,7 @@ fn interval(starts_s: &[f64], rows: &[(u64, &[u8])], name: &str) -> Result<f64, 
     Ok(median_s)
 }
 
-/// Parses a finite number, also with a decimal comma.
+/// Parses a finite number. A decimal comma is accepted as well as a decimal point.
 fn number(cell: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(cell).ok()?;
     text.replacen(',', ".", 1).parse().ok().filter(|value: &f64| value.is_finite())

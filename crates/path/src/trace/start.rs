@@ -10,9 +10,10 @@ use crate::config_error::{ConfigError, not_negative};
 /// Start of a run within a recording: a number of seconds, or the word `random`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// This many seconds after the start of the recording.
+    /// The run starts this many seconds after the start of the recording.
     AtS(f64),
-    /// At a millisecond drawn from the seed; all milliseconds of the recording are equally likely.
+    /// The run starts at a random millisecond, which is drawn from the seed. All milliseconds of the recording are
+    /// equally likely.
     Random,
 }
 
@@ -23,13 +24,13 @@ impl Default for Start {
 }
 
 impl Start {
-    /// The stream of random numbers from which starts are drawn.
+    /// Name of the stream of random numbers from which starts are drawn.
     const STREAM: &str = "trace.start";
 
-    /// The millisecond of the recording at which every run starts; `None` if it is drawn for each seed.
+    /// The millisecond of the recording at which every run starts; `None` if the start is drawn for each seed.
     ///
     /// # Errors
-    /// The time is negative or not finite; the key is `start_s`.
+    /// The time is negative or not finite; the error has the key `start_s`.
     pub fn fixed_ms(self) -> Result<Option<u64>, ConfigError> {
         match self {
             Start::AtS(seconds) => {

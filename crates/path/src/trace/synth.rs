@@ -1,5 +1,6 @@
-//! Synthetic traces: constant, in steps, Poisson, and a random walk with outages like a cellular link. A trace is made
-//! either with a given rate of the model, or with a given mean.
+//! Synthetic traces: traces with a constant rate, with steps of the rate, with Poisson-distributed opportunities, and
+//! with a rate that follows a random walk with outages, like a cellular link. The caller gives either the rate
+//! parameter of the model, or the mean rate of the trace.
 
 use std::time::Duration;
 
@@ -9,17 +10,18 @@ use serde::Deserialize;
 use super::chances::{CHANCE, Trace};
 use crate::config_error::{ConfigError, duration_ms, not_negative, positive};
 
-/// Maximum duration of a synthetic trace; during its generation, every millisecond is kept in memory.
+/// Maximum duration of a synthetic trace. While a trace is generated, the rate of every millisecond is stored in
+/// memory.
 ///
 /// Chosen: a day.
 const MAX_DURATION: Duration = Duration::from_secs(86_400);
 
-/// Variation of the rate of a synthetic trace.
+/// How the rate of a synthetic trace varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// Opportunities are random. Their rate varies between zero and twice its start value, and at times stays at zero
-    /// for some tenths of a second.
+    /// Opportunities are random. The rate of opportunities varies between zero and twice its start value, and at times
+    /// is zero for some tenths of a second.
     #[default]
     Cellular,
     /// Opportunities are random, at a constant rate.
@@ -30,8 +32,8 @@ pub enum Model {
 
 impl Model {
     /// A trace of `duration` whose mean equals `mean` to the nearest opportunity, with any model. The number of
-    /// opportunities is fixed, and the model distributes them. The last opportunity is at the end, where the trace
-    /// repeats.
+    /// opportunities follows from the mean, and the model distributes them over time. The last opportunity is at the
+    /// end, where the trace repeats.
     ///
     /// The variation of the rate is drawn from the stream `trace.synth`, the opportunities from `trace.synth.chances`.
     ///
@@ -56,13 +58,14 @@ impl Model {
         trace(times_ms).map_err(|error| of_mean(&error))
     }
 
-    /// A trace of `duration` with `rate` as the model's rate: `constant` and `poisson` keep it; `cellular` starts
-    /// there, and its mean may be half of it or twice. Random numbers are drawn from the stream `trace.synth`.
+    /// A trace of `duration` with `rate` as the model's rate: the rates of `constant` and `poisson` have this mean;
+    /// `cellular` starts at this rate, and its mean may be half of it or twice as high. Random numbers are drawn from
+    /// the stream `trace.synth`.
     ///
     /// # Errors
     /// `rate_mbps` or `seconds` is so small that there is no opportunity, or so large that there are too many.
     pub fn with_rate(self, rate: Rate, duration: Duration, streams: &Streams) -> Result<Trace, ConfigError> {
-        // A walk may reach twice its rate.
+        // A random walk may reach twice its initial rate.
         let most = if self == Model::Cellular { rate.scaled(2.0) } else { rate };
         check_size("rate_mbps", most, duration)?;
         let rng = &mut streams.stream("trace.synth");
@@ -74,7 +77,7 @@ impl Model {
     }
 }
 
-/// Opportunities at a constant rate, for `duration`.
+/// A trace of `duration` with opportunities at a constant rate.
 ///
 /// # Errors
 /// `rate_mbps` or `duration_s` is so small that there is no opportunity.
@@ -82,7 +85,7 @@ pub fn constant(rate: Rate, duration: Duration) -> Result<Trace, ConfigError> {
     steps(&[(duration, rate)])
 }
 
-/// Opportunities at successive rates, each for its duration.
+/// A trace with opportunities at successive rates, each rate for its duration.
 ///
 /// # Errors
 /// The rates and times are so small that there is no opportunity.
@@ -94,7 +97,7 @@ pub fn steps(steps: &[(Duration, Rate)]) -> Result<Trace, ConfigError> {
     trace(credit.into_times_ms())
 }
 
-/// Independent (Poisson) opportunities at this mean rate, for `duration`.
+/// A trace of `duration` with independent (Poisson) opportunities at this mean rate.
 ///
 /// # Errors
 /// `rate_mbps` or `duration_s` is so small that there is no opportunity.
@@ -106,8 +109,9 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
     trace(times_ms)
 }
 
-/// A link with a varying rate, which stays at zero for some time when it falls to zero, and rises again. Opportunities
-/// are Poisson with a rate in Brownian motion between zero and a maximum, with sticky outages.
+/// Model of a link with a varying rate. Opportunities are a Poisson process whose rate follows a Brownian motion
+/// between zero and a maximum. When the rate falls to zero, it stays there for some time (an outage) before it rises
+/// again.
 ///
 /// Source: Sprout (NSDI '13) §3, its model of a cellular link
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -115,7 +119,7 @@ pub fn poisson(rate: Rate, duration: Duration, rng: &mut Rng) -> Result<Trace, C
 pub struct RandomWalk {
     /// Rate at the start in Mbit/s.
     pub start_mbps: f64,
-    /// The maximum in Mbit/s, at which the rate is reflected.
+    /// Maximum rate in Mbit/s, at which the Brownian motion is reflected.
     pub max_mbps: f64,
     /// Standard deviation of the change of rate over one second, in Mbit/s.
     pub volatility_mbps: f64,
@@ -125,7 +129,8 @@ pub struct RandomWalk {
 
 impl Default for RandomWalk {
     fn default() -> RandomWalk {
-        // Chosen: Sprout's volatility, 200 packets/s per √s, and its mean outage of 1 s, around 6 Mbit/s.
+        // Chosen: the volatility of Sprout's model, 200 packets/s per √s, and its mean outage of 1 s, with a start rate
+        // of 6 Mbit/s.
         RandomWalk { start_mbps: 6.0, max_mbps: 20.0, volatility_mbps: 2.4, outage_mean_ms: 1000.0 }
     }
 }
@@ -136,11 +141,11 @@ impl Default for RandomWalk {
 const TICK_MS: u64 = 20;
 
 impl RandomWalk {
-    /// A link like a cellular one, around `rate`.
+    /// A random walk like the rate of a cellular link, around `rate`.
     ///
-    /// Chosen: the walk of Sprout's model, 200 on a scale from 0 to 1000 in one second, scaled to this rate. Mean
-    /// outages are 0.3 s instead of 1 s, because otherwise a minute often has an outage that a transport does not
-    /// survive.
+    /// Chosen: the walk of Sprout's model, scaled to this rate. In Sprout's model, the standard deviation after one
+    /// second is 200 on a scale from 0 to 1000. Outages last 0.3 s on average instead of 1 s, because otherwise a
+    /// minute often has an outage that a transport does not survive.
     pub fn around(rate: Rate) -> RandomWalk {
         let mbps = rate.as_mbps();
         RandomWalk {
@@ -154,7 +159,7 @@ impl RandomWalk {
     /// A trace of `duration`.
     ///
     /// # Errors
-    /// A key that is out of range, or the absence of any opportunity.
+    /// A value is out of range, or the trace would have no opportunity.
     pub fn generate(&self, duration: Duration, rng: &mut Rng) -> Result<Trace, ConfigError> {
         let mut walk = self.start()?;
         let mut times_ms = Vec::new();
@@ -165,12 +170,12 @@ impl RandomWalk {
         trace(times_ms)
     }
 
-    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until one has a mean near `start_mbps`.
-    /// A walk with a very different mean would have to be scaled so strongly that its peaks would no longer fit the
-    /// model.
+    /// The rate in each of `length_ms` milliseconds, in Mbit/s. Walks are drawn until the mean of a walk is near
+    /// `start_mbps`. A walk with a very different mean would have to be scaled so strongly that its peaks would no
+    /// longer fit the model.
     ///
-    /// Chosen: within a tenth; this holds for one in five walks of a minute. If it holds for none of a hundred walks,
-    /// the nearest of them.
+    /// Chosen: "near" is a difference of less than a tenth, which is the case for one in five walks of a minute. If
+    /// none of a hundred walks is near, the walk with the nearest mean is used.
     fn near_its_centre(&self, length_ms: u64, rng: &mut Rng) -> Result<Vec<f64>, ConfigError> {
         let mut nearest = (f64::INFINITY, Vec::new());
         for _ in 0..100 {
@@ -188,7 +193,7 @@ impl RandomWalk {
         Ok(nearest.1)
     }
 
-    /// The walk before its first step.
+    /// The state of the walk before its first step.
     fn start(&self) -> Result<Walk, ConfigError> {
         let max = positive("max_mbps", self.max_mbps)?;
         let volatility = not_negative("volatility_mbps", self.volatility_mbps)?;
@@ -206,16 +211,16 @@ impl RandomWalk {
 struct Walk {
     mbps: f64,
     max: f64,
-    /// Standard deviation of a step.
+    /// Standard deviation of the change of the rate in one step (Mbit/s).
     step: f64,
-    /// Mean length of an outage.
+    /// Mean length of an outage (ms).
     outage_ms: f64,
     /// The millisecond in which the outage ends.
     outage_until: f64,
 }
 
 impl Walk {
-    /// The rate in millisecond `ms`. Call it for each millisecond in order, from 1 on.
+    /// The rate in millisecond `ms`. Must be called for each millisecond in order, from 1 on.
     fn mbps_in(&mut self, ms: u64, rng: &mut Rng) -> f64 {
         if ms % TICK_MS == 1 && ms as f64 > self.outage_until {
             self.mbps += self.step * rng.normal();
@@ -233,9 +238,9 @@ impl Walk {
     }
 }
 
-/// The milliseconds, from 1 on, of `count` opportunities. Each opportunity is independently in a millisecond with a
-/// probability proportional to its rate. This is the distribution of a Poisson process conditioned on its number of
-/// opportunities.
+/// The milliseconds, from 1 on, of `count` opportunities. For each opportunity, the millisecond is drawn independently,
+/// with a probability proportional to the rate in the millisecond. This is the distribution of a Poisson process
+/// conditioned on its number of opportunities.
 fn scattered(rates: &[f64], count: u64, rng: &mut Rng) -> Vec<u64> {
     let all: f64 = rates.iter().sum();
     let mut places: Vec<f64> = (0..count).map(|_| rng.uniform() * all).collect();
@@ -275,7 +280,7 @@ fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// The error with the key of a trace that was requested by its mean.
+/// Replaces the key of the error by `mean_mbps`, for a trace that was requested by its mean.
 fn of_mean(error: &ConfigError) -> ConfigError {
     ConfigError::new("mean_mbps", error.reason.clone())
 }
@@ -283,8 +288,8 @@ fn of_mean(error: &ConfigError) -> ConfigError {
 /// Adds the opportunities of one millisecond at a rate in bit/s.
 fn chances_of_ms(ms: u64, rate_bps: f64, rng: &mut Rng, times_ms: &mut Vec<u64>) {
     let mean = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
-    // The draw is designed for small means. A sum of such draws has the same distribution as one draw with the summed
-    // mean.
+    // The algorithm for Poisson numbers is designed for small means. The sum of several such numbers has the same
+    // distribution as one number with the summed mean.
     let parts = libm::ceil(mean / 30.0) as u32;
     for _ in 0..parts {
         let count = rng.poisson(mean / f64::from(parts));
@@ -298,8 +303,9 @@ fn trace(times_ms: Vec<u64>) -> Result<Trace, ConfigError> {
         .map_err(|error| ConfigError::new("rate_mbps", format!("gives no trace ({}): {nothing}", error.what)))
 }
 
-/// The fraction of an opportunity that the rate has accumulated. The sum deliberately uses floating-point numbers, so
-/// that traces that other programs converted by the same rule are equal, including rounding.
+/// Converts rates to opportunities by summing the fractions of an opportunity per millisecond. The sum deliberately
+/// uses floating-point numbers, so that the result equals the result of other programs with the same rule, including
+/// rounding.
 #[derive(Debug, Default)]
 pub(super) struct Credit {
     chances: f64,
@@ -308,7 +314,8 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Adds `span_ms` at `rate_bps`; an opportunity is at the end of the millisecond that completes it.
+    /// Adds `span_ms` milliseconds at `rate_bps`. An opportunity is at the end of the millisecond in which the sum
+    /// reaches the next integer.
     pub fn run(&mut self, rate_bps: f64, span_ms: u64) {
         let per_ms = rate_bps / 1000.0 / CHANCE.bits().0 as f64;
         for _ in 0..span_ms {
@@ -321,7 +328,7 @@ impl Credit {
         }
     }
 
-    /// Approximate number of opportunities after a further `span_ms` at `rate_bps`.
+    /// Approximate total number of opportunities after a further `span_ms` milliseconds at `rate_bps`.
     pub fn chances_in(&self, rate_bps: f64, span_ms: u64) -> f64 {
         self.times_ms.len() as f64 + chances_at(rate_bps, span_ms)
     }

@@ -22,7 +22,7 @@ fn link(times_ms: &[u64], config: TraceConfig) -> TraceLink {
     TraceLink::new(Arc::new(trace), &config).expect("a legal link")
 }
 
-/// All exits up to millisecond `until`, as (number, millisecond).
+/// The number and the departure (ms) of each packet that leaves up to millisecond `until`.
 fn leaves(link: &mut TraceLink, until: u64) -> Vec<(u64, u64)> {
     let exits = std::iter::from_fn(|| link.pop(Time::from_millis(until)));
     exits.map(|exit| (exit.packet.number, exit.time.as_millis())).collect()
@@ -41,7 +41,8 @@ fn a_packet_never_uses_a_chance_of_its_own_millisecond() {
 fn after_its_last_chance_the_trace_starts_anew() {
     let mut link = link(&[0, 5, 10], TraceConfig::default());
     (0..7).for_each(|number| link.push(Time::ZERO, packet(number, 1500)));
-    // 10 is the last opportunity of one repetition and also the first of the next one, at its time 0.
+    // Millisecond 10 has the last opportunity of one repetition, and also the first opportunity of the next repetition,
+    // whose time in the trace is 0.
     assert_eq!(leaves(&mut link, 100), [(0, 5), (1, 10), (2, 10), (3, 15), (4, 20), (5, 20), (6, 25)]);
 }
 
@@ -49,8 +50,8 @@ fn after_its_last_chance_the_trace_starts_anew() {
 fn small_packets_share_a_chance_and_large_ones_take_several() {
     let mut link = link(&[1, 2, 3, 4, 5, 6], TraceConfig::default());
     [700, 700, 700, 2000, 40].iter().zip(0..).for_each(|(&bytes, n)| link.push(Time::ZERO, packet(n, bytes)));
-    // Each packet counts 4 more bytes: 704 + 704 + 96 | 608 + 896 | 1108 + 44, and the rest of that opportunity is
-    // lost.
+    // Each packet counts with 4 more bytes. The opportunities carry 704 + 704 + 96, 608 + 896, and 1108 + 44 bytes; the
+    // unused bytes of the last opportunity are lost.
     assert_eq!(link.backlog(), Bytes(4140));
     assert_eq!(leaves(&mut link, 1), [(0, 1), (1, 1)]);
     assert_eq!(link.backlog(), Bytes(608 + 2040));
@@ -109,8 +110,8 @@ fn codel_works_on_a_trace() {
         let exits = std::iter::from_fn(|| link.pop(now));
         dropped.extend(exits.filter(|exit| exit.fate == Fate::Aqm).map(|exit| exit.time.as_millis()));
     }
-    // A packet waits from the start of its millisecond on. The queue grows by one packet in 12 ms: the fifth arrives
-    // after about 40 ms, and the queue may persist for 100.
+    // The waiting time of a packet counts from the start of its millisecond. The queue grows by one packet in 12 ms.
+    // The fifth queued packet arrives after about 40 ms, and the queue may persist for 100 ms.
     assert!((135..150).contains(&dropped[0]), "the first drop is at {} ms", dropped[0]);
     assert_eq!(dropped[1] - dropped[0], 100);
 }
@@ -273,7 +274,8 @@ fn a_trace_made_by_its_mean_carries_it_whatever_the_model_and_the_seed() {
             assert!((info.seconds - 60.0).abs() < 0.1, "{model:?}, seed {seed}: {info:?}");
             let windows = KpiTrace::of(&trace, Duration::from_secs(1));
             let most = windows.values().iter().map(|(_, rate)| rate.as_mbps()).fold(0.0, f64::max);
-            // The limit is a tenth above the bound of the walk, plus the scatter of few opportunities.
+            // The limit is a tenth above the maximum rate of the walk, plus a margin for the random variation of few
+            // opportunities.
             assert!(most < 2.3 * mbps + 2.0, "{model:?}, seed {seed}: {most} Mbit/s of {mbps} in the mean");
         }
     }

@@ -10,14 +10,14 @@ use super::error::TraceError;
 use super::text::{lines, shown};
 use crate::config_error::{ConfigError, positive};
 
-/// Maximum delay, and maximum duration of a train, in milliseconds.
+/// Maximum base delay of a train, and maximum duration of a train, in milliseconds.
 ///
-/// Chosen: ten minutes, more than any packet waits.
+/// Chosen: ten minutes, which is longer than any packet waits.
 const MAX_TRAIN_MS: u64 = 600_000;
 
-/// Maximum number of trains of a file, and of opportunities of a synthetic train.
+/// Maximum number of trains in a file. `MAX_CHANCES` is the maximum number of opportunities of a synthetic train.
 ///
-/// Chosen: a train each 100 ms for eleven days; some megabytes.
+/// Chosen: one train every 100 ms for eleven days, which needs some megabytes of memory.
 const MAX_TRAINS: usize = 10_000_000;
 const MAX_CHANCES: u32 = 10_000;
 
@@ -26,10 +26,10 @@ const MAX_CHANCES: u32 = 10_000;
 /// Source: CellReplay `cellular_queue.hh`
 pub const TRAIN_PACKET: Bytes = Bytes(1400);
 
-/// Packet trains in order of time. Each contains the delay of its first packet (the base delay), and the additional
-/// delay of each further packet.
+/// Packet trains in order of time. Each train contains the delay of its first packet (the base delay), and the
+/// additional delay of each further packet.
 ///
-/// The trains repeat: the last one ends the recording, and its delay is used only for interpolation.
+/// The trains repeat. The last train marks the end of the recording, and its delay is used only for interpolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trains {
     trains: Vec<Train>,
@@ -38,38 +38,41 @@ pub struct Trains {
 /// Service of one train.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// Time of sending, in ms of the recording.
+    /// Departure time of the train, in ms of the recording.
     pub time_ms: u64,
-    /// One-way delay of its first packet, in ms.
+    /// One-way delay of the train's first packet, in ms.
     pub delay_ms: u64,
-    /// Additional delay of each packet relative to the first, in ms: rising from the first packet's on, never empty.
+    /// Additional delay of each packet relative to the first, in ms: in ascending order, starting with the first
+    /// packet. The list is never empty.
     pub chances_ms: Vec<u64>,
 }
 
-/// Synthetic trains: all equal except for their delay.
+/// Model of synthetic trains, which are all equal except for their base delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainModel {
     /// The base delay, in whole ms.
     pub delay_ms: u64,
-    /// The maximum base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
+    /// The maximum base delay, in whole ms: the delay of each train is drawn between `delay_ms` and this value. If
+    /// absent, all trains have `delay_ms`.
     pub delay_to_ms: Option<u64>,
     /// Number of packets of 1400 bytes in a train.
     pub packets: u32,
-    /// Rate of these packets, in Mbit/s.
+    /// Rate at which the packets of a train are served, in Mbit/s.
     pub mbps: f64,
     /// Interval between trains, in ms.
     pub every_ms: u32,
 }
 
 impl Trains {
-    /// Reads the trains of CellReplay: a line for each, `time delay chance …` in whole ms and separated by blanks.
+    /// Reads the trains of CellReplay: one line per train, `time delay chance …`, in whole ms and separated by blanks.
     /// Times rise from 0.
     ///
     /// Source: CellReplay `cellular_queue.cc`, `generate_short_pdo_trace.py`
-    /// Chosen: the opportunities of a train are sorted; packets of a recorded train may have overtaken each other.
+    /// Chosen: the opportunities of a train are sorted, because packets of a recorded train may have overtaken each
+    /// other.
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The file is invalid; the error names the line, the problem, and the remedy.
     pub fn parse(file: &[u8]) -> Result<Trains, TraceError> {
         let mut trains: Vec<Train> = Vec::new();
         for (line, text) in lines(file) {
@@ -123,10 +126,10 @@ impl Trains {
         Ok(Trains { trains })
     }
 
-    /// Trains by a model, for `duration`.
+    /// Generates trains according to `model` for `duration`.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub fn made(model: &TrainModel, duration: Duration, rng: &mut Rng) -> Result<Trains, ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if model.delay_ms > MAX_TRAIN_MS {
@@ -169,7 +172,7 @@ impl Trains {
         &self.trains
     }
 
-    /// Period in milliseconds after which they repeat, at least 1.
+    /// Period in milliseconds after which the trains repeat, at least 1.
     pub fn period_ms(&self) -> u64 {
         self.trains[self.trains.len() - 1].time_ms
     }
@@ -180,7 +183,7 @@ impl Trains {
     }
 
     /// The index of the latest train at millisecond `ms` of the repeated recording, for a packet that starts a train;
-    /// and its base delay in ms, interpolated towards the next train's and rounded down.
+    /// and the base delay in ms, interpolated between this train and the next train and rounded down.
     ///
     /// Source: CellReplay `cellular_queue.cc` (get_pkt_release_time_from_trace)
     pub fn at(&self, ms: u64) -> (usize, u64) {
@@ -189,17 +192,18 @@ impl Trains {
         let (place, next) = (next - 1, &self.trains[next]);
         let train = &self.trains[place];
         let (gone, span) = (within - train.time_ms, next.time_ms - train.time_ms);
-        // No overflow: times and delays are bounded.
+        // The product does not overflow, because times and delays are bounded.
         (place, (train.delay_ms * (span - gone) + next.delay_ms * gone) / span)
     }
 }
 
-/// Delay offset by packet size, which may be negative: trains are recorded with packets of one size.
+/// Delay offset as a function of the packet size. It is needed because trains are recorded with packets of one size.
+/// Offsets may be negative.
 ///
 /// Source: CellReplay `cellular_queue.cc` (get_psize_latency_offset)
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SizeOffsets {
-    /// In ms, for packets of 100, 200, … bytes.
+    /// Offsets in ms, for packets of 100, 200, … bytes.
     offsets_ms: Vec<f64>,
 }
 
@@ -207,7 +211,7 @@ impl SizeOffsets {
     /// Reads a table without a header: `size offset` in bytes and ms, for sizes of 100, 200, … in this order.
     ///
     /// # Errors
-    /// Names the line, the error, and the remedy.
+    /// The file is invalid; the error names the line, the problem, and the remedy.
     pub fn parse(file: &[u8]) -> Result<SizeOffsets, TraceError> {
         let mut offsets_ms = Vec::new();
         for (line, text) in lines(file) {
@@ -233,7 +237,7 @@ impl SizeOffsets {
     }
 
     /// The offset of a packet of this size, in whole ms: interpolated between the sizes of the table; outside the
-    /// table, that of the nearest size.
+    /// table, the offset of the nearest size.
     pub fn of(&self, size: Bytes) -> i64 {
         let Some(last) = self.offsets_ms.last() else { return 0 };
         let (step, rest) = (size.0 / 100, size.0 % 100);

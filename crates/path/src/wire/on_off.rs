@@ -7,15 +7,15 @@ use serde::Deserialize;
 
 use crate::config_error::{ConfigError, not_negative};
 
-/// Minimum mean time on or off that is not 0, in seconds.
+/// Minimum of the mean on time and of the mean off time, in seconds. The value 0 is also permitted.
 ///
-/// Chosen: a millisecond; faster changes are independent losses of single packets.
+/// Chosen: a millisecond. Faster changes would have the same effect as independent losses of single packets.
 const MIN_MEAN_S: f64 = 1e-3;
 
-/// A wire that is alternately on and off; both times are drawn from exponential distributions. A packet that arrives
-/// while the wire is off is lost. A packet that is already in flight arrives.
+/// A wire that is alternately on and off. The lengths of both periods are drawn from exponential distributions. A
+/// packet that arrives while the wire is off is lost. A packet that is already in flight arrives.
 ///
-/// The draws depend on the run's seed and on time, not on packets: all schemes meet the same outages. Each wire has its
+/// The draws depend on the run's seed and on time, not on packets: all schemes get the same outages. Each wire has its
 /// own draws.
 ///
 /// Source: mahimahi `loss_queue.cc` (StochasticSwitchingLink of `mm-onoff`)
@@ -23,9 +23,9 @@ const MIN_MEAN_S: f64 = 1e-3;
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnOffConfig {
-    /// The mean time that the wire is on, in seconds. At 0, it is never on.
+    /// The mean time that the wire is on, in seconds; 0: the wire is never on.
     pub on_mean_s: f64,
-    /// The mean time that the wire is off, in seconds. At 0, it is never off.
+    /// The mean time that the wire is off, in seconds; 0: the wire is never off.
     pub off_mean_s: f64,
     /// State of the wire at the start of the run.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub enum OnOff {
 /// On and off times that can be instantiated any number of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SwitchPlan {
-    /// Mean times in nanoseconds.
+    /// Mean time that the wire is on, in nanoseconds. `off_mean_ns` is the mean time that it is off.
     on_mean_ns: f64,
     off_mean_ns: f64,
     starts_on: bool,
@@ -63,10 +63,10 @@ pub(super) struct Switch {
 }
 
 impl OnOffConfig {
-    /// The plan of these times.
+    /// The plan of the on and off times.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub(super) fn plan(&self) -> Result<SwitchPlan, ConfigError> {
         let mean_ns = |key: &str, seconds: f64| {
             let seconds = not_negative(key, seconds)?;
@@ -90,11 +90,11 @@ impl OnOffConfig {
 
 impl Switch {
     pub(super) fn new(plan: SwitchPlan, rng: Rng) -> Switch {
-        // The switch changes at time zero to its initial state.
+        // At time zero, the switch changes to its initial state, so it is created in the opposite state.
         Switch { plan, rng, is_on: !plan.starts_on, until: Time::ZERO }
     }
 
-    /// Whether the wire is on at `now`, which never decreases over the calls.
+    /// Whether the wire is on at `now`. `now` must not decrease from call to call.
     pub(super) fn is_on(&mut self, now: Time) -> bool {
         while self.until <= now {
             self.is_on = !self.is_on;

@@ -10,17 +10,17 @@ use crate::config_error::{ConfigError, duration_ms};
 
 /// Minimum interval between two draws, in milliseconds.
 ///
-/// Chosen: a millisecond; faster changes are jitter.
+/// Chosen: a millisecond. Faster changes would be jitter.
 const MIN_EVERY_MS: f64 = 1.0;
 
-/// An extra delay, uniform between 0 and `up_to_ms`, that is redrawn every `every_ms`. The delay therefore sways by ±
+/// An extra delay, uniform between 0 and `up_to_ms`, that is redrawn every `every_ms`. The delay therefore varies by ±
 /// `up_to_ms` / 2 around its mean, and a flow's `rtt_ms` remains the minimum round-trip time.
 ///
 /// Every packet that leaves in the same interval has the same extra delay. The draws depend on the run's seed and on
-/// time, not on packets: all schemes meet the same delays.
+/// time, not on packets: all schemes get the same delays.
 ///
 /// Source: MORC §4.1 Table 1 (the round-trip time is changed every 100 ms)
-/// Chosen: uniform; the text gives only the range.
+/// Chosen: a uniform distribution; the paper states only the range.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwayConfig {
@@ -28,8 +28,8 @@ pub struct SwayConfig {
     pub up_to_ms: f64,
     /// Interval between draws, in milliseconds; at least 1.
     pub every_ms: f64,
-    /// Whether packets that leave after a draw may overtake those that left before it. If not, they wait for the earlier
-    /// packets.
+    /// Whether packets that leave after a draw may overtake packets that left before the draw. If not, they wait for
+    /// the earlier packets.
     #[serde(default)]
     pub may_reorder: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct SwayPlan {
 pub(super) struct Sway {
     plan: SwayPlan,
     rng: Rng,
-    /// The current draw, and the time of the next one.
+    /// The current extra delay. `until` is the time of the next draw.
     extra: Duration,
     until: Time,
 }
@@ -56,7 +56,7 @@ impl SwayConfig {
     /// The plan of this sway.
     ///
     /// # Errors
-    /// An out-of-range value, with its key.
+    /// A value is out of range; the error names the key.
     pub(super) fn plan(&self) -> Result<SwayPlan, ConfigError> {
         let up_to = duration_ms("up_to_ms", self.up_to_ms)?;
         let every = duration_ms("every_ms", self.every_ms)?;
@@ -76,7 +76,7 @@ impl Sway {
         Sway { plan, rng, extra: Duration::ZERO, until: Time::ZERO }
     }
 
-    /// The extra delay of a packet that leaves at `now`, which never decreases over the calls.
+    /// The extra delay of a packet that leaves at `now`. `now` must not decrease from call to call.
     pub(super) fn at(&mut self, now: Time) -> Duration {
         while self.until <= now {
             let nanos = self.rng.range(0.0, self.plan.up_to.as_nanos() as f64);

@@ -83,7 +83,7 @@ fn on_off(on_mean_s: f64, off_mean_s: f64, starts: OnOff) -> WireConfig {
 
 #[test]
 fn a_wire_that_is_off_loses_what_comes_until_it_is_on_again() {
-    // A packet per millisecond: numbers of consecutive arrivals, and of consecutive losses.
+    // One packet is sent per millisecond. The test counts consecutive arrivals and consecutive losses.
     let exits = crossing(wire(on_off(0.4, 0.1, OnOff::On)), 400_000, MS);
     let lost = exits.iter().filter(|exit| exit.fate == Fate::WireLoss).count() as f64;
     assert!((lost / 400_000.0 - 0.2).abs() < 0.02, "off for a fifth of the time, not {lost}");

@@ -16,7 +16,7 @@ use crate::endpoint::{Backlog, RttEstimator, Settled};
 /// Source: RFC 9002 §7.6.1 (`kPersistentCongestionThreshold`)
 const PERSISTENT_PROBES: u64 = 3;
 
-/// Minimum time without an ACK after which all outstanding packets count as lost although no ACK shows it.
+/// Minimum time without an ACK after which all outstanding packets count as lost, although no ACK has shown the loss.
 ///
 /// Source: RFC 6298 §2.4
 ///
@@ -28,7 +28,7 @@ const MIN_SILENCE: Duration = Duration::from_secs(1);
 pub(in crate::endpoint) struct Timeouts {
     /// Time until a probe is sent, without back-off.
     pub(in crate::endpoint) probe: Duration,
-    /// Minimum period between lost packets for persistent congestion.
+    /// Minimum period in which all packets were lost that counts as persistent congestion.
     pub(in crate::endpoint) persistent: Duration,
     /// Time without an ACK after which all outstanding packets count as lost.
     pub(in crate::endpoint) silence: Duration,
@@ -37,7 +37,7 @@ pub(in crate::endpoint) struct Timeouts {
 impl Timeouts {
     pub(in crate::endpoint) fn of(rtt: &RttEstimator, deliberate_delay: Duration) -> Timeouts {
         let probe = rtt.probe_timeout(deliberate_delay);
-        // Compute in nanoseconds: a product then takes one multiplication.
+        // The product is computed in nanoseconds, which takes only one multiplication.
         let persistent = Duration::from_nanos((probe.as_nanos() as u64).saturating_mul(PERSISTENT_PROBES));
         Timeouts { probe, persistent, silence: persistent.max(MIN_SILENCE) }
     }
@@ -130,8 +130,8 @@ impl Sender {
     }
 }
 
-/// Whether losses are persistent congestion: a sufficiently long period in which all packets were lost, sent after the
-/// first RTT sample.
+/// Whether the losses show persistent congestion: all packets sent in a sufficiently long period after the first RTT
+/// sample were lost.
 ///
 /// Source: RFC 9002 §7.6.2
 pub(in crate::endpoint) fn is_persistent(

@@ -1,4 +1,5 @@
-//! Tests of a sender whose driver carries bytes: the outcomes that it reports by number, and how an outbox uses them.
+//! Tests of a sender whose driver carries bytes: the outcomes that the sender reports by packet number, and how an
+//! outbox uses these outcomes.
 
 use super::*;
 

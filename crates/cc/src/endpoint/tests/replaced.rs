@@ -28,7 +28,7 @@ fn a_controller_that_takes_over_decides_at_once_and_hears_of_what_left_before() 
     assert_eq!(story.sender.delivered_packets(), 6);
 }
 
-/// Every scheme can take over a flow, even with packets, losses and times without ACKs from before.
+/// Every scheme can take over a flow, even after packets, losses and times without ACKs under the previous scheme.
 #[test]
 fn any_scheme_takes_over_from_any_point() {
     for (place, name) in choices().into_iter().enumerate() {

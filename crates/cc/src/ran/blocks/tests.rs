@@ -6,11 +6,11 @@ use super::*;
 
 const OWN: Rnti = Rnti(0x3D);
 
-/// Size of a packet, and of a block that carries one.
+/// Size of a packet, and of a block that carries one packet.
 const PACKET: Bytes = Bytes(1_500);
 
-/// Packets arrive this many subframes after the start of the subframe that released them: the next subframe has been
-/// reported.
+/// Number of subframes from the start of the subframe that released a packet to the arrival of the packet. The next
+/// subframe has been reported by then.
 const WAY: u64 = 2;
 
 fn report(carrier: u8, subframe: u64, dcis: Vec<Dci>, decoded: Option<bool>) -> RadioReport {
@@ -49,7 +49,7 @@ fn grant(subframe: u64, retransmission: bool) -> Dci {
     }
 }
 
-/// The blocks that fail while the lag is learnt.
+/// Numbers of the blocks that fail while the lag is learnt.
 fn every_twentieth() -> Vec<u64> {
     (0..20).map(|index| 10 + index * 20).collect()
 }
@@ -67,7 +67,7 @@ struct Device {
     waits: Vec<(u64, u64)>,
     /// Packets in transit: arrival, first transmission.
     on_way: VecDeque<(u64, u64)>,
-    /// Leaves out retransmissions.
+    /// Whether the reports lack retransmissions.
     is_deaf_to_repetitions: bool,
     is_marked: bool,
 }
@@ -115,7 +115,7 @@ impl Device {
         self.waits.clone()
     }
 
-    /// Learns the lag, for which some blocks must fail.
+    /// A device that has learnt the lag. Some blocks fail, because the lag can only be learnt from failed blocks.
     fn settled() -> Device {
         let mut device = Device::new();
         device.run(0..440, &every_twentieth());

@@ -4,14 +4,16 @@ use super::AdaptationConfig;
 
 /// Adjusts the offset of the reported SINR until the target share of first transmissions is lost.
 ///
-/// On a constant channel, the error curve is very steep. A plain outer loop would retry the next MCS repeatedly, and each
-/// time lose the blocks of a round trip. Therefore an MCS with too many lost blocks is not used again until a number of
-/// blocks with lower MCSs were received; every further failure under the same CQI doubles that number.
+/// On a constant channel, the curve of the error rate over the SINR is very steep. A plain outer loop would retry the
+/// next MCS repeatedly, and each time lose the blocks of a round trip. Therefore an MCS with too many lost blocks is
+/// not used again until a number of blocks with lower MCSs were received; every further failure under the same CQI
+/// doubles this number.
 ///
-/// The trial counts blocks, and the hold refers to an MCS. A hold on an offset alone may be above the threshold of the
-/// failed MCS and would then keep that MCS: two runs on the same channel would settle at rates that differ by a sixth.
+/// A trial counts the blocks of an MCS, and a hold forbids an MCS. If a hold only limited the offset, the limit could
+/// be above the threshold of the failed MCS, and this MCS would continue to be used. Two runs on the same channel would
+/// then reach rates that differ by a sixth.
 ///
-/// Chosen: the hold. On a varying channel, the CQI changes too, and the loop behaves like a plain outer loop.
+/// Chosen: the hold as a rule. On a varying channel, the CQI changes too, and the loop behaves like a plain outer loop.
 #[derive(Clone, Debug)]
 pub(in super::super) struct OuterLoop {
     offset_db: f64,
@@ -33,7 +35,7 @@ pub(in super::super) struct Step {
     pub from_db: f64,
 }
 
-/// First transmissions with the highest MCS in recent use.
+/// Counters of the first transmissions with the highest MCS that was used recently.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     mcs: u8,
@@ -47,7 +49,8 @@ struct Hold {
     /// Upper bound of the offset in dB (exclusive).
     below_db: f64,
     mcs: u8,
-    /// Number of blocks to be received before the MCS may be used again: in total, and remaining.
+    /// Number of blocks to be received before the MCS may be used again. `left` is the number of these blocks that
+    /// remain.
     patience: u32,
     left: u32,
 }
@@ -73,13 +76,15 @@ impl OuterLoop {
         self.sent[(subframe % FEEDBACK_MS) as usize] = step;
     }
 
-    /// Call it when the channel has changed: an MCS that failed may now succeed.
+    /// Ends the trial and the hold. Called when the channel has changed, because an MCS that failed before may now
+    /// succeed.
     pub(in super::super) fn channel_changed(&mut self) {
         self.trial = None;
         self.hold = None;
     }
 
-    /// Processes whether a block chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago, was received.
+    /// Processes the feedback for a block whose MCS was chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago: whether
+    /// the block was received.
     pub(in super::super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
         let step = self.sent[(sent % FEEDBACK_MS) as usize];
         if self.hold.is_some_and(|hold| hold.left > 0 && step.mcs >= hold.mcs) {
@@ -143,29 +148,30 @@ impl OuterLoop {
     }
 }
 
-/// After this many subframes, all blocks chosen before the report of a loss have been sent.
+/// Number of subframes after which all blocks whose MCS was chosen before the report of a loss have been sent.
 const FEEDBACK_MS: u64 = 8;
 
-/// Number of received blocks until a hold ends: for the first hold, and at most.
+/// Number of received blocks until the first hold ends. `MAX_PATIENCE` is the maximum of this number for later holds.
 const MIN_PATIENCE: u32 = 16;
 const MAX_PATIENCE: u32 = 4096;
 
-/// An MCS has failed if the share of its lost blocks exceeds this multiple of the target.
+/// An MCS has failed if its share of lost blocks exceeds the target share multiplied by this factor.
 ///
-/// Chosen: one and a half. With the usual target of a tenth, an MCS with that loss delivers one eighth fewer bits than
-/// the next lower MCS without losses, so beyond the target the lower MCS is better; but chance alone must not count as a
-/// failure.
+/// Chosen: one and a half. With more losses than the target, the next lower MCS is better: with the usual target of a
+/// tenth, an MCS with that loss delivers one eighth fewer bits than the next lower MCS without losses. The factor
+/// exceeds one so that random variation alone does not count as a failure.
 const FAILED_OF_TARGET: f64 = 1.5;
 
-/// Number of losses in a trial that never count as a failure, however few blocks the trial has.
+/// Number of losses that are always permitted in a trial, even if the trial has few blocks.
 ///
-/// Chosen: two. With the losses of the usual target, three of an MCS's first blocks are seldom lost; with an MCS beyond
-/// the steep part of the curve, they always are before the first loss is reported.
+/// Chosen: two. At the usual target loss, three losses among the first blocks of an MCS are rare. With an MCS beyond
+/// the steep part of the curve, at least three blocks are always lost before the first loss is reported.
 const ALWAYS_ALLOWED: f64 = 2.0;
 
-/// Number of blocks after which a trial has succeeded: the loop drops its hold, and continues to count from half of these
-/// blocks.
+/// Number of blocks after which a trial has succeeded: the outer loop removes its hold and halves the counters of the
+/// trial.
 const TRIAL_BLOCKS: u32 = 128;
 
-/// Distance in dB between a threshold and the held offset below it: larger than rounding errors.
+/// Difference in dB between the threshold of an MCS and the offset to which a hold limits the loop. It exceeds rounding
+/// errors.
 const MARGIN_DB: f64 = 1e-6;

@@ -113,7 +113,7 @@ fn two_layers_of_256qam_reach_the_peak_that_the_paper_saw() {
     adaptation.update(0, &mut near);
     let layer = McsTable::Qam256.tbs(adaptation.mcs(1).unwrap(), 100, 1).unwrap();
     let mbps_per_prb = 2.0 * layer.0 as f64 / 100.0 * 1e-3;
-    // PBE-CC: 1.8 Mbit/s per PRB at most.
+    // The paper of PBE-CC states a maximum of 1.8 Mbit/s per PRB.
     assert!((1.8..2.0).contains(&mbps_per_prb), "{mbps_per_prb} Mbit/s per PRB");
 }
 
@@ -140,14 +140,15 @@ fn at_rest_the_loop_settles_instead_of_trying_for_ever() {
         assert!(mcs > f64::from(best) - 1.1, "MCS {mcs} at {sinr_db} dB, but {best} is possible");
         all_lost.push(carried.lost_share);
     }
-    // If the SINR is on the slope of a curve, the target share is lost; otherwise nothing is lost.
+    // If the SINR is on the slope of an error curve, the target share of blocks is lost. Otherwise no block is lost.
     let on_a_slope = all_lost.iter().filter(|&&lost| lost > 0.02).count();
     assert!(all_lost.iter().all(|&lost| lost < 0.12), "lost: {all_lost:?}");
     assert!(on_a_slope < all_lost.len() / 3, "{on_a_slope} of {} lose more than 2 %", all_lost.len());
 }
 
-/// The throughput of a link at rest must not depend on which blocks were lost first. If the losses of an MCS are near the
-/// target, this MCS and the next lower one are about equally good, and the seeds may settle at either.
+/// The throughput of a link at rest must not depend on which blocks were lost first. If the losses of an MCS are near
+/// the target, this MCS and the next lower MCS are about equally good, and runs with different seeds may end at either
+/// MCS.
 #[test]
 fn at_rest_the_loop_settles_alike_whatever_was_lost_first() {
     for tenths in -60..240 {

@@ -2,11 +2,12 @@
 //!
 //! For each MCS of the 64QAM table and each of six transport block sizes (allocations of 4, 6, 12, 25, 48 and 100 PRB
 //! pairs): the SINRs at which half, and a tenth, of the transport blocks are lost on a flat channel. [`super::Bler`]
-//! converts them to curves of one code block.
+//! converts these points to curves of one code block.
 //!
 //! Source: our measurement of ns-3.37 LENA's mutual-information error model, without implementation loss.
 
-/// (transport block size in bits, SINR in dB at 50 % block errors, at 10 %) for MCS 0…28, smallest block first.
+/// Transport block size (bits), SINR (dB) at 50 % block errors, and SINR (dB) at 10 % block errors, for MCS 0…28,
+/// smallest block first.
 #[rustfmt::skip]
 pub(super) const MEASURED: [[(u32, f64, f64); 6]; 29] = [
     [(88, -5.56, -4.44), (152, -6.67, -5.87), (328, -7.07, -6.51), (680, -7.27, -6.81), (1320, -7.41, -7.08), (2792, -7.46, -7.24)], // 0

@@ -1,14 +1,16 @@
 //! Mutual information of a coded bit: effective SINR of a block that is spread over PRBs of different quality.
 //!
 //! Per-RBG SINRs are converted to mutual information, and the mean over the allocation is converted back to a SINR: the
-//! *effective* SINR, at which a flat channel would carry the same information. On a flat channel it is the SINR itself.
+//! *effective* SINR, at which a flat channel would carry the same information. On a flat channel, the effective SINR is
+//! the SINR itself.
 //!
-//! Chosen: MIESM and not EESM, because its curves follow from the modulation alone and need no fitted factor per MCS.
+//! Chosen: the mapping by mutual information (MIESM) instead of the exponential mapping (EESM), because its curves
+//! follow from the modulation alone and need no fitted factor per MCS.
 
 use airpace_core::tables::Modulation;
 
 /// Effective SINR in dB of an allocation for one modulation. Each part of the allocation is `(sinr_db, weight)`. The
-/// result is between the smallest and the largest SINR; it is [`SINR_FLOOR_DB`] if no part has weight.
+/// result is between the smallest and the largest SINR. If all weights are zero, the result is [`SINR_FLOOR_DB`].
 pub fn effective_sinr_db(modulation: Modulation, parts: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut information, mut weight) = (0.0, 0.0);
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -34,7 +36,7 @@ pub fn mutual_information(modulation: Modulation, sinr_db: f64) -> f64 {
     let curve = curve(modulation);
     let place = (sinr_db - FIRST_DB) / STEP_DB;
     if place <= 0.0 {
-        // Far below the noise, information is proportional to the SINR.
+        // If the SINR is very low, mutual information is proportional to the SINR.
         return curve[0] * libm::exp((sinr_db - FIRST_DB) * DB_TO_NEPERS);
     }
     let index = place as usize;
@@ -44,8 +46,8 @@ pub fn mutual_information(modulation: Modulation, sinr_db: f64) -> f64 {
     curve[index] + (place - index as f64) * (curve[index + 1] - curve[index])
 }
 
-/// The SINR in dB at which a modulation has this mutual information: the inverse of [`mutual_information`]. If there are
-/// several such SINRs, the lowest.
+/// The SINR in dB at which a modulation has this mutual information: the inverse of [`mutual_information`]. If there
+/// are several such SINRs, the lowest is returned.
 pub fn sinr_db_of(modulation: Modulation, information: f64) -> f64 {
     let curve = curve(modulation);
     if information <= curve[0] {
@@ -67,14 +69,15 @@ fn curve(modulation: Modulation) -> &'static [f64; POINTS] {
     &BIT_INFORMATION[modulation as usize]
 }
 
-/// ln(10) / 10.
+/// Factor that converts dB to the exponent of e: ln(10) / 10.
 const DB_TO_NEPERS: f64 = std::f64::consts::LN_10 / 10.0;
 const FIRST_DB: f64 = -20.0;
 const STEP_DB: f64 = 0.5;
 const POINTS: usize = 111;
 
-/// Information per coded bit from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM with Gray labels and
-/// bitwise decisions. It was integrated numerically over the noise; a test repeats the integration.
+/// Mutual information per coded bit at SINRs from -20 to 35 dB in steps of 0.5 dB, for QPSK, 16QAM, 64QAM and 256QAM
+/// with Gray labels and bitwise decisions. The values were computed by numerical integration over the noise; a test
+/// repeats the integration.
 #[rustfmt::skip]
 const BIT_INFORMATION: [[f64; POINTS]; 4] = [
     // QPSK
@@ -146,7 +149,7 @@ mod tests {
 
     const ALL: [Modulation; 4] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256];
 
-    /// Information per bit of one dimension of the modulation, by numerical integration over the noise.
+    /// Mutual information per bit of one dimension of the modulation, computed by numerical integration over the noise.
     fn integrated(modulation: Modulation, sinr_db: f64) -> f64 {
         let bits = modulation.bits_per_symbol() / 2;
         let levels = 1_i32 << bits;

@@ -24,8 +24,8 @@ fn curves_pass_through_the_measured_points() {
     for row in rows {
         let [mcs, _, bits, half_db, tenth_db, hundredth_db, ..] = row[..] else { panic!("{row:?}") };
         let block = block(mcs as u8, bits as u64);
-        // The logistic curve takes its two parameters from the first two points. For the smallest blocks, the measured
-        // tail is steeper than the curve.
+        // The two parameters of the logistic curve follow from the first two points. For the smallest blocks, the
+        // measured tail is steeper than the curve.
         for (error, sinr_db, off_db) in
             [(0.5, half_db, 0.001), (0.1, tenth_db, 0.001), (0.01, hundredth_db, 0.46)]
         {
@@ -87,7 +87,8 @@ fn the_papers_model_counts_bits_only() {
     assert_eq!(literal.error(block(28, 75_376), &held), first, "independent errors have no combining");
 }
 
-/// The SINR of each of `n` equal transmissions at which half of the blocks are still lost after the last.
+/// The SINR (dB) of each of `n` equal transmissions at which half of the blocks are still lost after the last
+/// transmission.
 fn sinr_db_after(bler: &Bler, block: Block, n: usize) -> f64 {
     let (mut low, mut high) = (-30.0, 40.0);
     for _ in 0..60 {
@@ -144,8 +145,8 @@ proptest! {
         let error = model.first_error(of(mcs), sinr_db);
         prop_assert!((0.0..=1.0).contains(&error));
         prop_assert!(model.first_error(of(mcs), sinr_db + gain_db) <= error + 1e-12);
-        // A short block is protected less than its rate suggests: a block of some ten bits may be lost more often than
-        // the longer block of the next MCS.
+        // A short block has more errors than its code rate suggests. A block of some ten bits may be lost more often
+        // than the longer block of the next MCS.
         let turned = if prbs < 6 { 0.25 } else { 0.005 };
         prop_assert!(model.first_error(of(mcs + 1), sinr_db) >= error - turned);
     }
@@ -165,7 +166,8 @@ proptest! {
 
 #[test]
 fn a_block_may_be_judged_by_the_size_of_its_code_blocks() {
-    // Three code blocks of 5888 bits, for which LENA uses its curve for 4032; the code blocks of 25 PRBs have 6144.
+    // The transport block has three code blocks of 5888 bits, for which LENA uses its curve for 4032 bits. With 25
+    // PRBs, the code blocks would have 6144 bits.
     let block = Block { table: McsTable::Qam64, mcs: 28, bits: McsTable::Qam64.tbs(28, 24, 1).unwrap() };
     let error = |by_code_block| {
         let config = BlerConfig { by_code_block, implementation_loss_db: 0.0, ..BlerConfig::default() };

@@ -5,9 +5,9 @@
 //! H(f, t) = Σ_l h_l(t) exp(-j 2π f τ_l),     E|H|² = 1              transfer function
 //! ```
 //!
-//! Every sinusoid is a phasor rotated by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set to
-//! its exact phase. The gain at a subframe thus always results from the same operations, whether or not earlier subframes
-//! were computed.
+//! Every sinusoid is a phasor rotated by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set
+//! to its exact phase. The gain at a subframe is therefore always the result of the same operations, even if earlier
+//! subframes were not computed.
 
 use airpace_core::Rng;
 pub use airpace_core::tables::delay::DelayProfile;
@@ -19,7 +19,7 @@ use super::Grid;
 pub struct Tap {
     /// Excess delay in nanoseconds.
     pub delay_ns: f64,
-    /// The sinusoids whose sum is its gain.
+    /// The sinusoids whose sum is the gain of the tap.
     pub sinusoids: Vec<Sinusoid>,
 }
 
@@ -30,15 +30,15 @@ pub struct Sinusoid {
     pub doppler_hz: f64,
     /// Phase at the start of the run in radians.
     pub phase_rad: f64,
-    /// Amplitude; the squares of all sinusoids of all taps sum to 1 for unit mean power.
+    /// Amplitude. For a mean power of 1, the squares of the amplitudes of all sinusoids of all taps sum to 1.
     pub amplitude: f64,
 }
 
-/// Draws the taps of a profile. Each tap's sinusoids have equally spaced angles of arrival, the first of them random, and
-/// random phases. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
+/// Draws the taps of a profile. The sinusoids of a tap have random phases and equally spaced angles of arrival, of
+/// which the first is random. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
 ///
-/// Chosen: the random first angle, which makes the Doppler shifts of a tap differ from each other and from those of the
-/// other taps.
+/// Chosen: the random first angle, with which the Doppler shifts of a tap differ from each other and from the Doppler
+/// shifts of other taps.
 pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
     let paths = if profile == DelayProfile::Flat { &[] } else { profile.taps() };
     let powers = paths.iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
@@ -65,16 +65,18 @@ pub struct Fading {
     sinusoids: Vec<Sinusoid>,
     /// Number of sinusoids of each tap, in order.
     counts: Vec<usize>,
-    /// Phasors at `subframe`, and the rotation of each per subframe.
+    /// Real parts of the phasors at `subframe`. `im` are the imaginary parts, and the next two fields are the rotation
+    /// of each phasor per subframe.
     re: Vec<f64>,
     im: Vec<f64>,
     turn_re: Vec<f64>,
     turn_im: Vec<f64>,
-    /// exp(-j 2π f τ) of every tap (rows) at every PRB's centre (columns).
+    /// Real part of exp(-j 2π f τ) for every tap (rows) at every PRB's centre (columns). `delay_im` is the imaginary
+    /// part.
     delay_re: Vec<f64>,
     delay_im: Vec<f64>,
     subframe: Option<u64>,
-    /// The transfer function and its power at every PRB.
+    /// Real part of the transfer function at every PRB. The next fields are its imaginary part and its power.
     transfer_re: Vec<f64>,
     transfer_im: Vec<f64>,
     gains: Vec<f64>,
@@ -87,7 +89,7 @@ const TURN: f64 = 2.0 * std::f64::consts::PI;
 const SUBFRAME_S: f64 = 1e-3;
 
 impl Fading {
-    /// The fading of these taps on this grid.
+    /// Fading with these taps on this grid.
     pub fn new(taps: &[Tap], grid: Grid) -> Fading {
         let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
         let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
@@ -117,10 +119,10 @@ impl Fading {
         self.sinusoids.iter().all(|s| s.doppler_hz == 0.0)
     }
 
-    /// |H|² at the centre of every PRB in a subframe, lowest frequency first.
+    /// Power gain |H|² at the centre of every PRB in a subframe, lowest frequency first.
     ///
-    /// Chosen: one value for the 180 kHz of a PRB, over which ETU's largest delay rotates the phase by less than a whole
-    /// turn, the others' by less than half a turn. LENA does the same.
+    /// Chosen: one value for the 180 kHz of a PRB. Within a PRB, the largest delay of ETU rotates the phase by less
+    /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same.
     pub fn at(&mut self, subframe: u64) -> &[f64] {
         if self.subframe != Some(subframe) {
             self.turn_to(subframe);

@@ -1,7 +1,7 @@
 //! Path loss over distance, noise, and power per subcarrier.
 
-/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km. The formula is not valid below 35 m, so nearer
-/// devices get the loss at 35 m.
+/// Macro-cell path loss in dB at 2 GHz: 128.1 + 37.6 log10(d), d in km. The formula is not valid below 35 m, so the
+/// loss at shorter distances is the loss at 35 m.
 ///
 /// Source: TR 36.942
 pub fn path_loss_db(distance_m: f64) -> f64 {

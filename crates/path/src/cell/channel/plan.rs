@@ -22,13 +22,13 @@ enum LevelSource {
 }
 
 impl ChannelPlan {
-    /// A channel with the same SINR at all times and frequencies.
+    /// The plan of a channel with the same SINR at all times and frequencies.
     pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
         let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
         ChannelPlan { config, source: LevelSource::Static { sinr_db } }
     }
 
-    /// This channel with one layer.
+    /// The plan of the same channel with one layer.
     pub(super) fn with_one_layer(&self) -> ChannelPlan {
         ChannelPlan {
             config: ChannelConfig { layers: 1, ..self.config.clone() },
@@ -54,7 +54,7 @@ impl ChannelConfig {
     /// The plan of this channel.
     ///
     /// # Errors
-    /// An invalid configuration, with the key and the remedy.
+    /// The configuration is invalid; the error names the key and the remedy.
     pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
         self.check()?;
         Ok(ChannelPlan { config: self.clone(), source: self.source()? })
@@ -150,5 +150,5 @@ impl ChannelConfig {
 
 /// Maximum number of given sinusoids.
 ///
-/// Chosen: 64 for each of 64 taps, more than any profile has.
+/// Chosen: 64 sinusoids for each of 64 taps, which is more than any profile has.
 const MAX_SINUSOIDS: usize = 4_096;

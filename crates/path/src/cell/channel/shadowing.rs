@@ -2,11 +2,12 @@
 
 use airpace_core::Rng;
 
-/// Shadowing in dB along a straight path. It is a first-order autoregressive process with correlation exp(-d / d_cor) at
-/// places with a distance of a twentieth of `d_cor`, with linear interpolation between the places.
+/// Shadowing in dB along a straight path. Values are computed at points along the path that are a twentieth of the
+/// decorrelation distance d_cor apart, and interpolated linearly between these points. They form a first-order
+/// autoregressive process with correlation exp(-d / d_cor).
 ///
-/// Places are drawn in order of distance, so the value at a subframe does not depend on which other subframes were
-/// computed.
+/// The values of the points are drawn in order of distance, so the shadowing at a subframe does not depend on which
+/// other subframes were computed.
 ///
 /// Source: TR 36.942
 #[derive(Clone, Debug)]
@@ -15,7 +16,8 @@ pub struct Shadowing {
     metres_per_subframe: f64,
     place_m: f64,
     correlation: f64,
-    /// Index of the last place that the device passed, and the values at that place and at the next one.
+    /// Index of the last point that the device has passed. The next fields are the shadowing (dB) at this point and at
+    /// the next point.
     place: u64,
     behind_db: f64,
     ahead_db: f64,
@@ -46,7 +48,7 @@ impl Shadowing {
         self.metres_per_subframe == 0.0
     }
 
-    /// Shadowing in dB (positive: more power) at a subframe; subframes must not decrease.
+    /// Shadowing in dB (positive: more power) at a subframe. `subframe` must not decrease from call to call.
     pub fn at(&mut self, subframe: u64) -> f64 {
         let way = subframe as f64 * self.metres_per_subframe / self.place_m;
         while self.place < way as u64 {
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
     use airpace_core::Streams;
 
-    /// At 36 km/h, a device moves one metre in 100 subframes.
+    /// Shadowing of a device with a speed of 36 km/h, which moves one metre in 100 subframes.
     fn walk(seed: u64) -> Shadowing {
         Shadowing::new(8.0, 50.0, 36.0, Streams::new(seed).stream("shadowing"))
     }

@@ -21,7 +21,7 @@ fn a_static_channel_is_what_was_asked_for() {
 
 #[test]
 fn the_walk_of_the_paper_goes_from_good_to_bad_and_back() {
-    // -85 dBm for 13 s, to -105 dBm in 13 s, back in 4 s.
+    // The power is -85 dBm for 13 s, falls to -105 dBm in 13 s, and rises to -85 dBm in 4 s.
     let points = [(0.0, -85.0), (13.0, -85.0), (26.0, -105.0), (30.0, -85.0)];
     let mut channel = channel(&ChannelConfig {
         rssi_points_dbm: points.to_vec(),
@@ -64,7 +64,8 @@ fn sinr_points_override_what_the_power_says() {
 fn distance_gives_path_loss_over_noise_and_interference() {
     let config = ChannelConfig { distance_m: Some(1000.0), sinr_cap_db: 99.0, ..ChannelConfig::default() };
     let alone = channel(&config).at(0).sinr_db;
-    // 46 dBm over 1200 subcarriers, + 15 dBi, - 128.1 dB, over -123.24 dBm.
+    // 46 dBm over 1200 subcarriers are 15.21 dBm per subcarrier. With 15 dBi of antenna gain, 128.1 dB of path loss and
+    // noise of -123.24 dBm, this gives the SINR.
     assert!((alone - (15.21 + 15.0 - 128.1 + 123.24)).abs() < 0.01, "{alone} dB");
     let crowded = channel(&ChannelConfig { interference_margin_db: 6.0, ..config }).at(0).sinr_db;
     assert!((alone - crowded - 6.0).abs() < 1e-9);
@@ -94,8 +95,8 @@ fn sinr_stays_between_floor_and_cap() {
     assert_eq!(channel.at(5_000).sinr_db, SINR_FLOOR_DB, "a channel that is gone is a finite number");
 }
 
-/// Compares the SINR of a whole RBG with that of its centre, over random fading: the SINR of the RBG must follow its
-/// PRBs.
+/// Compares the SINR of a whole RBG with that of its centre, over random fading: the SINR of the RBG must depend on all
+/// its PRBs.
 #[test]
 fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
     for (fading, seed) in [(DelayProfile::Epa, 1), (DelayProfile::Eva, 2), (DelayProfile::Etu, 3)] {
@@ -134,8 +135,9 @@ fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
     }
 }
 
-/// The worst RBG of ns-3's EVA60 realisation: its mean power is 9.7 dB below that of the band, while the worst centre has
-/// 13.9 dB less. Near 0 dB the capacity of the PRBs is nearly that of their mean power.
+/// The worst RBG of ns-3's EVA60 realisation: its mean power is 9.7 dB below that of the band, while the power at the
+/// centre of the worst RBG is 13.9 dB lower. At SINRs near 0 dB, the capacity of the PRBs is nearly the capacity at
+/// their mean power.
 #[test]
 fn the_worst_rbg_is_as_bad_as_in_another_simulator() {
     let Some(rows) = measured::rows("fading_EVA60_s1_sinusoids.csv") else { return };
@@ -212,7 +214,7 @@ fn fading_may_be_given_wave_by_wave() {
         let sinr_db = channel.at(77).rbg(3);
         assert!((sinr_db - (10.0 - 6.0206)).abs() < 1e-3, "half the amplitude is 6 dB less, not {sinr_db}");
     }
-    // Two waves of equal amplitude, half a turn apart after 5 ms.
+    // There are two waves of equal amplitude. After 5 ms, their phases differ by 180°.
     let plan = given(&[(0.0, 100.0, 0.0, 0.5), half]).plan().expect("a channel");
     let mut channel = Channel::new(&plan, Grid::lte(50), 1940.0, &Streams::new(1), "phone");
     let gain_db = |channel: &mut Channel, ms: u64| channel.at(ms).rbg(0) - 10.0;

@@ -1,5 +1,7 @@
 //! Trajectory: a level that is interpolated between points in time.
 
+use airpace_core::Refused;
+
 /// Linear interpolation between points (time in seconds, level in dB or dBm). Before the first point and after the last,
 /// the level is constant.
 #[derive(Clone, Debug)]
@@ -7,11 +9,9 @@ pub struct Trajectory {
     points: Vec<(f64, f64)>,
 }
 
-use airpace_core::Refused;
-
 impl Trajectory {
-    /// A trajectory through these points. Fails if there is no point, a number is not finite, or a time is not later than
-    /// the previous one.
+    /// A trajectory through these points. Returns an error if there is no point, a number is not finite, or a time is
+    /// not later than the previous time.
     pub fn new(points: &[(f64, f64)]) -> Result<Trajectory, Refused> {
         if points.is_empty() {
             return Err("has no point".into());

@@ -11,19 +11,21 @@ use crate::config_error::{ConfigError, not_negative, positive, probability};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, the same number as on its downlink carrier.
+    /// PRB pairs of each uplink carrier: 6, 15, 25, 50, 75 or 100. If absent, the number is the same as on the downlink
+    /// carrier.
     pub prbs: Option<u16>,
     /// Maximum number of uplink carriers of a device, 1…5, in the order of its downlink carriers. Carriers after the
-    /// first are activated by the device's uplink load, as configured by the cell's `aggregation` keys.
+    /// first carrier are activated according to the device's uplink load, as configured by the cell's `aggregation`
+    /// keys.
     pub carriers: u8,
     /// PRB pairs at *each* edge of a carrier that carry control information (PUCCH) and no data.
     ///
     /// Source: TS 36.211 §5.4.3 (the edges). Chosen, where absent: one for every 50 PRB pairs begun.
     pub pucch_prbs: Option<u16>,
-    /// Size of a device's buffer in bytes; packets that do not fit are dropped.
+    /// Size of a device's uplink buffer in bytes; packets that do not fit are dropped.
     ///
-    /// Chosen: 3 MB, the size of a handset's modem and network interface queues together; this lasts seconds at cell-edge
-    /// rates.
+    /// Chosen: 3 MB, the size of a handset's modem and network interface queues together; at cell-edge rates, such a
+    /// buffer holds seconds of data.
     pub queue_bytes: u64,
     /// Subframes between a device's opportunities for a scheduling request: 1, 2, 5, 10, 20, 40 or 80. The offset of a
     /// device's opportunities in the period is drawn from the stream `cell.device.N.uplink.sr`.
@@ -37,23 +39,24 @@ pub struct UplinkConfig {
     /// Time from a buffer status report until the next one may be put on a block in place of data (periodicBSR-Timer);
     /// 0: never.
     ///
-    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the least, so that the base station learns of new
-    /// data before it has granted all of the old; 0: never.
+    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 5 ms, the minimum, so that a report about new data
+    /// reaches the base station before all old data has been granted.
     pub periodic_bsr_ms: u32,
     /// Time without a grant after which a device with data requests a grant again (retxBSR-Timer).
     ///
-    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 320 ms, the least.
+    /// Source: TS 36.321 §5.4.5, TS 36.331 §6.3.2. Chosen: 320 ms, the minimum.
     pub retx_bsr_ms: u32,
-    /// Number of bytes that the base station assumes for a buffer status level, which stands for a range.
+    /// Number of bytes that the base station assumes for a buffer status level, which represents a range of bytes.
     pub bsr_reading: BsrReading,
     /// Uplink SINR minus downlink SINR on the same carrier, in dB. Both directions have the same shadowing; each has
     /// its own fading.
     ///
-    /// Chosen: -3 dB. A handset has 23 dB less power than a macro cell. Power control and the base station's better
-    /// receiver make up for this in most of the cell, but not everywhere.
+    /// Chosen: -3 dB. A handset has 23 dB less transmit power than a macro cell. Power control and the base station's
+    /// better receiver compensate for this difference in most of the cell, but not everywhere.
     pub sinr_offset_db: f64,
-    /// Maximum number of PRB pairs for which a device's power suffices for that SINR. Over more, the SINR falls by 10
-    /// log10(PRB pairs / this value). If absent, the power suffices for any number.
+    /// Maximum number of PRB pairs for which a device's power is sufficient for the SINR of `sinr_offset_db`. Over more
+    /// PRB pairs, the SINR falls by 10 log10(PRB pairs / this value) dB. If absent, the power is sufficient for any
+    /// number of PRB pairs.
     ///
     /// Source: TS 36.213 §5.1.1.1 (P_CMAX bounds the sum over the PRB pairs)
     pub power_prbs: Option<u16>,
@@ -65,18 +68,18 @@ pub struct UplinkConfig {
     pub srs_period_ms: u32,
     /// Subframes from a sounding signal to the first grant that can use its measurement.
     ///
-    /// Chosen: 4, as for everything that the base station receives.
+    /// Chosen: 4, the processing time of the base station for all received signals.
     pub srs_delay_ms: u32,
     /// Standard deviation of the measured SINR's error in dB.
     pub measurement_sigma_db: f64,
-    /// Retransmissions of a transport block before HARQ gives up, each 8 ms after the last.
+    /// Maximum number of HARQ retransmissions of a transport block, each 8 ms after the previous transmission.
     ///
-    /// Source: TS 36.331 §6.3.2 (maxHARQ-Tx counts the first as well). Chosen: 3, as downlink.
+    /// Source: TS 36.331 §6.3.2 (maxHARQ-Tx counts the first as well). Chosen: 3, as on the downlink.
     pub max_retransmissions: u8,
     /// Uplink data of background users. By default there is none, even if the downlink has background users.
     ///
-    /// Chosen: the papers measured only the downlink's background. Using the same numbers here would present a guess as
-    /// a measurement.
+    /// Chosen: no background data, because the papers measured only the background of the downlink, and its numbers may
+    /// not be valid for the uplink.
     pub background: UplinkBackgroundConfig,
 }
 
@@ -104,16 +107,16 @@ impl Default for UplinkConfig {
     }
 }
 
-/// Number of bytes that the base station assumes for a buffer status level, which stands for a range.
+/// Number of bytes that the base station assumes for a buffer status level, which represents a range of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BsrReading {
-    /// The maximum: the last grant has padding, and no data is left over.
+    /// The maximum of the range: the last grant has padding, and no data remains.
     #[default]
     Upper,
     /// The middle of the range.
     Middle,
-    /// The minimum: no grant is larger than needed, but the remaining data needs another grant.
+    /// The minimum of the range: no grant is larger than needed, but the remaining data needs another grant.
     Lower,
 }
 
@@ -121,24 +124,24 @@ pub enum BsrReading {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UplinkBackgroundConfig {
-    /// Demand of these users as a share of a carrier's PRBs, 0…1.
+    /// Demand of the uplink background users as a share of a carrier's PRBs, 0…1.
     pub load: f64,
-    /// Mean amount of data of one such user, in kB (exponentially distributed).
+    /// Mean amount of data of one uplink background user, in kB (exponentially distributed).
     pub mean_kilobytes: f64,
-    /// Rate at which a user's data arrives, in Mbit/s; 0: all data arrives immediately.
+    /// Rate at which the data of one uplink background user arrives, in Mbit/s; 0: all data arrives immediately.
     pub rate_mbps: f64,
-    /// Mean SINR of these users in dB.
+    /// Mean SINR of uplink background users in dB.
     pub sinr_mean_db: f64,
-    /// Standard deviation of their SINR in dB.
+    /// Standard deviation of the SINR of uplink background users in dB.
     pub sinr_deviation_db: f64,
     /// Number of users with an infinite queue on each carrier.
     pub full_buffer: u16,
 }
 
 impl Default for UplinkBackgroundConfig {
-    /// No background users.
+    /// By default, there are no background users.
     ///
-    /// Chosen: uploads a fifth the size of the downlink background's downloads, at a quarter of their rate.
+    /// Chosen: uploads have a fifth of the size of the downlink's background downloads, and a quarter of their rate.
     fn default() -> UplinkBackgroundConfig {
         UplinkBackgroundConfig {
             load: 0.0,
@@ -152,7 +155,7 @@ impl Default for UplinkBackgroundConfig {
 }
 
 impl UplinkBackgroundConfig {
-    /// The same settings as a downlink background, whose arrival process is used.
+    /// Converts the settings to those of a downlink background, because the uplink uses the same arrival process.
     pub(in super::super) fn as_background(&self) -> BackgroundConfig {
         BackgroundConfig {
             load: Some(self.load),
@@ -187,8 +190,8 @@ impl UplinkConfig {
         self.pucch_prbs.unwrap_or(prbs.div_ceil(50))
     }
 
-    /// Rejects a configuration that is invalid with downlink carriers of these PRB pairs; the error names key and remedy.
-    /// The cell checks `prbs` itself.
+    /// Rejects a configuration that is invalid with downlink carriers of these PRB pairs; the error names key and
+    /// remedy. The value of `prbs` is checked elsewhere, by the validation of the cell.
     pub(super) fn validate(&self, carriers_prbs: &[u16]) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
         if !(1..=5).contains(&self.carriers) {

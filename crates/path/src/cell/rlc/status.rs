@@ -1,6 +1,6 @@
 //! STATUS exchange of acknowledged mode: polls of the sender, STATUS PDUs of the receiver, and their length.
 //!
-//! The STATUS of one direction is sent in the transport blocks of the other.
+//! The STATUS about the data of one direction is sent in the transport blocks of the opposite direction.
 //!
 //! Source: TS 36.322 §5.2.2, §5.2.3
 //!
@@ -17,12 +17,12 @@ pub(super) struct StatusExchange {
     poll_bytes: u64,
     prohibit: u64,
     mac_header: u32,
-    /// PDUs and bytes since the last poll.
+    /// Number of PDUs since the last poll. `bytes` is the number of bytes since then.
     pdus: u32,
     bytes: u64,
-    /// The subframe from which the receiver wants to send a STATUS.
+    /// The subframe from which on a STATUS of the receiver is due; `None` if none is due.
     wanted_at: Option<u64>,
-    /// The subframe from which t-StatusProhibit permits a STATUS.
+    /// The subframe from which on t-StatusProhibit permits a STATUS.
     allowed_at: u64,
 }
 
@@ -45,8 +45,8 @@ impl StatusExchange {
         }
     }
 
-    /// Records that the sender puts `bytes` of data in `pdus` PDUs into a block. Returns whether the last of them polls.
-    /// `is_last`: no more data is queued.
+    /// Records that the sender puts `bytes` of data in `pdus` PDUs into a block. Returns whether the last of these PDUs
+    /// polls. `is_last`: no more data is queued.
     ///
     /// Source: TS 36.322 §5.2.2.1
     pub(super) fn polls(&mut self, pdus: u32, bytes: u32, is_last: bool) -> bool {
@@ -61,7 +61,7 @@ impl StatusExchange {
 
     /// Records that the receiver was polled in subframe `now`.
     ///
-    /// Chosen: the answer takes as long as a HARQ acknowledgement.
+    /// Chosen: the receiver's answer takes as long as a HARQ acknowledgement.
     pub(super) fn polled(&mut self, now: u64) {
         self.want(now + FEEDBACK);
     }
@@ -71,8 +71,8 @@ impl StatusExchange {
         self.wanted_at = Some(self.wanted_at.map_or(from, |at| at.min(from)));
     }
 
-    /// Length of the STATUS that the receiver sends in subframe `now`, including its MAC subheader, if any. `missing`
-    /// PDUs are reported as lost.
+    /// Length of the STATUS that the receiver sends in subframe `now`, including its MAC subheader; `None` if it sends
+    /// none. The STATUS reports `missing` PDUs as lost.
     pub(super) fn take(&mut self, now: u64, missing: usize) -> Option<u32> {
         self.wanted_at.filter(|&at| at.max(self.allowed_at) <= now)?;
         self.wanted_at = None;
@@ -86,7 +86,7 @@ impl StatusExchange {
     }
 }
 
-/// Bytes of a STATUS PDU that reports this many PDUs as lost: 15 bits, and 12 for each.
+/// Size in bytes of a STATUS PDU that reports this many PDUs as lost: 15 bits, plus 12 bits per PDU.
 ///
 /// Source: TS 36.322 §6.2.1.6 (D/C, CPT, ACK_SN, E1; NACK_SN, E1, E2)
 fn status_bytes(missing: usize) -> u32 {

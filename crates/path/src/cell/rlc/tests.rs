@@ -23,7 +23,7 @@ fn rlc(mode: RlcMode, packets: &[u64]) -> Rlc {
     rlc
 }
 
-/// Collects (packet number, fate).
+/// Returns a function that appends the number and the fate of each packet to `list`.
 fn into(list: &mut Vec<(u64, Fate)>) -> impl FnMut(Packet, Fate) {
     |packet, fate| list.push((packet.number, fate))
 }
@@ -42,7 +42,8 @@ fn a_packet_is_delivered_with_its_last_segment() {
 #[test]
 fn headers_take_what_the_model_says() {
     let mut rlc = rlc(RlcMode::Acknowledged, &[1000, 1000]);
-    // Two packets with PDCP headers, two length-indicator bytes, RLC 2, MAC 3.
+    // The block has two packets with PDCP headers, two bytes of length indicators, 2 bytes of RLC header and 3 bytes of
+    // MAC header.
     assert_eq!(rlc.wanted(0), 2 * 1002 + 2 + 2 + 3);
     let mut out = Vec::new();
     let wanted = rlc.wanted(0) as u32;
@@ -74,7 +75,7 @@ fn acknowledged_mode_sends_again_what_harq_gave_up() {
     rlc.failed(32, first);
     assert_eq!(rlc.wanted(33), 0, "the receiver's STATUS takes its time");
     let now = 32 + u64::from(RlcConfig::default().status_delay_ms);
-    // Segmented into two by small blocks.
+    // The retransmission is divided into two segments, because the blocks are small.
     for now in [now, now + 1] {
         let again = rlc.fill(now, 600);
         rlc.decoded(now, again, &mut into(&mut out));
@@ -85,7 +86,7 @@ fn acknowledged_mode_sends_again_what_harq_gave_up() {
 #[test]
 fn unacknowledged_mode_gives_up_and_loses_only_what_the_block_held() {
     let mut rlc = rlc(RlcMode::Unacknowledged, &[1000; 4]);
-    // The second block contains the end of packet 0, all of 1 and the start of 2.
+    // The second block contains the end of packet 0, the whole of packet 1 and the start of packet 2.
     let blocks = [rlc.fill(0, 600), rlc.fill(1, 1700), rlc.fill(2, 4000)];
     let mut out = Vec::new();
     rlc.decoded(0, blocks[0], &mut into(&mut out));

@@ -30,7 +30,8 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
             if subframe.report.slot.index % 40 == 39 {
                 windows += 1;
                 users += active.len();
-                // PBE-CC §4.2.1: more than one subframe and more than four PRBs on average.
+                // The filter of PBE-CC §4.2.1: a user has grants in more than one subframe and more than four PRBs on
+                // average.
                 filtered += active.values().filter(|&&(times, prbs)| times > 1 && prbs > 4 * times).count();
                 active.clear();
             }
@@ -50,7 +51,7 @@ fn at_the_busy_hour_with_a_flow_running_few_subframes_have_four_control_messages
 #[test]
 fn background_users_take_the_load_that_was_asked_for() {
     let (mut control, mut exactly_four, mut data, mut subframes) = (0_u32, 0_u32, 0_u32, 0_u32);
-    // A minute contains few downloads, so its load varies by a quarter.
+    // A minute contains few downloads, so the load of a minute varies by a quarter.
     for seed in 1..=16 {
         let mut bench = Bench::with_seed(&busy(), &[], vec![], seed);
         bench.cell.set_recording(true);

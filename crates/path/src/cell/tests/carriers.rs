@@ -5,7 +5,8 @@ use super::*;
 
 const PHONE: DeviceId = DeviceId(0);
 
-/// PBE-CC Fig. 2: 40 Mbit/s for two seconds onto a smaller primary carrier, then 6 Mbit/s.
+/// The experiment of PBE-CC Fig. 2: data arrives at 40 Mbit/s for two seconds, which exceeds the primary carrier's
+/// capacity, then at 6 Mbit/s.
 #[test]
 fn a_second_carrier_comes_with_the_load_drains_the_queue_and_goes() {
     let config = CellConfig { prbs: 50, carriers: 2, ..CellConfig::default() };

@@ -1,15 +1,17 @@
 //! Tests of `lena_compat` against results of ns-3.37's LENA: saturating sources of 1400-byte UDP payloads.
 //!
 //! Derivation of the expected values:
-//! - one user: TBS(MCS 28, 100 PRB) = 75376 bit per ms. Of these, 97.7 % are UDP payload; the rest are 28 bytes of IP
-//!   and UDP, 2 of PDCP, 2 of RLC and 1.5 for every further packet in a block.
-//! - round robin assigns 25 RBGs to three users as 8 + 8 + 8 and leaves one idle. It uses the *wideband* CQI, which is
-//!   determined for a block of the whole band. Proportional fair and max C/I use the CQI of RBGs, determined for a block
-//!   of one RBG, whose curve is flatter. Therefore the user at 2 dB has MCS 8 under round robin and 6 under the others.
-//! - proportional fair assigns the whole band of a subframe to one user, in turn.
-//! - a carrier of 50 PRBs has floor(50 / 3) = 16 RBGs, 48 PRBs. Two such carriers carry 2 × 35160 bit per ms, 68.7
-//!   Mbit/s of payload without losses. At 20 dB, MCS 28 loses 3 % of first transmissions, and LENA's value
-//!   includes that loss.
+//! - one user: TBS(MCS 28, 100 PRB) = 75376 bit per ms. Of these, 97.7 % are UDP payload. The remaining bits are
+//!   headers: 28 bytes of IP and UDP, 2 bytes of PDCP, 2 bytes of RLC, and 1.5 bytes for every further packet in a
+//!   block.
+//! - round robin assigns 8 of the 25 RBGs to each of three users and leaves one RBG idle. It uses the *wideband* CQI,
+//!   which is determined for a block of the whole band. Proportional fair and max C/I use the CQI of RBGs, determined
+//!   for a block of one RBG, whose error curve is flatter. Therefore the user at 2 dB has MCS 8 under round robin, and
+//!   MCS 6 under the other two policies.
+//! - proportional fair assigns the whole band of a subframe to one user; the users alternate.
+//! - on a carrier of 50 PRBs, LENA uses floor(50 / 3) = 16 RBGs, which are 48 PRBs. Two such carriers carry 2 × 35160
+//!   bit per ms, 68.7 Mbit/s of payload without losses. At 20 dB, MCS 28 loses 3 % of first transmissions, and LENA's
+//!   value includes that loss.
 
 use super::super::config::RlcMode;
 use super::*;
@@ -57,7 +59,7 @@ fn two_carriers_of_fifty_prbs() {
     assert_within_three_percent(&got, &[66.7], "two carriers");
 }
 
-/// Blocks of one device: mean MCS, share lost at the first transmission, and goodput.
+/// Statistics of the blocks of one device: mean MCS, share lost at the first transmission, and goodput.
 #[derive(Clone, Copy, Debug)]
 struct Blocks {
     mcs: f64,
@@ -65,16 +67,17 @@ struct Blocks {
     goodput_mbps: f64,
 }
 
-/// Blocks of users in LENA mode under given fading.
+/// Statistics of the blocks of users in LENA mode under the fading in the file `name`.
 fn under_fading(name: &str, config: CellConfig, sinr_db: f64, users: u16) -> Option<Vec<Blocks>> {
     fading_with(name, &CellConfig { lena_compat: true, ..config }, sinr_db, users)
 }
 
-/// Blocks of users at `sinr_db` whose fading is given: that of a recording, with a different start time for each user.
+/// Statistics of the blocks of users at `sinr_db` under the recorded fading in the file `name`, with a different start
+/// time for each user.
 fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Option<Vec<Blocks>> {
     let rows = super::super::channel::measured::rows(name)?;
     let device = |user: u16| {
-        // tap, delay_ns, norm_power_dB, n, doppler_hz, phase_rad, amplitude
+        // The columns of the file are: tap, delay_ns, norm_power_dB, n, doppler_hz, phase_rad, amplitude.
         let late_s = 7.0 * f64::from(user);
         let sinusoids = rows.iter().map(|row| {
             let turns = row[4] * late_s;
@@ -93,7 +96,7 @@ fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Opt
     let mut bench = Bench::new(config, &devices, sources);
     bench.cell.set_recording(true);
     let (from, end) = (Time::from_millis(500), Time::from_millis(8_500));
-    // By user: number of new blocks, sum of their MCSs, number of retransmissions.
+    // For each user: number of new blocks, sum of the MCSs of the new blocks, number of retransmissions.
     let mut sums = vec![[0.0; 3]; usize::from(users)];
     bench.run(end, |cell| {
         if cell.subframes_run() < 500 {
@@ -131,7 +134,8 @@ fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() 
     let Blocks { mcs, first_lost, .. } = alone[0];
     assert!((mcs - 7.0).abs() < 0.15 * 7.0, "alone on the band, LENA's MCS is 7, here {mcs}");
     assert!(first_lost < 0.0069, "LENA loses 0.1 to 0.6 %, here {first_lost}");
-    // Minimum and maximum share of first transmissions that three users lose, over several SINRs.
+    // `lena` is the minimum and maximum, over several SINRs, of the share of first transmissions that three users lose
+    // in LENA.
     for (name, scheduler, lena) in [
         (driving, Policy::ProportionalFair, (0.23, 0.39)),
         (driving, Policy::RoundRobin, (0.26, 0.32)),
@@ -144,7 +148,8 @@ fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() 
         let lost = || users.iter().map(|user| user.first_lost);
         let (least, most) = (lost().fold(1.0, f64::min), lost().fold(0.0, f64::max));
         println!("{name} {scheduler:?}: LENA {lena:?}, here {least:.3} to {most:.3}");
-        // On a slow channel, proportional fair loses one percent while LENA loses two: a small part of the throughput.
+        // On a slow channel, proportional fair loses one percent of the blocks here, and two percent in LENA. This
+        // difference is a small part of the throughput.
         let below = if lena.0 < 0.1 { 0.014 } else { 0.15 * lena.0 };
         assert!(least >= lena.0 - below && most <= 1.15 * lena.1, "{name} {scheduler:?}: {least} to {most}");
     }

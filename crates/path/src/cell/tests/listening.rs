@@ -13,7 +13,7 @@ fn listen(telemetry: TelemetryConfig) -> (Vec<(Time, RadioReport)>, Vec<RadioRep
     listen_beside(500.0, telemetry)
 }
 
-/// The same, with this number of control users per second.
+/// As [`listen`], with `control_per_second` control users per second.
 fn listen_beside(
     control_per_second: f64,
     telemetry: TelemetryConfig,

@@ -1,8 +1,10 @@
-//! Tests of two runs with the same packets, except that a few arrive a millisecond later, as in the emulator: effects on
-//! the other packets, and on the blocks of the other subframes.
+//! Tests of two runs with the same packets, except that a few packets arrive a millisecond later in the second run, as
+//! can happen in the emulator. The tests check the effects on the other packets, and on the blocks of the other
+//! subframes.
 //!
-//! Random draws are not the only effect of the past. The outer loop of link adaptation learns from every block, so it
-//! keeps a difference for a long time. In tests that are sensitive to it, the outer loop is off.
+//! Random draws are not the only effect of the past. The outer loop of link adaptation learns from every block, so a
+//! difference between two runs lasts for a long time. In tests that are sensitive to such differences, the outer loop
+//! is off.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +68,7 @@ enum Way {
     Up,
 }
 
-/// Packets of every phone at irregular intervals.
+/// Packets of all phones, with random intervals between the packets of a phone.
 fn arrivals(mean_interval_ms: f64) -> Vec<(Time, Packet)> {
     let mut rng = Streams::new(5).stream("arrivals");
     let mut packets = Vec::new();
@@ -92,7 +94,7 @@ fn arrivals(mean_interval_ms: f64) -> Vec<(Time, Packet)> {
     packets
 }
 
-/// The same packets, with those selected by `is_late` a millisecond later.
+/// The same packets, but the packets selected by `is_late` arrive a millisecond later.
 fn delayed(packets: &[(Time, Packet)], is_late: impl Fn(Name) -> bool) -> Vec<(Time, Packet)> {
     let late = std::time::Duration::from_millis(1);
     let mut packets: Vec<(Time, Packet)> = packets
@@ -107,7 +109,7 @@ fn name(packet: &Packet) -> Name {
     (packet.flow.0, packet.number)
 }
 
-/// Runs a cell with these packets, calling `look` after every subframe. Returns the exit time of each packet.
+/// Runs a cell with these packets, and calls `look` after every subframe. Returns the exit time of each packet.
 fn run(
     conditions: Conditions,
     way: Way,
@@ -169,7 +171,7 @@ fn if_a_packet_in_a_thousand_comes_a_millisecond_later_the_others_leave_when_the
     let draws = Streams::new(6).draws("late");
     let is_late = |(flow, number): Name| draws.at(flow.into(), number).chance(0.001);
     // A device that sends rarely requests each grant separately. A device that sends continuously gets its grants from
-    // the reports in its blocks, which is a long memory like that of the outer loop.
+    // the reports in its blocks, so a difference between two runs lasts for a long time, as in the outer loop.
     for (way, mean_interval_ms) in [(Way::Down, 8.0), (Way::Up, 32.0)] {
         let packets = arrivals(mean_interval_ms);
         let late = packets.iter().filter(|(_, packet)| is_late(name(packet))).count();

@@ -4,7 +4,8 @@ use super::super::bler::BlerModel;
 use super::super::config::RlcMode;
 use super::*;
 
-/// PBE-CC Fig. 3: a lost block delays its own packets by 8 ms, and those of the blocks behind it by 7, 6, … 0 ms.
+/// As in PBE-CC Fig. 3, a lost block delays its own packets by 8 ms, and the packets of the following blocks by 7, 6, …
+/// 0 ms.
 #[test]
 fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_to_none() {
     let mut config = CellConfig::default();
@@ -20,7 +21,7 @@ fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_t
         bench.delays_ms(0).iter().map(|(_, delay_ms)| (delay_ms - base_ms).round() as i64).collect();
     assert_eq!(extra.len(), 5000);
     let lost = extra.iter().filter(|&&extra| extra == 8).count();
-    // 1 - (1 - 3e-6)^8700 bits is 2.6 %.
+    // The loss probability of a block of 8700 bits is 1 - (1 - 3e-6)^8700, which is 2.6 %.
     assert!((80..200).contains(&lost), "{lost} of 5000 blocks were lost");
     let alone: Vec<&[i64]> = extra
         .windows(20)
@@ -32,8 +33,8 @@ fn a_lost_block_delays_itself_by_eight_milliseconds_and_its_followers_by_seven_t
         .collect();
     assert!(alone.len() > 30, "{} losses far from any other", alone.len());
     for near in alone {
-        // The packet of the eighth subframe waits for the ninth: a device gets one block per subframe, and in the eighth
-        // that block is the retransmission.
+        // The packet of the eighth subframe waits for the ninth subframe: a device gets one block per subframe, and in
+        // the eighth subframe this block is the retransmission.
         assert_eq!(near[9..], [8, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0]);
     }
 }

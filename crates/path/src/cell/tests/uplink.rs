@@ -34,7 +34,7 @@ impl Upload {
         Upload { cell, sources, exits }
     }
 
-    /// Runs until `end`, calling `look` after every subframe.
+    /// Runs the cell until `end`, and calls `look` after every subframe.
     pub fn run(&mut self, end: Time, mut look: impl FnMut(&mut Cell)) {
         let mut subframes = self.cell.subframes_run();
         loop {
@@ -78,7 +78,8 @@ impl Upload {
     }
 }
 
-/// Mbit/s of an upload and a download that both saturate the cell, in this RLC mode after a change of its keys.
+/// Rates (Mbit/s) of an upload and a download that both saturate the cell, in this RLC mode, with the RLC keys that
+/// `change` sets.
 fn both_ways_mbps(mode: RlcMode, change: impl Fn(&mut RlcConfig)) -> [f64; 2] {
     let mut config = CellConfig { prbs: 25, ..CellConfig::default() };
     config.rlc.mode = mode;
@@ -139,7 +140,8 @@ fn quiet(uplink: UplinkConfig) -> CellConfig {
     config
 }
 
-/// Packets of 40 bytes, each long after the previous one, at a fixed offset within the subframe.
+/// A source of packets of 40 bytes, each sent long after the previous packet, at an offset within the subframe that
+/// depends on `seed`.
 fn lone_acks(seed: u64) -> Source {
     Source::new(0, 40, Rate::from_bps(1603), Time::from_micros(seed * 137 % 1000), Time::from_secs(20))
 }
@@ -155,8 +157,9 @@ fn a_lone_small_packet_waits_for_its_opportunity_and_eight_milliseconds() {
             assert_eq!(upload.exits.len() as u64, upload.pushed(), "nothing is lost");
             all.extend(upload.delays_ms());
         }
-        // Processing in the device, up to 1 ms until the next subframe starts, up to a period until the opportunity, 4 ms
-        // from the opportunity's subframe to the grant's, 4 ms from there to the block, the block, processing.
+        // The delay has these parts: processing in the device, up to 1 ms until the next subframe starts, up to one
+        // period until the opportunity for a scheduling request, 4 ms from that subframe to the grant, 4 ms from the
+        // grant to the block, 1 ms for the block, and processing in the base station.
         let least = 1.0 + 4.0 + 4.0 + 1.0 + 1.0;
         let period = f64::from(period);
         let mean = all.iter().sum::<f64>() / all.len() as f64;
@@ -214,7 +217,7 @@ fn a_saturated_device_gets_what_the_tables_say() {
                 capacity += of_subframe.bytes;
             }
         });
-        // MCS 28 at 25 dB.
+        // At 25 dB, the MCS is 28.
         let table_mbps = lte::tbs(26, data_prbs, 1).expect("in the table").0 as f64 / 1e3;
         let carried_mbps = upload.goodput_mbps(0, from, until);
         let capacity_mbps = Rate::from_bytes_per(capacity, until - from).as_mbps();

@@ -1,5 +1,5 @@
-//! Uplink link adaptation. The base station itself measures a device's sounding signals, so it has the SINR instead of a
-//! CQI. A measurement in use is at least `srs_delay_ms` old, and at most one period older.
+//! Uplink link adaptation. The base station itself measures a device's sounding signals, so it uses a SINR instead of a
+//! CQI. The age of the measurement in use is between `srs_delay_ms` and `srs_delay_ms` plus one period.
 
 use std::collections::VecDeque;
 
@@ -25,10 +25,10 @@ pub(super) struct UplinkTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub i_tbs: u8,
-    /// The downlink MCS with the same TBS index, whose measured curve is used for the block.
+    /// The downlink MCS with the same TBS index. Its measured error curve is used for the block.
     like: u8,
-    /// Additional SINR in dB that the row's own modulation needs, compared with that downlink MCS, for the same
-    /// information.
+    /// Additional SINR in dB that the row's own modulation needs, compared with the downlink MCS `like`, for the same
+    /// mutual information.
     penalty_db: f64,
     /// The SINR in dB at which a tenth of the row's blocks is lost.
     needed_db: f64,
@@ -37,9 +37,9 @@ pub(super) struct Row {
 impl UplinkTable {
     /// The rows that devices may use.
     ///
-    /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations; where the uplink
-    /// uses a lower one for the same block, its SINR is set back by the difference at which the two modulations carry the
-    /// same information per resource element.
+    /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations. If the uplink
+    /// uses a lower modulation for the same block, the SINR is reduced by the difference at which the two modulations
+    /// carry the same information per resource element.
     pub(super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
         let last = if config.qam64 { 28 } else { 20 };
         let mut rows = Vec::new();
@@ -53,7 +53,7 @@ impl UplinkTable {
             };
             let penalty_db = at(modulation) - at(block.modulation());
             let needed_db = bler.sinr_db_for(block, 0.1) + penalty_db;
-            // Rounding in the curves must not make a row need less SINR than the row below it.
+            // Rounding errors in the curves must not give a row a lower required SINR than the previous row.
             let least_db = rows.last().map_or(f64::NEG_INFINITY, |below: &Row| below.needed_db);
             rows.push(Row { i_tbs, like, penalty_db, needed_db: needed_db.max(least_db) });
         }
@@ -85,7 +85,7 @@ impl UplinkTable {
 /// PRB pairs of the block for which thresholds are defined, as for the downlink.
 const REFERENCE_PRBS: u16 = 50;
 
-/// The downlink MCS with this TBS index: with this modulation, if there is one.
+/// The downlink MCS with this TBS index. If there are two, the MCS with this modulation.
 fn downlink_mcs(modulation: Modulation, i_tbs: u8) -> u8 {
     let rows = || (0..=McsTable::Qam64.last_mcs()).filter_map(|mcs| Some((mcs, McsTable::Qam64.mcs(mcs)?)));
     let same = |(_, row): &(u8, lte::Mcs)| row.i_tbs == Some(i_tbs);
@@ -105,27 +105,28 @@ pub(super) struct Sounding {
     grid: Grid,
     under_way: VecDeque<(u64, Measured)>,
     known: Option<Measured>,
-    /// The MCS of the whole band if power is sufficient, as of the last update.
+    /// The MCS for the whole band if the device's power is sufficient, as of the last update.
     mcs: Option<u8>,
-    /// The SINR in dB at which the outer loop learned its current offset.
+    /// The measured SINR in dB for which the outer loop learned its current offset.
     settled_db: f64,
     /// The outer loop; present only if a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
-    /// Measurement errors, by subframe.
+    /// Random measurement errors of the SINR, by subframe.
     noise: Draws,
 }
 
 /// Minimum change of the SINR in dB after which the outer loop retries a failed MCS.
 ///
-/// Chosen: 1 dB. The downlink's loop retries when the CQI changes; this is half the step from one CQI to the next.
+/// Chosen: 1 dB. The outer loop of the downlink retries when the CQI changes; 1 dB is half the step from one CQI to the
+/// next.
 const MOVED_DB: f64 = 1.0;
 
 /// One measurement.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     sinr_db: f64,
-    /// Per RBG, if RBGs differ.
+    /// SINR of each RBG in dB; `None` if all RBGs have the same SINR.
     rbgs_db: Option<[f64; MAX_RBGS]>,
 }
 
@@ -167,8 +168,8 @@ impl Sounding {
         }
     }
 
-    /// Updates the measurements at a subframe; call it once in each subframe. The first measurement is used immediately,
-    /// because the device sent a sounding signal when it attached.
+    /// Updates the measurements at a subframe. It must be called once in each subframe. The first measurement is used
+    /// immediately, because the device sent a sounding signal when it attached.
     pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
             self.known = Some(self.measure(subframe, &channel.at(subframe)));
@@ -194,12 +195,12 @@ impl Sounding {
         }
     }
 
-    /// The MCS for any `count` PRB pairs; `None` while even the lowest MCS would not be received.
+    /// The MCS for a block on `count` PRB pairs; `None` while even a block with the lowest MCS would not be received.
     pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
         if self.is_power_limited(count) { self.mcs_at(table, self.known?.sinr_db, count) } else { self.mcs }
     }
 
-    /// The same MCS; before the first measurement, the MCS for a measurement of `sinr_db`.
+    /// As [`Sounding::mcs`], but before the first measurement, the MCS for a measurement of `sinr_db`.
     pub(super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
         self.mcs_at(table, self.known.map_or(sinr_db, |known| known.sinr_db), count)
     }

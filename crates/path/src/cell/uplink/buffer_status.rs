@@ -4,7 +4,7 @@
 
 use super::super::config::uplink::BsrReading;
 
-/// Length of a short report: its MAC subheader and its control element (bytes).
+/// Length of a short buffer status report (bytes): its MAC subheader and its control element.
 ///
 /// Source: TS 36.321 §6.1.2 and §6.1.3.1
 pub(super) const REPORT_BYTES: u32 = 2;
@@ -12,11 +12,11 @@ pub(super) const REPORT_BYTES: u32 = 2;
 /// The two tables of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Levels {
-    /// Up to 150 kB.
+    /// Levels up to 150 kB.
     ///
     /// Source: TS 36.321 Table 6.1.3.1-1
     Plain,
-    /// Up to 3 MB (`extendedBSR-Sizes`), for devices with several uplink carriers.
+    /// Levels up to 3 MB (`extendedBSR-Sizes`), for devices with several uplink carriers.
     ///
     /// Source: TS 36.321 Table 6.1.3.1-2
     Extended,
@@ -28,8 +28,8 @@ impl Levels {
         self.edges().partition_point(|&edge| u64::from(edge) < bytes) as u8
     }
 
-    /// The number of bytes assumed for a level. The highest level has no upper edge. The assumed edge exceeds its lower
-    /// edge by the same factor as in the level below.
+    /// The number of bytes assumed for a level. The highest level has no upper edge. Its assumed upper edge is its
+    /// lower edge multiplied by the ratio of the edges of the level below.
     pub(super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
         let edges = self.edges();
         let edge = |index: usize| match edges.get(index) {

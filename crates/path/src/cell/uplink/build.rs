@@ -57,8 +57,8 @@ pub(in super::super) fn uplink(
     }
 }
 
-/// Bits of the largest block on a user's first carrier at the best mean signal level of the run, without shadowing and
-/// fading. A user that is always out of coverage has the lowest MCS.
+/// Number of bits of the largest block on a user's first carrier at the maximum mean signal level of the run, without
+/// shadowing and fading. A user that is always out of coverage has the lowest MCS.
 fn best_block_bits(user: &UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
     let link = &user.links[0];
     let most = lte::pusch_size_within(region(config, link.carrier.into()).len());
@@ -117,7 +117,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The other streams of the link have the name of its fading.
+    /// Builds the link of a user to a carrier. The names of the link's other random streams start with the name of the
+    /// fading stream.
     fn link(&self, carrier: u8, channel: &ChannelPlan, names: StreamNames<'_>, offset_db: f64) -> UplinkLink {
         let grid = Grid::lte(prbs_of(self.config, carrier.into()));
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
@@ -144,8 +145,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds a carrier and its background users, which are numbered after the downlink's users. `first` is the number of
-    /// downlink users.
+    /// Builds a carrier and its background users, whose numbers follow those of the downlink's users. `first` is the
+    /// number of downlink users.
     fn carrier(
         &self,
         index: usize,

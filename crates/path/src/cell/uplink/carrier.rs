@@ -2,8 +2,8 @@
 //! subframes later.
 //!
 //! HARQ is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is
-//! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). Therefore grants for subframe n+4 avoid the
-//! PRBs of retransmissions in n+4, all of which are known by n.
+//! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). Therefore grants for subframe n+4 avoid
+//! the PRBs of retransmissions in n+4, all of which are already known in subframe n.
 //!
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2
@@ -26,7 +26,7 @@ use super::user::{Shared, Source, UplinkLink, UplinkUser};
 /// Source: TS 36.213 §8
 pub(super) const PROCESSES: u64 = 8;
 
-/// Subframes from a grant to its data.
+/// Number of subframes from a grant to the granted transmission.
 ///
 /// Source: TS 36.213 §8.0 (FDD: n+4)
 pub(super) const GRANT_DELAY: u64 = 4;
@@ -34,7 +34,7 @@ pub(super) const GRANT_DELAY: u64 = 4;
 /// One uplink component carrier.
 #[derive(Debug)]
 pub(super) struct UplinkCarrier {
-    /// PRBs for data.
+    /// The PRBs that can carry data.
     pub region: PrbSet,
     /// Allocation granularity of the scheduler in PRBs.
     pub step_prbs: u16,
@@ -42,7 +42,7 @@ pub(super) struct UplinkCarrier {
     pub arrivals: Arrivals,
     /// Users that may be granted PRBs, as (user, link), in order of users.
     pub live: Vec<(u16, u8)>,
-    /// Vacant places for background uploads.
+    /// Background users without an upload.
     pub vacant: Vec<u16>,
     /// Blocks to be sent, by subframe modulo 8.
     pub pusch: [Vec<Transmission>; PROCESSES as usize],
@@ -50,12 +50,12 @@ pub(super) struct UplinkCarrier {
     pub feedback: [Vec<Feedback>; PROCESSES as usize],
     /// PRBs with a transmission in the last subframe.
     pub used: PrbSet,
-    /// Number of users for which the base station had demand of PRBs for new data in the last subframe.
+    /// Number of users that, according to the base station, needed PRBs for new data in the last subframe.
     pub wanting: usize,
     /// The grants sent in the last subframe, with their owners.
     pub grants: Vec<(Dci, Owner)>,
     pub candidates: Vec<Candidate>,
-    /// An empty list of transmissions, kept to reuse its memory.
+    /// An empty list of transmissions, stored to reuse its memory.
     pub spare: Vec<Transmission>,
 }
 
@@ -77,7 +77,7 @@ struct Report {
     sent_in: u64,
 }
 
-/// Result of a block at the base station.
+/// Result of the reception of a block at the base station.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Feedback {
     pub user: u16,
@@ -97,7 +97,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl UplinkCarrier {
-    /// Starts, continues and ends background uploads.
+    /// Starts, continues and ends the uploads of background users.
     pub(super) fn arrive(&mut self, now: u64, users: &mut [UplinkUser]) {
         for (session, user) in self.arrivals.sessions(now, &mut self.vacant) {
             users[usize::from(user)].source = Source::Session(session, 0);
@@ -131,8 +131,8 @@ impl UplinkCarrier {
         }
     }
 
-    /// Sends the blocks of this subframe and draws their outcome. The blocks of all carriers must be filled before,
-    /// because reports count the data that remains after them.
+    /// Sends the blocks of this subframe and draws their outcome. The blocks of all carriers must have been filled
+    /// before, because a buffer status report counts the data that remains after these blocks.
     pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now;
         let process = (now % PROCESSES) as usize;
@@ -150,7 +150,7 @@ impl UplinkCarrier {
         self.spare = blocks;
     }
 
-    /// Lets the base station react to the blocks received four subframes ago.
+    /// The base station's reaction to the blocks that were received four subframes ago.
     pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
         for feedback in self.feedback[(turn.now % PROCESSES) as usize].drain(..) {
             let user = &mut turn.users[usize::from(feedback.user)];
@@ -183,7 +183,7 @@ impl UplinkCarrier {
         self.place_newcomers(turn, &mut candidates);
         candidates.retain(|candidate| {
             let link = &turn.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            // A process has only one block at a time.
+            // A HARQ process has only one block at a time.
             link.repeating >> process & 1 == 0
         });
         if !free.is_empty() && !candidates.is_empty() {
@@ -192,12 +192,13 @@ impl UplinkCarrier {
                 rbg_prbs: self.step_prbs,
                 rbgs: free.len().div_ceil(self.step_prbs),
             };
-            // Shares PRBs in units of the granularity; their position in the band is chosen afterwards.
+            // PRBs are shared in units of `step_prbs`; their position in the band is chosen afterwards.
             //
-            // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot follow
-            // individual fades.
+            // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot be chosen
+            // according to the fading of single RBGs.
             self.scheduler.share(turn.now, &grid, grid.all(), &mut candidates, &[]);
-            // Only some sizes are valid. PRBs that one user cannot use for this reason are offered to the next user.
+            // Only some numbers of PRBs are valid for a grant. PRBs that a user cannot use for this reason are offered
+            // to the next user.
             let mut left_over = 0;
             for candidate in &candidates {
                 let quota = left_over + grid.prbs_in(candidate.given);
@@ -207,7 +208,7 @@ impl UplinkCarrier {
         self.candidates = candidates;
     }
 
-    /// Collects the users with demand of PRBs for new data.
+    /// Collects the users that need PRBs for new data.
     fn collect(&mut self, turn: &mut Turn<'_>) {
         self.candidates.clear();
         self.wanting = 0;
@@ -234,7 +235,8 @@ impl UplinkCarrier {
         }
     }
 
-    /// Sets the average of newcomers. They are also compared with users whose process is occupied by a retransmission.
+    /// Sets the average of newcomers. Newcomers are also compared with users whose HARQ process is occupied by a
+    /// retransmission.
     fn place_newcomers(&self, turn: &mut Turn<'_>, candidates: &mut [Candidate]) {
         self.scheduler.place_newcomers(candidates);
         for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
@@ -243,7 +245,7 @@ impl UplinkCarrier {
         }
     }
 
-    /// Grants a user up to `quota` adjacent free PRBs for new data; returns their number.
+    /// Grants a user up to `quota` adjacent free PRBs for new data. Returns the number of granted PRBs.
     fn grant(&mut self, turn: &mut Turn<'_>, candidate: &Candidate, quota: u16, free: &mut PrbSet) -> u16 {
         let shared = turn.shared;
         let target = turn.now + GRANT_DELAY;
@@ -256,7 +258,7 @@ impl UplinkCarrier {
         };
         let size = prbs.len();
         let block = shared.table.block(mcs, size);
-        // The rest of the band may have space for a block's headers only.
+        // In the remaining PRBs, there may only be space for a block's headers.
         if block.bits.0 <= 8 * shared.header_bytes {
             return 0;
         }
@@ -290,7 +292,7 @@ impl UplinkCarrier {
         size
     }
 
-    /// The blocks in subframe `now`, the next one: (user, PRBs, MCS, number of earlier transmissions).
+    /// The blocks in subframe `now`, which is the next subframe: (user, PRBs, MCS, number of earlier transmissions).
     #[cfg(test)]
     pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
         let blocks = &self.pusch[(now % PROCESSES) as usize];
@@ -336,7 +338,7 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
 }
 
 /// The smallest number of PRB pairs, at most `quota`, whose block has space for `wanted` bits. If no number up to
-/// `quota` suffices, the number with the largest block.
+/// `quota` is sufficient, the number with the largest block.
 fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u16 {
     let most = lte::pusch_size_within(quota);
     if !link.sounding.is_power_limited(most) && link.bits_on(&shared.table, most) <= wanted {
@@ -357,8 +359,8 @@ fn sufficient(shared: &Shared, link: &UplinkLink, wanted: u64, quota: u16) -> u1
     best
 }
 
-/// Places `count` adjacent PRBs: in the shortest free run that has space for them; if there is none, the maximum valid
-/// number in the longest run.
+/// Places `count` adjacent PRBs in the shortest free run that has space for them. If no run has space, the maximum
+/// valid number of PRBs is placed in the longest run.
 fn place(free: PrbSet, count: u16) -> PrbSet {
     let fitting = free.runs().filter(|&(_, len)| len >= count).min_by_key(|&(_, len)| len);
     let Some((start, len)) = fitting.or_else(|| free.runs().max_by_key(|&(_, len)| len)) else {

@@ -1,4 +1,4 @@
-//! The base station's estimate of a device's buffer: the last report minus the grants since.
+//! The base station's estimate of a device's buffer: the last buffer status report minus the grants since then.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,22 @@ use super::super::timing::FEEDBACK;
 /// The base station's estimate of one device's buffer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// Bytes not granted yet.
+    /// Number of bytes in the device's buffer that were not granted yet.
     waiting: u64,
     /// Whether a scheduling request is pending.
     is_asked: bool,
-    /// Scheduling requests not processed yet; bit k was sent k subframes ago.
+    /// Scheduling requests that were not processed yet. If bit k is set, a request was sent k subframes ago.
     requests: u8,
-    /// Grants for new data that the next report may not take into account, as (subframe of the data, bytes).
+    /// Recent grants for new data, as (subframe of the data, bytes). The next buffer status report may not take these
+    /// grants into account.
     granted: VecDeque<(u64, u64)>,
     /// The subframe of the last report's first transmission.
     reported_in: Option<u64>,
 }
 
 impl Knowledge {
-    /// Bytes of data that the base station would grant; 0: none. A scheduling request alone is granted `at_request`
-    /// bytes.
+    /// Number of bytes of data that the base station would grant. After a scheduling request without a report, the base
+    /// station grants `at_request` bytes.
     pub(super) fn wanted(&self, at_request: u32) -> u64 {
         if self.is_asked { self.waiting.max(at_request.into()) } else { self.waiting }
     }
@@ -36,9 +37,9 @@ impl Knowledge {
         }
     }
 
-    /// Processes a report that was first sent in subframe `sent_in`: `bytes` remained in the buffer after it. That number
-    /// does not take grants for later subframes into account yet. A report that HARQ delayed until after a later report
-    /// is ignored.
+    /// Processes a report that was first sent in subframe `sent_in`: `bytes` remained in the buffer after that
+    /// subframe. This number does not yet take grants for later subframes into account. A report that HARQ delayed
+    /// until after a later report is ignored.
     pub(super) fn report(&mut self, sent_in: u64, bytes: u64) {
         if self.reported_in.is_some_and(|latest| latest > sent_in) {
             return;
@@ -50,9 +51,9 @@ impl Knowledge {
         self.waiting = bytes.saturating_sub(self.granted.iter().map(|(_, bytes)| bytes).sum());
     }
 
-    /// The block of subframe `data_in` arrived without a report, so it had no padding. If no further grant is in flight,
-    /// the device may have more data. But it may not request a grant until retxBSR-Timer expires, because it already had
-    /// data. One more grant, as for a request, resolves this.
+    /// Processes a block of subframe `data_in` that contained no report and therefore no padding. If no further grant
+    /// is in flight, the device may have more data. But the device may not request a grant until retxBSR-Timer expires,
+    /// because it already had data. Therefore the base station gives one more grant, as after a request.
     ///
     /// Chosen: TS 36.321 §5.4.5 leaves this to the scheduler. Without the extra grant, phones with short queues stall for
     /// a third of a second.
@@ -60,13 +61,13 @@ impl Knowledge {
         self.is_asked |= self.waiting == 0 && self.granted.iter().all(|&(later, _)| later <= data_in);
     }
 
-    /// Records a request sent in this subframe.
+    /// Records a scheduling request sent in this subframe.
     pub(super) fn request(&mut self) {
         self.requests |= 1;
     }
 
-    /// Prepares to schedule subframe `now`. Requests that were sent `FEEDBACK` subframes ago become known; they count
-    /// unless a grant in flight will answer them.
+    /// Prepares to schedule subframe `now`. A scheduling request that was sent `FEEDBACK` subframes ago is processed
+    /// now. It counts unless a grant that answers it is already in flight.
     pub(super) fn hear(&mut self, now: u64) {
         if self.requests >> FEEDBACK & 1 == 1 {
             let sent_in = now - FEEDBACK;
@@ -81,7 +82,7 @@ impl Knowledge {
     }
 }
 
-/// Number of subframes for which grants are kept; no report can be later than that.
+/// Number of subframes for which grants are stored. No report can be delayed for longer.
 const HISTORY: u64 = 240;
 
 #[cfg(test)]

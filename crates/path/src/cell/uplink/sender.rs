@@ -2,8 +2,9 @@
 //!
 //! Data that arrives at an empty buffer triggers a *regular* buffer status report. If the device has no grant for the
 //! report, it sends a scheduling request at its next opportunity, and again at every further opportunity until a block
-//! has carried the report. Later reports are sent with blocks: in free space (*padding*), and in place of data after the
-//! periodic timer has expired. A device without a grant for a long time requests again (*retransmission* timer).
+//! has carried the report. Later reports are sent with blocks: in free space (*padding*), and in place of data after
+//! the periodic timer has expired. A device that gets no grant for a long time sends a scheduling request again
+//! (*retransmission* timer).
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5
 
@@ -25,9 +26,9 @@ pub(super) struct Sender {
     sr_offset: u64,
     periodic: u64,
     retx: u64,
-    /// Trigger of the report that waits for a block.
+    /// Trigger of the buffer status report that waits for a block; `None` if no report waits.
     pending: Option<Trigger>,
-    /// Expiry of the timers.
+    /// The subframe in which the periodic timer expires. `retx_at` is the same for the retransmission timer.
     periodic_at: u64,
     retx_at: u64,
     /// Whether the buffer contained data at the end of the last subframe.
@@ -103,10 +104,11 @@ impl Sender {
         }
     }
 
-    /// Fills a block of `room` bytes: the report first, if one is pending or there is free space for it, then data.
-    /// Returns the data and whether the block contains the report.
+    /// Fills a block of `room` bytes: first a buffer status report, if a report is pending or there is free space for
+    /// it, then data. Returns the data and whether the block contains the report.
     ///
-    /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits and it would not)
+    /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits into the block without the report, but not with
+    /// it)
     pub(super) fn build(&mut self, now: u64, room: u32) -> (Content, bool) {
         let needed = self.rlc.wanted(now);
         let spare = u64::from(room).saturating_sub(needed);
@@ -124,7 +126,8 @@ impl Sender {
         (content, reports)
     }
 
-    /// Whether the device sends a scheduling request in subframe `now`, after its blocks were filled.
+    /// Whether the device sends a scheduling request in subframe `now`. Must be called after the blocks of this
+    /// subframe were filled.
     pub(super) fn asks(&self, now: u64) -> bool {
         self.pending == Some(Trigger::Regular)
             && now % self.sr_period == self.sr_offset
@@ -137,7 +140,7 @@ impl Sender {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
-    /// Starts a handover: unacknowledged data returns to the buffer, and the new cell has no estimate of it.
+    /// Starts a handover: unacknowledged data returns to the buffer, and the new cell has no estimate of the buffer.
     ///
     /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed is
     /// sent again)

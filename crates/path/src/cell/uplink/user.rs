@@ -21,7 +21,7 @@ pub(super) struct UplinkUser {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// Links in the order of their activation.
+    /// The user's links to carriers, in the order of their activation.
     pub links: Vec<UplinkLink>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct UplinkUser {
 pub(super) enum Source {
     /// A device, and the base station's estimate of its buffer.
     Device(Box<Sender>, Knowledge),
-    /// A background user's upload, and the number of its blocks in flight; empty while this place is vacant.
+    /// A background user's upload, and the number of its blocks in flight. The upload is empty while the user has none.
     Session(Session, u32),
     /// An infinite queue.
     Endless,
@@ -42,17 +42,18 @@ pub(super) struct UplinkLink {
     pub carrier: u8,
     pub channel: Channel,
     pub sounding: Sounding,
-    /// Random draws for errors of its transport blocks, by subframe.
+    /// Random draws for errors of the link's transport blocks, by subframe.
     pub luck: Draws,
-    /// New-data indicator of each HARQ process. Process p uses the subframes that are p modulo 8.
+    /// New-data indicator of each HARQ process, one bit per process. Process p uses the subframes whose number is p
+    /// modulo 8.
     pub indicators: u8,
-    /// Processes whose block must be retransmitted.
+    /// HARQ processes whose block must be retransmitted, one bit per process.
     pub repeating: u8,
-    /// Proportional fair's average in bits per subframe.
+    /// The user's average rate for the proportional fair scheduler, in bits per subframe.
     pub average_bits: f64,
-    /// One past the last subframe in which the base station had demand of the user.
+    /// The subframe after the last subframe in which the user needed PRBs according to the base station.
     pub wanted_until: u64,
-    /// The last subframe in which the user sent, and the number of PRBs.
+    /// The last subframe in which the user sent. `sent_prbs` is the number of PRBs on which it sent.
     pub sent_in: Option<u64>,
     pub sent_prbs: u16,
 }
@@ -67,7 +68,7 @@ impl UplinkUser {
         }
     }
 
-    /// Bits of transport blocks that the base station would grant the user.
+    /// Total number of bits of transport blocks that the base station would grant to the user.
     pub(super) fn wanted_bits(&self, shared: &Shared) -> u64 {
         match &self.source {
             Source::Device(_, knowledge) => match knowledge.wanted(shared.config.sr_grant_bytes) {
@@ -128,7 +129,8 @@ impl UplinkLink {
         if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
     }
 
-    /// Bits of a block on any `prbs` PRB pairs, at the MCS for that number; 0 while out of range.
+    /// Number of bits of a block on `prbs` PRB pairs, at the MCS for this number of PRB pairs; 0 while the user is out
+    /// of range.
     pub(super) fn bits_on(&self, table: &UplinkTable, prbs: u16) -> u64 {
         self.sounding.mcs(table, prbs).map_or(0, |mcs| table.block(mcs, prbs).bits.0)
     }
@@ -141,7 +143,7 @@ pub(super) struct Shared {
     pub table: UplinkTable,
     pub bler: Bler,
     pub rlc: RlcConfig,
-    /// Bytes of a device's block that are not data: headers and report.
+    /// Number of bytes of a device's block that are not data: headers and buffer status report.
     pub header_bytes: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::trace::{KpiTrace, Trace, TraceConfig, TraceLink};
 pub enum LastHopPlan {
     /// A cell.
     Cell(Box<CellPlan>),
-    /// A trace of one device's link: one direction of it, or both.
+    /// A trace of one device's link, for one direction or for both.
     Trace(Box<TracePlan>),
     /// Both directions of one device's cellular link, emulated as in CellReplay.
     Cellular(Box<CellularPlan>),
@@ -23,7 +23,7 @@ pub enum LastHopPlan {
 }
 
 impl LastHopPlan {
-    /// A cell with these devices.
+    /// The plan of a cell with these devices.
     ///
     /// # Errors
     /// As [`CellPlan::new`]; keys are those of a scenario (`cell.prbs`, `device.0.radio.carriers`).
@@ -38,7 +38,7 @@ impl LastHopPlan {
         Ok(LastHopPlan::Cell(Box::new(plan)))
     }
 
-    /// Whether packets in this direction cross it.
+    /// Whether packets in this direction cross the last hop.
     pub(in super::super) fn carries(&self, direction: Direction) -> bool {
         match self {
             LastHopPlan::Cell(_) | LastHopPlan::Cellular(_) => true,
@@ -61,8 +61,8 @@ pub struct TracePlan {
 }
 
 impl TracePlan {
-    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of `kpi`, or of
-    /// the trace's opportunities if there is no `kpi`.
+    /// A link that replays `trace` in this direction. With telemetry, the device can receive reports of the bandwidths
+    /// in `kpi`, or of the trace's opportunities if there is no `kpi`.
     ///
     /// # Errors
     /// As [`TraceLink::new`].
@@ -89,12 +89,12 @@ impl TracePlan {
 /// A cellular link as the last hop.
 #[derive(Clone, Debug)]
 pub struct CellularPlan {
-    /// By direction.
+    /// One link per direction.
     pub(super) links: [CellularLink; 2],
 }
 
 impl CellularPlan {
-    /// A link of these two directions.
+    /// A cellular link with these links for the two directions.
     pub fn new(down: CellularLink, up: CellularLink) -> CellularPlan {
         CellularPlan { links: [down, up] }
     }

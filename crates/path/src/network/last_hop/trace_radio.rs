@@ -12,7 +12,8 @@ use super::plan::TracePlan;
 use crate::link::{Exit, Link};
 use crate::trace::{KpiTrace, TraceLink};
 
-/// A trace, and optionally one for the opposite direction. The radio reports are those of the first trace.
+/// A trace for one direction, and optionally a trace for the opposite direction. The radio reports are those of the
+/// first trace.
 #[derive(Debug)]
 pub(in super::super) struct TraceRadio {
     link: TraceLink,
@@ -22,12 +23,13 @@ pub(in super::super) struct TraceRadio {
     kpi: Option<Arc<KpiTrace>>,
     /// Number of opportunities used at the time of the last report.
     used: u64,
-    /// Whether the device receives reports, by source.
+    /// For each source, whether the device receives its reports.
     is_reported: [bool; 2],
-    /// The report of the last millisecond, and whether it is still to be delivered, by source.
+    /// The report of the last millisecond. `is_pending` is, for each source, whether this report has not been delivered
+    /// yet.
     report: Option<RadioReport>,
     is_pending: [bool; 2],
-    /// The copy that was returned last.
+    /// The copy of the report that was returned last.
     lent: Option<RadioReport>,
 }
 
@@ -88,8 +90,8 @@ impl TraceRadio {
         [Some(&self.link), self.back.as_ref()].into_iter().flatten().filter_map(Link::next).min()
     }
 
-    /// Capacity of the link in this direction in the millisecond from `from` on; `None` if there is no such link. It is
-    /// exact for the past and the future.
+    /// Capacity of the link in this direction in the millisecond from `from` on; `None` if there is no such link. The
+    /// value is exact for the past and the future.
     pub(super) fn capacity(&self, direction: Direction, from: Time) -> Option<Bytes> {
         Some(self.link(direction)?.capacity_between(from, from + MILLISECOND))
     }
@@ -108,7 +110,7 @@ impl TraceRadio {
         }
     }
 
-    /// The report of the last millisecond, first as the control channel's, then as the modem's.
+    /// Returns the report of the last millisecond, first with the control channel as its source, then with the modem.
     pub(super) fn pop_report(&mut self) -> Option<(DeviceId, Source, &mut RadioReport)> {
         let source =
             [Source::ControlChannel, Source::Modem].into_iter().find(|&it| self.is_pending[it as usize])?;
@@ -126,11 +128,11 @@ impl TraceRadio {
         }
     }
 
-    /// Uses one PRB for each opportunity of the millisecond: the device's own if packets used the opportunity,
-    /// otherwise idle. An opportunity at the end of a millisecond belongs to that millisecond: only packets that arrived
-    /// in it or before can use the opportunity.
+    /// The report has one PRB for each opportunity of the millisecond. The PRB is granted to the device if packets used
+    /// the opportunity; otherwise it is idle. An opportunity at the end of a millisecond belongs to that millisecond:
+    /// only packets that arrived in this millisecond or earlier can use the opportunity.
     ///
-    /// If there are more opportunities than a carrier has PRBs, each PRB stands for several opportunities.
+    /// If there are more opportunities than a carrier has PRBs, each PRB represents several opportunities.
     fn report_of_chances(&mut self, start: Time, now: Time) -> RadioReport {
         let next = Duration::from_nanos(1);
         let chances = self.link.opportunities_in(start + next, now + next);
@@ -142,15 +144,15 @@ impl TraceRadio {
         self.report_with(start, Some(prbs(chances)), prbs(used), Bits(bits * used), Some(bits_per_prb))
     }
 
-    /// The device's grant has the bandwidth that its modem reported, on unknown PRBs.
+    /// In this report, the device has a grant with the bandwidth that its modem reported, on unknown PRBs.
     fn report_of_kpi(&self, start: Time, kpi: &KpiTrace) -> RadioReport {
         let in_trace = (start.as_millis() + self.link.start_ms()) % self.link.trace().period_ms();
         let tbs = Bits(kpi.bandwidth_at(in_trace).as_bps() / 1000);
         self.report_with(start, None, 0, tbs, None)
     }
 
-    /// A report of the millisecond from `start` on. It contains only the device's own grant, or none if the grant has
-    /// no bits.
+    /// A report of the millisecond from `start` on. It contains only the device's own grant, or no grant if the grant
+    /// has no bits.
     fn report_with(
         &self,
         start: Time,
@@ -225,7 +227,7 @@ mod tests {
             );
             report.dcis.iter().map(|dci| dci.bits().0).sum::<u64>()
         };
-        // The run starts 50 ms into the trace, which is 200 ms long.
+        // The run starts at 50 ms of the trace, which is 200 ms long.
         let bits = [0, 49, 50, 99, 100, 149, 150, 249, 250, 300].map(&mut bits_in);
         assert_eq!(bits, [8000, 8000, 0, 0, 40_000, 40_000, 8000, 8000, 0, 40_000]);
     }
@@ -239,14 +241,14 @@ mod tests {
         assert!(report.dcis.is_empty(), "no packet used the chance");
     }
 
-    /// Telemetry of a link with a standing queue, for any trace and any packet sizes.
+    /// Checks the telemetry of a link with a standing queue, for any trace and any packet sizes.
     #[test]
     fn a_standing_queue_leaves_no_chance_idle() {
         let mut rng = airpace_core::Streams::new(14).stream("standing queue");
         for case in 0..60 {
             let mut times_ms: Vec<u64> = (0..rng.below(400) + 1).map(|_| 1 + rng.below(150)).collect();
             if case % 10 == 0 {
-                // More opportunities than a carrier has PRBs.
+                // One millisecond has more opportunities than a carrier has PRBs.
                 times_ms.extend(std::iter::repeat_n(77, 700));
             }
             times_ms.sort_unstable();

@@ -23,23 +23,23 @@ pub struct LogHeader<'a> {
     pub command_line: &'a str,
     /// The enclosing mahimahi shells, as `[delay 20 ms] `; omitted if empty.
     pub config: &'a str,
-    /// The link.
+    /// The configuration of the link.
     pub link: &'a TraceConfig,
-    /// The time of day of the log's zero, in ms since 1970.
+    /// The time of day that corresponds to time zero of the log, in ms since 1970.
     pub init_ms: u64,
     /// The log's millisecond at which the trace starts.
     pub base_ms: u64,
 }
 
-/// Makes the log of one direction of a link from the link's events ([`TraceLink::lines`]). It keeps the text until it is
-/// fetched.
+/// Writes the log of one direction of a link from the link's events ([`TraceLink::lines`]). The text is stored until it
+/// is fetched.
 ///
-/// The log's times are those of its trace, plus [`LogHeader::base_ms`]: if the link starts in the middle of the trace, so
-/// does the log.
+/// The log's times are those of its trace, plus [`LogHeader::base_ms`]: if the link starts in the middle of the trace,
+/// the times of the log start there too.
 ///
 /// Source: mahimahi `link_queue.cc`, `dropping_packet_queue.cc` (the head and the lines)
-/// Differs: mm-link's header leaves out the parameters of CoDel and PIE; here they are written like other parameters, so
-/// that the queue can be reconstructed.
+/// Differs: mm-link's header does not contain the parameters of CoDel and PIE; here they are written like other
+/// parameters, so that the queue can be reconstructed.
 ///
 /// [`TraceLink::lines`]: crate::trace::TraceLink::lines
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ impl LogWriter {
     /// A log that contains its header.
     ///
     /// # Errors
-    /// The start is random, or mm-link has no such queue, or cannot express it: the error has the key
-    /// (`buffer.discipline`) and the remedy.
+    /// The start is random, or mm-link has no such queue or cannot express its configuration. The error has the key
+    /// (such as `buffer.discipline`) and the remedy.
     pub fn new(header: &LogHeader<'_>) -> Result<LogWriter, ConfigError> {
         let queue = queue(&header.link.buffer).map_err(|error| error.within("buffer"))?;
         let start_ms = header.link.start_s.fixed_ms()?.ok_or_else(|| {
@@ -82,7 +82,7 @@ impl LogWriter {
         Ok(LogWriter { text, zero_ms: header.base_ms.saturating_add(start_ms) })
     }
 
-    /// Adds an event of the link, in milliseconds of the link's own time. Times never decrease over the calls.
+    /// Adds an event of the link, in milliseconds of the link's own time. Times must not decrease from call to call.
     pub fn write(&mut self, line: Line) {
         let at = |ms: u64| ms.saturating_add(self.zero_ms);
         let line = match line {
@@ -98,18 +98,18 @@ impl LogWriter {
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// The text since the last call. The first text includes the header.
+    /// Returns the text added since the last call. The first text includes the header.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 }
 
-/// A text as part of a line: a file name may contain line breaks.
+/// Replaces control characters in `text` by spaces, because a file name may contain line breaks.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// The queue in mm-link's notation: `droptail [packets=250]`.
+/// The configuration of the queue in mm-link's notation, for example `droptail [packets=250]`.
 fn queue(buffer: &BufferConfig) -> Result<String, ConfigError> {
     if buffer.ms.is_some() {
         let reason =

@@ -5,7 +5,7 @@
 pub(super) struct Clock {
     /// Index of the column.
     pub at: usize,
-    /// Seconds per unit of its numbers, if the column's name contains a unit.
+    /// Length in seconds of the unit of time in the column's name; `None` if the name contains no unit.
     unit_s: Option<f64>,
 }
 
@@ -19,7 +19,7 @@ const UNITS: [(&[&str], f64); 6] = [
     (&["h", "hour", "hours"], 3600.0),
 ];
 
-/// Names of columns of times, besides those of units.
+/// Names of columns of times, in addition to the names of units.
 const TIMES: [&str; 8] = ["time", "timestamp", "datetime", "date", "epoch", "elapsed", "ts", "t"];
 
 impl Clock {
@@ -64,8 +64,8 @@ impl Clock {
     }
 }
 
-/// Seconds of `HH:MM:SS` or of year, month, day, hour, minute and second with any separators, both with a fraction and
-/// the latter with a time zone.
+/// Seconds of `HH:MM:SS` or of year, month, day, hour, minute and second with any separators, both with an optional
+/// fraction of a second. A date may have a time zone.
 fn date(text: &str) -> Option<f64> {
     let (text, zone_s) = zone(text)?;
     let (whole, fraction) = match text.rfind([':', '.', ',']) {
@@ -117,7 +117,7 @@ fn zone(text: &str) -> Option<(&str, i64)> {
 
 /// Days from 1970 to a date of the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years that start in March have their leap day at the end.
+    // The computation uses years that start in March, so that the leap day is at the end of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469
 }

@@ -1,4 +1,4 @@
-//! Tests of tables in formats that users provide.
+//! Tests of tables of rates in formats as users provide them.
 
 use airpace_core::remedy::explain_plainly;
 use proptest::prelude::*;

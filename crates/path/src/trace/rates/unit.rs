@@ -5,11 +5,11 @@
 pub(super) struct Unit {
     /// The unit's name in messages.
     pub name: &'static str,
-    /// Bits per second in one unit.
+    /// Number of bits per second in one unit.
     pub bits: f64,
 }
 
-/// Prefix, its factor, and the unit's name for bits and bytes.
+/// For each prefix of a unit: the prefix, its factor, the unit's name for bits, and the unit's name for bytes.
 const PREFIXES: [(&str, f64, &str, &str); 8] = [
     ("giga", 1e9, "Gbit/s", "GB/s"),
     ("mega", 1e6, "Mbit/s", "MB/s"),
@@ -26,7 +26,8 @@ const PER_SECOND: [&str; 11] =
     ["_per_second", "_per_sec", "_per_s", " per second", "/second", "/sec", "psec", "/s", "_s", "ps", "p/s"];
 
 impl Unit {
-    /// The unit at the end of a name; `None` if there is none, `Some(None)` if bits and bytes cannot be distinguished.
+    /// The unit at the end of a name; `None` if the name has no unit, `Some(None)` if bits and bytes cannot be
+    /// distinguished.
     pub fn named(name: &str) -> Option<Option<Unit>> {
         let name = name.trim_end_matches([')', ']', ' ']);
         let lower = name.to_ascii_lowercase();
@@ -39,7 +40,7 @@ impl Unit {
             Some(&(word, is_bytes)) => (&stem[..stem.len() - word.len()], Some(is_bytes)),
             None if per == "_s" => return None,
             None => match stem.as_bytes().last()? {
-                // From capitals only, as in `MBPS`, bits and bytes cannot be distinguished.
+                // If all letters are capitals, as in `MBPS`, bits and bytes cannot be distinguished.
                 b'B' if per.contains(|letter: char| letter.is_ascii_uppercase()) => {
                     (&stem[..stem.len() - 1], None)
                 }

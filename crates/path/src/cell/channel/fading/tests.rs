@@ -41,7 +41,7 @@ fn power_is_exponential_as_rayleigh_fading_has_it() {
     }
 }
 
-/// H at one PRB over time, as (re, im).
+/// Transfer function H at one PRB over time, as (real part, imaginary part).
 fn transfer(fading: &mut Fading, prb: usize) -> Vec<(f64, f64)> {
     (0..SUBFRAMES)
         .map(|subframe| {
@@ -69,7 +69,7 @@ fn autocorrelation_is_the_bessel_function_of_jakes() {
     }
 }
 
-/// Σ P_l exp(-j 2π Δf τ_l): the correlation of the gains at two frequencies Δf apart.
+/// The theoretical correlation of the gains at two frequencies with the difference Δf: Σ P_l exp(-j 2π Δf τ_l).
 fn likeness_in_theory(profile: DelayProfile, apart_hz: f64) -> f64 {
     let power = |power_db: f64| libm::pow(10.0, power_db / 10.0);
     let total: f64 = profile.taps().iter().map(|tap| power(tap.1)).sum();
@@ -128,7 +128,7 @@ fn turning_phasors_stays_with_the_exact_phases() {
     }
 }
 
-/// Taps of a realisation used by ns-3; `None` if the file is missing.
+/// The taps of a fading realisation that ns-3 uses; `None` if the file is missing.
 fn recorded(name: &str) -> Option<Vec<Tap>> {
     let mut taps: Vec<Tap> = Vec::new();
     for row in rows(name)? {

@@ -70,10 +70,10 @@ fn devices() -> impl Strategy<Value = Vec<DeviceRadioConfig>> {
     )
 }
 
-/// Checker of a cell before and after each subframe.
+/// Checks a cell before and after each subframe.
 struct Witness {
     region: PrbSet,
-    /// First transmissions granted for the three subframes after the next: owner, carrier, PRBs.
+    /// First transmissions that were granted for the next subframes: owner, carrier, PRBs. One list per subframe.
     granted: VecDeque<Vec<(Owner, u8, PrbSet)>>,
     /// Blocks of the last eight subframes.
     sent: VecDeque<Vec<OnAir>>,
@@ -93,7 +93,7 @@ impl Witness {
         }
     }
 
-    /// Call it after a subframe: checks the subframe's grants, and the blocks of the next subframe.
+    /// Must be called after each subframe. Checks the grants of this subframe, and the blocks of the next subframe.
     fn look(&mut self, cell: &Cell) {
         let granted = self.granted.pop_front().expect("three subframes are kept");
         let before = self.sent.pop_front().expect("eight subframes are kept");

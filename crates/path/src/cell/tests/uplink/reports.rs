@@ -1,4 +1,5 @@
-//! Tests of reports about the uplink: buffer status to the base station, grants to listeners, and each device's own log.
+//! Tests of reports about the uplink: buffer status reports to the base station, reports of grants to listeners, and
+//! entries in each device's own log.
 
 use airpace_radio::{DciFormat, RadioReport};
 
