@@ -8,7 +8,6 @@
 mod called;
 mod cmd;
 mod installation;
-mod parquet_file;
 mod results;
 mod terminal;
 

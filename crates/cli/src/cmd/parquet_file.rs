@@ -1,21 +1,8 @@
-//! Parquet files that `--parquet` names, and the errors if they cannot be written.
+//! Errors of Parquet files that `--parquet` names.
 
-use std::path::Path;
-
-use airpace_tables::{FileError, ParquetFile};
+use airpace_tables::FileError;
 use anyhow::anyhow;
-use arrow_schema::Field;
 use parquet::errors::ParquetError;
-
-use crate::cmd::outputs;
-
-/// Creates the file.
-///
-/// # Errors
-/// The file cannot be created.
-pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
-    ParquetFile::new(outputs::whole("--parquet", path)?, columns).map_err(refused)
-}
 
 /// The error if a file cannot be written. It contains the system's error if that is the cause, with the remedy.
 pub fn refused(error: FileError) -> anyhow::Error {
