@@ -16,6 +16,7 @@ pub mod list;
 pub mod man;
 mod matrix;
 pub mod outputs;
+mod parquet_file;
 pub mod proxy;
 pub mod recv;
 pub mod report;

@@ -21,9 +21,6 @@ use anyhow::Context;
 
 pub use record::{RECORD, Record};
 
-use crate::cmd::completions::Shell;
-use crate::cmd::man;
-
 /// Documents of the repository that are installed, with their paths below `share/doc/airpace`.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
@@ -59,28 +56,20 @@ pub struct Item {
     pub is_program: bool,
 }
 
-/// All files of an installation of `binary`, sorted by path. The result is the same for the same binary on any machine.
+/// All files of an installation of `binary`, sorted by path. `texts` are the manual pages and completions, by path. The
+/// result is the same for the same binary on any machine.
 ///
 /// # Errors
 /// The binary cannot be read.
-pub fn items(binary: &Path) -> anyhow::Result<Vec<Item>> {
+pub fn items(binary: &Path, texts: Vec<(String, Vec<u8>)>) -> anyhow::Result<Vec<Item>> {
     let program = std::fs::read(binary)
         .with_context(|| format!("cannot read `{}`, which is to be installed", binary.display()))?;
-    let text = |place: String, contents: &[u8]| Item {
-        place: place.into(),
-        contents: contents.to_owned(),
-        is_program: false,
-    };
+    let text =
+        |(place, contents): (String, Vec<u8>)| Item { place: place.into(), contents, is_program: false };
     let mut items = vec![Item { place: PathBuf::from("bin/airpace"), contents: program, is_program: true }];
-    items.extend(
-        man::pages()?.into_iter().map(|(name, page)| text(format!("share/man/man1/{name}.1"), &page)),
-    );
-    items.extend(Shell::ALL.map(|shell| text(shell.file().to_owned(), shell.script().as_bytes())));
-    items.extend(
-        DOCUMENTS.iter().map(|(name, words)| {
-            text(format!("share/doc/airpace/{name}"), with_whole_links(words).as_bytes())
-        }),
-    );
+    let document =
+        |(name, words): &(&str, &str)| (format!("share/doc/airpace/{name}"), with_whole_links(words).into());
+    items.extend(texts.into_iter().chain(DOCUMENTS.iter().map(document)).map(text));
     items.sort_by(|a, b| a.place.cmp(&b.place));
     Ok(items)
 }

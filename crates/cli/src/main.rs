@@ -9,7 +9,6 @@ mod called;
 mod cmd;
 mod explain;
 mod installation;
-mod parquet_file;
 mod results;
 mod terminal;
 

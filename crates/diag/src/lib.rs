@@ -25,6 +25,7 @@
 //! | `rrc` | types of RRC messages |
 //! | [`export`] | packets as JSON, tables, captures and text |
 //! | [`source`] | formats of log files, and incremental reading of them |
+//! | [`tally`] | counts of the contents of a log |
 //! | `command` | requests to a modem and its answers |
 //! | `mask` | log masks: the log codes that are switched on |
 //! | `control` | buffering of packets in the modem, and draining of that buffer |
@@ -43,6 +44,7 @@ pub mod kpi;
 pub mod layout;
 pub mod log;
 pub mod source;
+pub mod tally;
 
 mod packet;
 mod stamp;

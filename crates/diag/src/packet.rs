@@ -29,6 +29,19 @@ impl LogCode {
     pub fn item(self) -> u32 {
         u32::from(self.0 & 0xFFF)
     }
+
+    /// Name of the radio access technology of the code's packets, from the equipment id in the code; `None` for codes of
+    /// no or several technologies.
+    pub fn rat(self) -> Option<&'static str> {
+        match self.0 {
+            0x4000..0x5000 | 0x7000..0x8000 => Some("UMTS"),
+            0x5000..0x6000 => Some("GSM"),
+            0xB000..0xB800 => Some("LTE"),
+            0xB800..0xC000 => Some("NR"),
+            // Equipment 1 is CDMA, and also contains codes that belong to no equipment.
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for LogCode {

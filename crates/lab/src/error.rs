@@ -18,6 +18,9 @@ pub enum LabError {
     /// The results cannot be written.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A run in virtual time failed.
+    #[error(transparent)]
+    Simulation(#[from] airpace_sim::RunError),
     /// A file of the results cannot be written or read.
     #[error(transparent)]
     File(#[from] FileError),

@@ -13,6 +13,7 @@
 //! | [`over`], [`agree`] | transports; schemes over real transports and in the simulator |
 //! | [`kernel_truth`] | Linux's congestion controls and Airpace's schemes over the same links |
 //! | [`granularity`] | the interval between KPIs, their latency and their cost |
+//! | [`simulated`] | the log of a simulated device's modem |
 //! | [`selftest`] | throughput tests of the emulator on this machine |
 //!
 //! An experiment starts parts of itself inside of the emulated network. The front end therefore names its own command line
@@ -34,6 +35,7 @@ pub mod play;
 pub mod programs;
 pub mod schedule;
 pub mod selftest;
+pub mod simulated;
 pub mod stage;
 pub mod telemetry;
 

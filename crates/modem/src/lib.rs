@@ -7,6 +7,8 @@
 //! | [`guard`] | the process that restores the modem if the daemon dies |
 //! | [`modem`] | an emulated modem for tests, at a pseudo-terminal or a TCP port |
 //! | [`source`] | ports: serial, `/dev/diag`, TCP |
+//! | [`reports`] | radio reports of a modem's own grants, live |
+//! | [`watch`] | samples of KPIs, live |
 //! | [`log`] | log files of modems, compressed or not |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
@@ -16,5 +18,7 @@ pub mod guard;
 pub mod log;
 pub mod metrics;
 pub mod modem;
+pub mod reports;
 pub mod source;
 mod sys;
+pub mod watch;

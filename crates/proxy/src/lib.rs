@@ -17,6 +17,8 @@ mod eyeballs;
 mod legs;
 mod places;
 mod relay;
+mod resources;
+pub mod rules;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -31,6 +33,7 @@ use tokio::sync::watch;
 
 use ask::{Asking, Language, Next, Refusal, Target};
 use places::{Lack, Places};
+pub use resources::{TooFewFiles, connections_for, has_ipv6};
 
 /// Maximum time for a client to send its request, and for a server to accept the connection.
 ///

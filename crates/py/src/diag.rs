@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use airpace_core::Rate;
 use airpace_core::count::count;
 use airpace_diag::bandwidth::{Bandwidth, Point};
-use airpace_diag::export::sample;
 use airpace_diag::kpi::{Extractor, KPIS, Reason, Subscription, Trouble};
 use airpace_diag::source::{Item, Reader};
 use airpace_diag::{LogPacket, Message, Radio};
 
 use airpace_tables::direction;
-use airpace_tables::kpis::{Row, Rows};
+use airpace_tables::kpis::Rows;
 use airpace_tables::windows::{Window, Windows};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -38,8 +37,7 @@ pub fn diag(
 ) -> PyResult<(Table, Vec<String>)> {
     let subscription =
         Subscription::listed(kpis.iter().map(String::as_str), Radio(radio)).map_err(raise::value)?;
-    let mut log =
-        Log { extractor: Extractor::new(&subscription), subscription, rows: Rows::default(), name: vec![] };
+    let mut log = Log { extractor: Extractor::new(&subscription), subscription, rows: Rows::default() };
     let faults = read(py, &paths, &mut log)?;
     let is_all = kpis.iter().any(|name| name == ALL);
     let told = |trouble: &Trouble| match trouble.reason {
@@ -166,27 +164,13 @@ struct Log {
     subscription: Subscription,
     extractor: Extractor,
     rows: Rows,
-    /// Buffer in which the names of KPIs are written.
-    name: Vec<u8>,
 }
 
 impl Packets for Log {
     fn take(&mut self, packet: &LogPacket<'_>) {
-        let (subscription, rows, name) = (&self.subscription, &mut self.rows, &mut self.name);
+        let (subscription, rows) = (&self.subscription, &mut self.rows);
         self.extractor.push(packet, |sample| {
-            let wanted = subscription.wanted(sample.wanted);
-            name.clear();
-            sample::name(wanted, name);
-            rows.push(&Row {
-                // Times after the year 2262 become the last time that 64-bit nanoseconds can represent.
-                unix_nanos: i64::try_from(sample.stamp.unix_nanos()).unwrap_or(i64::MAX),
-                kpi: &String::from_utf8_lossy(name),
-                value: sample.value,
-                unit: wanted.unit(),
-                radio: wanted.radio.0,
-                carrier: sample.carrier,
-                subframe: sample.subframe,
-            });
+            rows.push_sample(&sample, subscription.wanted(sample.wanted));
         });
     }
 }

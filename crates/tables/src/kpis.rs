@@ -12,6 +12,9 @@
 
 use std::sync::Arc;
 
+use airpace_diag::Stamp;
+use airpace_diag::export::sample;
+use airpace_diag::kpi::{Sample, Wanted};
 use arrow_array::builder::{
     Float64Builder, StringDictionaryBuilder, TimestampNanosecondBuilder, UInt8Builder, UInt16Builder,
 };
@@ -51,6 +54,8 @@ pub struct Rows {
     radio: UInt8Builder,
     carrier: UInt8Builder,
     subframe: UInt16Builder,
+    /// Buffer for the name of a KPI.
+    name: Vec<u8>,
 }
 
 impl Default for Rows {
@@ -65,8 +70,14 @@ impl Default for Rows {
             radio: UInt8Builder::new(),
             carrier: UInt8Builder::new(),
             subframe: UInt16Builder::new(),
+            name: vec![],
         }
     }
+}
+
+/// Converts a timestamp to Parquet's format. Times after Parquet's maximum, in the year 2262, become this maximum.
+pub(crate) fn nanos(stamp: Stamp) -> i64 {
+    i64::try_from(stamp.unix_nanos()).unwrap_or(i64::MAX)
 }
 
 impl Rows {
@@ -94,6 +105,24 @@ impl Rows {
         self.subframe.append_option(row.subframe);
         self.count += 1;
         self.count
+    }
+
+    /// Adds the sample of a selected value. Returns the number of rows in the buffer.
+    pub fn push_sample(&mut self, sample: &Sample, wanted: &Wanted) -> usize {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        sample::name(wanted, &mut name);
+        let rows = self.push(&Row {
+            unix_nanos: nanos(sample.stamp),
+            kpi: &String::from_utf8_lossy(&name),
+            value: sample.value,
+            unit: wanted.unit(),
+            radio: wanted.radio.0,
+            carrier: sample.carrier,
+            subframe: sample.subframe,
+        });
+        self.name = name;
+        rows
     }
 
     /// Removes and returns the cells of each column.

@@ -24,8 +24,8 @@
 //!
 //! A caller that does not want files can keep the same tables in [`memory`].
 //!
-//! Tables outside of run folders: [`kpis`] contains the samples from a modem's log, [`windows`] the bandwidth that the log
-//! granted, and [`decoded`] the messages that were decoded from radio samples. [`ParquetFile`] is for tables with columns
+//! Tables outside of run folders: [`log`] contains the packets of a modem's log, [`kpis`] its samples, [`windows`] the
+//! bandwidth that it granted, and [`decoded`] the messages that were decoded from radio samples. [`ParquetFile`] is for tables with columns
 //! that the caller defines. [`read`] reads tables back.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
@@ -43,6 +43,7 @@ pub mod error;
 pub mod facts;
 mod file;
 pub mod kpis;
+pub mod log;
 pub mod losses;
 pub mod memory;
 mod numbers;

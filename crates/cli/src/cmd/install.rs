@@ -49,7 +49,11 @@ pub struct UninstallArgs {
 /// Runs `airpace install`.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let running = std::env::current_exe().context("the system does not tell where this program lies")?;
-    let items = installation::items(args.binary.as_deref().unwrap_or(&running))?;
+    let pages =
+        super::man::pages()?.into_iter().map(|(name, page)| (format!("share/man/man1/{name}.1"), page));
+    let scripts = Shell::ALL.map(|shell| (shell.file().to_owned(), shell.script().into()));
+    let items =
+        installation::items(args.binary.as_deref().unwrap_or(&running), pages.chain(scripts).collect())?;
     if let (Some(destdir), Some(prefix)) = (&args.destdir, &args.prefix) {
         let root = destdir.join(prefix.strip_prefix("/").unwrap_or(prefix));
         items.iter().try_for_each(|item| installation::write(&root, item))?;

@@ -1,15 +1,9 @@
 //! `airpace kernel`: Airpace's schemes as congestion controls of this Linux kernel.
 
 #[cfg(feature = "bpf")]
-mod devices;
-#[cfg(feature = "bpf")]
 mod feed;
 #[cfg(feature = "bpf")]
-mod groups;
-#[cfg(feature = "bpf")]
-pub mod loaded;
-#[cfg(feature = "bpf")]
-mod netns;
+mod loaded;
 #[cfg(feature = "bpf")]
 mod run;
 #[cfg(feature = "bpf")]
@@ -132,8 +126,8 @@ fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     match &args.what {
         What::Load { scheme, default, netns, json } => {
-            let named = netns.clone().map(netns::Place::Named);
-            loaded::load(scheme, named.or(default.then_some(netns::Place::Here)), *json, out)
+            let named = netns.clone().map(airpace_bpf::netns::Place::Named);
+            loaded::load(scheme, named.or(default.then_some(airpace_bpf::netns::Place::Here)), *json, out)
         }
         What::Unload { scheme, json } => loaded::unload(scheme.as_deref(), *json, out),
         What::Status { json } => status::status(*json, out),

@@ -2,8 +2,6 @@
 //! kernel.
 
 #[cfg(feature = "proxy")]
-mod rules;
-#[cfg(feature = "proxy")]
 mod split;
 
 use std::net::SocketAddr;

@@ -29,9 +29,9 @@ impl Drop for Loaded {
 pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused> {
     let bring_in = || -> anyhow::Result<&'static str> {
         let _turn = airpace_bpf::kernel::turn();
-        let (mut kernel, name, doubt) = crate::cmd::kernel::loaded::bring_in(scheme)?;
+        let (mut kernel, name, doubt) = airpace_bpf::manage::bring_in(scheme)?;
         if let Some(doubt) = doubt {
-            return Err(doubt.context("flows of other programs would not be counted"));
+            return Err(anyhow::Error::from(doubt).context("flows of other programs would not be counted"));
         }
         kernel.pin()?;
         Ok(name)

@@ -14,7 +14,7 @@ use super::answer;
 use super::message::Name;
 use super::subframes::Account;
 use crate::cmd::outputs;
-use crate::parquet_file::refused;
+use crate::cmd::parquet_file::refused;
 
 /// Recording and time of an event.
 #[derive(Clone, Copy, Debug)]

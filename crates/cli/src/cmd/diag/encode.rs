@@ -13,7 +13,7 @@ use airpace_files::Whole;
 use anyhow::bail;
 use serde_json::json;
 
-use super::simulated::{DeviceArgs, Simulated};
+use super::simulated::{self, DeviceArgs};
 use crate::cmd::outputs::{self, Named};
 use crate::cmd::{Verdict, on_interrupt, positive};
 use crate::terminal::{self, count};
@@ -50,7 +50,7 @@ const BEGIN: Duration = Duration::from_secs(16_797 * 86_400);
 
 /// Writes the log.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let simulated = Simulated::load(&args.scenario, &args.device)?;
+    let simulated = simulated::load(&args.scenario, &args.device)?;
     let whole = simulated.duration().as_secs_f64();
     if let Some(wanted) = args.seconds.filter(|wanted| *wanted > whole) {
         bail!(

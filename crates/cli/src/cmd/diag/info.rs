@@ -1,19 +1,17 @@
 //! `airpace diag info`: summarises the contents of logs.
 
-mod tally;
-
 use std::io::Write;
 use std::path::PathBuf;
 
 use airpace_diag::layout::{Verified, Version};
 use airpace_diag::source::{Item, Place};
+use airpace_diag::tally::{CodeTally, Tally};
 use airpace_diag::{Format, LogCode, log};
 use serde_json::{Map, Value, json};
 
 use super::input::{self, Sink, Source};
 use crate::cmd::Verdict;
 use crate::terminal::{Paint, Table, count, fit, thousands};
-use tally::{CodeTally, Tally};
 
 /// Summarises logs: codes with their versions, counts and gaps, radios, and faults.
 ///
@@ -67,26 +65,6 @@ impl Sink for Tallies {
         self.0[place.file].add(place.offset, item);
         Ok(())
     }
-}
-
-/// The radio access technology of a code's packets, from the equipment number in the code.
-fn rat(code: LogCode) -> Option<&'static str> {
-    match code.0 {
-        0x4000..0x5000 | 0x7000..0x8000 => Some("UMTS"),
-        0x5000..0x6000 => Some("GSM"),
-        0xB000..0xB800 => Some("LTE"),
-        0xB800..0xC000 => Some("NR"),
-        // Equipment 1 is CDMA, and also contains codes that belong to no equipment.
-        _ => None,
-    }
-}
-
-fn rats(tally: &Tally) -> Vec<&'static str> {
-    let mut rats: Vec<_> = tally.codes.keys().filter_map(|&code| rat(code)).collect();
-    rats.dedup();
-    rats.sort_unstable();
-    rats.dedup();
-    rats
 }
 
 /// Verification level of a version's layout; `None` if there is no layout.
@@ -159,7 +137,7 @@ fn as_json(source: &Source, tally: &Tally) -> Value {
         },
         "radios": tally.radios.keys().map(|radio| radio.0).collect::<Vec<_>>(),
         "packets_by_radio": by_radio,
-        "rats": rats(tally),
+        "rats": tally.rats(),
         "codes": codes,
         "messages": messages,
         "faults": faults.collect::<Map<_, _>>(),
@@ -210,7 +188,7 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
         .map(|(radio, packets)| format!("radio {} ({})", radio.0, count(*packets, "packet")))
         .collect();
     if !radios.is_empty() {
-        writeln!(out, "{}", fit(&format!("{}: {}", radios.join(", "), rats(tally).join(", "))))?;
+        writeln!(out, "{}", fit(&format!("{}: {}", radios.join(", "), tally.rats().join(", "))))?;
     }
     let has_unknown = write_codes(tally, out, paint)?;
     if has_unknown {

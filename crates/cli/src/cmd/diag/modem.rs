@@ -1,7 +1,5 @@
 //! `airpace diag modem`: an emulated modem for tests.
 
-mod scenario;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,17 +9,17 @@ use std::time::Duration;
 use airpace_diag::command::Request;
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{Buffering, Message, ModemOptions, Radio};
+use airpace_lab::simulated::{Drive, Driven};
 use airpace_modem::modem::{Cut, Door, Next, Notice, Recorded, Replay, ReplayOptions, ServeStats, serve};
 use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::input::{self, Sink};
 use super::port::parse_duration;
-use super::simulated::{DeviceArgs, Simulated};
+use super::simulated::{self, DeviceArgs};
 use crate::called;
 use crate::cmd::{Verdict, complete};
 use crate::terminal::{count, log, thousands};
-use scenario::{Drive, Driven};
 
 /// Emulates a modem's diagnostic port for tests, on a pseudo-terminal or a TCP port.
 ///
@@ -93,7 +91,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     match scenario_name(&args.speech) {
         Some(name) => {
-            let simulated = Simulated::load(name, &args.device)?;
+            let simulated = simulated::load(name, &args.device)?;
             let drive = Drive { seed: args.device.seed, speed: args.speed, is_looped: args.is_looped };
             let mut driven = Driven::start(simulated, drive)?;
             let stats = with_door(args, options, &is_over, &driven.about(), || driven.next(), out)?;

@@ -1,14 +1,11 @@
 //! Options of all live commands: the modem's port, and how the port is read.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use airpace_core::{Refused, Remedy};
-use airpace_diag::grant::Grants;
 use airpace_diag::kpi::{KpiError, Subscription};
-use airpace_diag::log;
 use airpace_modem::daemon::{DRAIN_EVERY, Options};
 use airpace_modem::source::Source;
 use anyhow::Context;
@@ -100,13 +97,6 @@ impl ListenArgs {
             packets: None,
         })
     }
-}
-
-/// One field of each packet about grants, so that the daemon requests these packets from the modem.
-pub fn about_grants() -> Vec<String> {
-    let codes: BTreeSet<_> = Grants::codes();
-    let field = |code| log::code(code)?.layouts.first()?.root.fields.first();
-    codes.into_iter().filter_map(|code| Some(format!("{code}:{}", field(code)?.name))).collect()
 }
 
 /// A subscription to the KPIs with these names.

@@ -1,6 +1,5 @@
 //! `airpace diag watch`: shows KPIs live.
 
-mod feed;
 mod view;
 
 use std::io::{IsTerminal, Write};
@@ -10,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use airpace_diag::Stamp;
-use anyhow::{Context, bail};
+use airpace_modem::watch::{Feed, Seen, WatchError};
+use anyhow::{Context, anyhow, bail};
 use od::clock::now_ns;
 use serde_json::json;
 
-use super::port::{ListenArgs, PORTS, PortArgs, parse_duration};
+use super::port::{ListenArgs, PORTS, PortArgs, parse_duration, subscription};
 use crate::cmd::{NothingFound, Verdict, complete};
 use crate::terminal::say;
-use feed::{Feed, Seen};
 use view::View;
 
 /// Default KPIs.
@@ -89,8 +88,11 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     let shows_table = !args.json && std::io::stdout().is_terminal();
     let mut feed = match args.port.source() {
-        Some(source) => Feed::open_session(source, &args.listen, args.wait, &kpis)?,
-        None => Feed::open_daemon(args.od.clone().flatten().as_deref(), &kpis)?,
+        Some(source) => Feed::open_session(args.listen.options(source, &kpis, None)?, args.wait)?,
+        None => {
+            subscription(&kpis)?;
+            Feed::open_daemon(args.od.clone().flatten().as_deref(), &kpis)?
+        }
     };
     let is_over = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&is_over);
@@ -110,11 +112,21 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     };
     // The modem is restored in every case, also after an error.
     let closed = feed.close();
-    let samples = outcome.and_then(|samples| closed.map(|()| samples))?;
+    let samples = outcome.and_then(|samples| Ok(closed.map(|()| samples)?))?;
     if samples == 0 && args.span.is_some() {
         bail!(NothingFound("no sample came in the time of --for".to_owned()));
     }
     Ok(Verdict::Fine)
+}
+
+/// The error of a feed, with the options that help.
+fn told(error: WatchError) -> anyhow::Error {
+    match error {
+        WatchError::NotOpened { .. } => anyhow!(
+            "{error}; `airpace doctor` lists ports on which a modem may be, and --wait waits for one that is not there yet"
+        ),
+        other => other.into(),
+    }
 }
 
 /// Prints samples live. Returns their number.
@@ -129,7 +141,7 @@ fn print_lines(
     let mut samples = 0;
     while goes_on() {
         feed.wait(DRAW_EVERY, &mut seen)?;
-        for notice in feed.notices()? {
+        for notice in feed.notices().map_err(told)? {
             say(notice);
         }
         samples += seen.len() as u64;
@@ -178,7 +190,7 @@ fn show_table(feed: &mut Feed, out: &mut dyn Write, goes_on: impl Fn() -> bool) 
     let mut samples = 0;
     while goes_on() {
         feed.wait(draw_at.saturating_duration_since(Instant::now()), &mut seen)?;
-        for notice in feed.notices()? {
+        for notice in feed.notices().map_err(told)? {
             view.note(notice);
         }
         samples += seen.len() as u64;

@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use airpace_bpf::feed::{CellFeed, Feed, GrantRecord, now};
+use airpace_bpf::feed::{GrantRecord, now};
 use airpace_bpf::feeder::{Feeder, PbeFeeder};
-use airpace_bpf::kernel::{BISCAY, PBE, Pinned, RELAY};
+use airpace_bpf::feeding::{Device, FeedError, PERIOD, Phone, tell_all};
+use airpace_bpf::kernel::{BISCAY, PBE, RELAY};
+use airpace_bpf::recorded::{PlayTrace, trace};
 use airpace_bpf::twin::pbe_receiver::Cell;
 use airpace_cc::biscay::Tuning;
 use airpace_cc::pbe;
@@ -16,114 +18,51 @@ use airpace_cc::scheme::Options;
 use airpace_core::{Direction, Rate};
 use airpace_feed::Need;
 use airpace_radio::RadioReport;
-use anyhow::{Context, anyhow, ensure};
+use anyhow::anyhow;
 
-use super::devices::Devices;
 use super::loaded::not_loaded;
-use super::source::{PlayTrace, read, trace};
+use super::source::read;
 use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::terminal::{count, say};
-
-/// Interval at which the feed is written again without a new report.
-///
-/// Chosen: the report interval of a radio.
-const PERIOD: Duration = Duration::from_millis(1);
-
-/// Interval at which a feeder checks that its scheme is still loaded.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Number of unusable reports, counted from the first report, after which the user is warned.
 const USELESS: u64 = 100;
 
-const NO_ARRAY: &str = "what is loaded has no array for a feeder; unload it and load it again";
-const NOT_MAPPED: &str = "the kernel does not map its array; feed as root";
-
-/// A loaded scheme. This process is its only feeder.
-struct Fed {
-    name: &'static str,
-    pinned: Pinned,
-    looked: Instant,
-}
-
-impl Fed {
-    fn open(name: &'static str) -> anyhow::Result<Fed> {
-        let pinned = Pinned::open(name)?;
-        let pinned = pinned.with_context(|| not_loaded(name))?;
-        ensure!(
-            pinned.be_its_feeder()?,
-            "another `airpace kernel feed` tells {name} already; end that one first"
-        );
-        Ok(Fed { name, pinned, looked: Instant::now() })
-    }
-
-    /// Checks, at most every [`LOOK`], that the scheme is still loaded; fails if not.
-    fn look(&mut self) -> anyhow::Result<()> {
-        if self.looked.elapsed() < LOOK {
-            return Ok(());
+/// Opens a feeder.
+///
+/// # Errors
+/// The scheme is not loaded, or cannot be fed.
+fn opened<T>(feeder: Result<T, FeedError>) -> anyhow::Result<T> {
+    feeder.map_err(|error| match error {
+        FeedError::NotLoaded(name) => anyhow!(not_loaded(name)),
+        FeedError::Taken(name) => {
+            anyhow!("another `airpace kernel feed` tells {name} already; end that one first")
         }
-        self.looked = Instant::now();
-        let name = self.name;
-        ensure!(
-            self.pinned.is_there(),
-            "{name} was unloaded since: nobody is told any more; if it is loaded again, feed it anew"
-        );
-        Ok(())
-    }
+        other => other.into(),
+    })
 }
 
-/// Feeder of BISCAY or of its relay.
-struct Device {
-    fed: Fed,
-    feed: Feed,
-}
-
-impl Device {
-    fn open(name: &'static str) -> anyhow::Result<Device> {
-        let fed = Fed::open(name)?;
-        let feed = fed.pinned.feed().context(NOT_MAPPED)?.context(NO_ARRAY)?;
-        Ok(Device { fed, feed })
+/// Writes the state of the cell, and names devices without space for feedback.
+fn tell_phone(phone: &mut Phone, cell: &Cell) -> anyhow::Result<()> {
+    for (name, error) in phone.tell(cell)? {
+        say(format_args!(
+            "airpace: no room for feedback beside three SACK blocks at {name}: {error}; feed as root"
+        ));
     }
-
-    fn tell(&mut self, told: &GrantRecord) -> anyhow::Result<()> {
-        self.feed.tell(told);
-        self.fed.look()
-    }
-}
-
-/// Feeder of PBE-CC, on the phone.
-struct Phone {
-    fed: Fed,
-    feed: CellFeed,
-    devices: Devices,
-}
-
-impl Phone {
-    fn open() -> anyhow::Result<Phone> {
-        let fed = Fed::open(PBE)?;
-        let feed = fed.pinned.cell().context(NOT_MAPPED)?.context(NO_ARRAY)?;
-        let devices = Devices::new(fed.pinned.room()?.context(NO_ARRAY)?);
-        Ok(Phone { fed, feed, devices })
-    }
-
-    /// Writes the state of the cell, and checks for new network devices.
-    fn tell(&mut self, cell: &Cell) -> anyhow::Result<()> {
-        self.feed.tell(cell);
-        self.devices.look();
-        self.fed.look()
-    }
+    Ok(())
 }
 
 /// Feeds BISCAY, or its relay, with a constant bandwidth.
 pub fn biscay_constant(name: &'static str, mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut device = Device::open(name)?;
+    let mut device = opened(Device::open(name))?;
     let told = GrantRecord { bandwidth: Some(Rate::from_mbps(mbps)), burst: Rate::ZERO, share: None };
-    constant(name, mbps, out, || device.tell(&told))
+    constant(name, mbps, out, || Ok(device.tell(&told)?))
 }
 
 /// Feeds PBE-CC's senders with a constant capacity.
 pub fn pbe_constant(mbps: f64, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut phone = Phone::open()?;
-    constant(PBE, mbps, out, || phone.tell(&Cell::constant(Rate::from_mbps(mbps), now())))
+    let mut phone = opened(Phone::open())?;
+    constant(PBE, mbps, out, || tell_phone(&mut phone, &Cell::constant(Rate::from_mbps(mbps), now())))
 }
 
 fn constant(
@@ -159,19 +98,19 @@ fn tell_biscay(
     from: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let mut device = Device::open(name)?;
+    let mut device = opened(Device::open(name))?;
     let tuning = Tuning::read(&Options::defaults(&airpace_cc::biscay::SCHEME))?;
     let mut feeder = Feeder::new(direction, &tuning);
     let tell = |told: &GrantRecord, age| {
         let bandwidth = told.bandwidth.filter(|_| age <= tuning.stale_after);
-        device.tell(&GrantRecord { bandwidth, ..*told })
+        Ok(device.tell(&GrantRecord { bandwidth, ..*told })?)
     };
     run(from, Need::Own, move |report| feeder.report(report), trace, tell, out)
 }
 
 /// Feeds PBE-CC's senders with reports from `from`.
 pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let mut phone = Phone::open()?;
+    let mut phone = opened(Phone::open())?;
     let mut feeder = PbeFeeder::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?);
     // Averages are over the round-trip time that senders report to the kernel.
     let rtprop = Arc::new(AtomicU64::new(0));
@@ -194,9 +133,9 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Some(cell)
     };
     let tell = |cell: &Cell, _| {
-        let nanos = phone.feed.rtprop().map_or(0, |rtprop| rtprop.as_nanos() as u64);
+        let nanos = phone.rtprop().map_or(0, |rtprop| rtprop.as_nanos() as u64);
         rtprop.store(nanos, Ordering::Relaxed);
-        phone.tell(cell)
+        tell_phone(&mut phone, cell)
     };
     run(from, Need::Everyone, meaning, None, tell, out)
 }
@@ -223,25 +162,4 @@ fn run<N: Send + 'static>(
     let were = if told == 1 { "was" } else { "were" };
     writeln!(out, "{} {were} told.", count(told, "report"))?;
     Ok(Verdict::Fine)
-}
-
-/// Writes each new item at once, and the latest item again every millisecond. Returns the number of items.
-fn tell_all<N>(
-    news: &Receiver<N>,
-    mut tell: impl FnMut(&N, Duration) -> anyhow::Result<()>,
-) -> anyhow::Result<u64> {
-    let (mut last, mut told): (Option<(N, Instant)>, _) = (None, 0);
-    loop {
-        match news.recv_timeout(PERIOD) {
-            Ok(news) => {
-                last = Some((news, Instant::now()));
-                told += 1;
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(told),
-        }
-        if let Some((told, at)) = &last {
-            tell(told, at.elapsed())?;
-        }
-    }
 }

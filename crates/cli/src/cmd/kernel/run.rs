@@ -4,21 +4,19 @@
 //! connection.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 
 use airpace_bpf::choose::Chooser;
+use airpace_bpf::groups::OwnGroup;
 use airpace_bpf::kernel::{Pinned, SCHEMES};
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::groups::{Groups, PREFIX};
 use super::loaded::not_loaded;
 use crate::cmd::{Verdict, thread};
 use crate::terminal::say;
@@ -32,8 +30,10 @@ pub fn run(scheme: &str, command: &[OsString]) -> anyhow::Result<Verdict> {
     ensure!(Pinned::open(scheme)?.is_some(), "{}", not_loaded(scheme));
     // From here on, this process always outlives the program that it runs, and cleans up after it.
     let signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT]).context("cannot listen to signals")?;
-    let group = Group::enter()?;
-    let folder = File::open(&group.path).with_context(|| group.path.display().to_string())?;
+    let group = OwnGroup::enter(|| {
+        say("airpace: what the program started goes on, and its new connections use the default again");
+    })?;
+    let folder = group.open()?;
     let chooser = Chooser::attach(folder.as_fd(), scheme)?;
     let started = Command::new(program).args(arguments).spawn();
     let mut child = started.with_context(|| format!("cannot run {}", Path::new(program).display()))?;
@@ -62,47 +62,4 @@ fn pass_on(mut signals: Signals, child: &Child) -> anyhow::Result<()> {
         }
     };
     thread("signals", pass).map(drop)
-}
-
-/// A control group that contains this process. Dropping the value moves the process back and removes the group.
-struct Group {
-    /// Keeps the mount that contains `path`.
-    _groups: Groups,
-    path: PathBuf,
-    /// Control group of this process before it moved to `path`.
-    before: PathBuf,
-}
-
-impl Group {
-    fn enter() -> anyhow::Result<Group> {
-        let groups = Groups::see()?;
-        groups.sweep();
-        let before = before(groups.root()).unwrap_or_else(|_| groups.root().to_owned());
-        let path = groups.root().join(format!("{PREFIX}{}", std::process::id()));
-        let group = Group { _groups: groups, path, before };
-        fs::create_dir(&group.path).with_context(|| group.path.display().to_string())?;
-        join(&group.path).context("a control group does not take this process")?;
-        Ok(group)
-    }
-}
-
-/// The control group of this process.
-fn before(mounted: &Path) -> io::Result<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
-    Ok(mounted.join(own))
-}
-
-/// Moves this process into a group.
-fn join(group: &Path) -> io::Result<()> {
-    airpace_files::join_group(group)
-}
-
-impl Drop for Group {
-    /// The kernel does not remove a group that contains processes.
-    fn drop(&mut self) {
-        if join(&self.before).and_then(|()| fs::remove_dir(&self.path)).is_err() {
-            say("airpace: what the program started goes on, and its new connections use the default again");
-        }
-    }
 }

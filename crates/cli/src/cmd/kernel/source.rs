@@ -1,20 +1,17 @@
 //! Sources of reports for `airpace kernel feed --from`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use airpace_bpf::feed::GrantRecord;
-use airpace_cc::ack_trace::{self, Reader};
-use airpace_core::Time;
+use airpace_bpf::recorded::{Pace, PlayTrace, reports};
 use airpace_feed::{Need, Radio};
 use airpace_radio::RadioReport;
-use airpace_radio::line::from_line;
 use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,14 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::cmd::wire::radio::{self, Changes};
 use crate::terminal::say;
 
-/// Maximum length of a line (bytes). A report of one carrier takes some hundred bytes.
-const MAX_LINE: u64 = 1 << 20;
-
 /// Maximum wait for a radio between checks of `stop`.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Function that replays an ACK trace and sends the radio values that it contains.
-pub type PlayTrace<N> = fn(BufReader<File>, &AtomicBool, &Sender<N>) -> anyhow::Result<()>;
 
 /// Reads reports, converts each with `meaning` and sends the results, until the reports end or `stop` is set.
 pub fn read<N>(
@@ -122,82 +113,5 @@ fn listen<N>(
             .map(drop)
             .or_else(|error| if error == rustix::io::Errno::INTR { Ok(()) } else { Err(error) })?;
     }
-    Ok(())
-}
-
-/// Replays recorded reports at their original pace.
-#[derive(Default)]
-struct Pace {
-    began: Option<(Instant, Time)>,
-}
-
-impl Pace {
-    /// Waits until the replay reaches `time`, or `stop` is set.
-    fn wait(&mut self, time: Time, stop: &AtomicBool) {
-        let (began, first) = *self.began.get_or_insert((Instant::now(), time));
-        while let Some(left) = (time - first).checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            std::thread::sleep(left.min(Duration::from_millis(200)));
-        }
-    }
-}
-
-/// Converts reports of a stream of lines with `meaning`, and sends the results.
-fn reports<N>(
-    mut lines: impl BufRead,
-    mut pace: Option<Pace>,
-    mut meaning: impl FnMut(&RadioReport) -> Option<N>,
-    stop: &AtomicBool,
-    news: &Sender<N>,
-) -> anyhow::Result<()> {
-    let (mut line, mut number) = (Vec::new(), 0);
-    while !stop.load(Ordering::Relaxed) {
-        match lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {}
-            // The received part of the line stays in `line`.
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
-            Err(error) => return Err(error.into()),
-        }
-        number += 1;
-        let text = String::from_utf8_lossy(&line);
-        let read = from_line(text.trim_end()).map_err(|error| anyhow!("line {number}: {error}"))?;
-        for report in &read {
-            if let Some(pace) = &mut pace {
-                pace.wait(report.time, stop);
-            }
-            if let Some(told) = meaning(report) {
-                // The receiver is gone only when the program ends.
-                let _ = news.send(told);
-            }
-        }
-        line.clear();
-    }
-    Ok(())
-}
-
-/// Maximum length of an ACK trace in bytes.
-///
-/// Chosen: enough for an hour of a fast flow.
-const MAX_TRACE_BYTES: u64 = 256 << 20;
-
-/// Sends the radio values of an ACK trace, at the trace's pace.
-pub fn trace(file: BufReader<File>, stop: &AtomicBool, news: &Sender<GrantRecord>) -> anyhow::Result<()> {
-    let text = airpace_files::text_at_most(file, MAX_TRACE_BYTES)?;
-    let (_, entries) = Reader::new(&text)?;
-    let (mut pace, mut is_known) = (Pace::default(), false);
-    for entry in entries {
-        let entry = entry?;
-        let ack_trace::Told::Radio { bandwidth, burst, .. } = entry.told else { continue };
-        pace.wait(entry.time, stop);
-        if stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let _ = news.send(GrantRecord { bandwidth, burst, share: None });
-        is_known = true;
-    }
-    ensure!(is_known, "the flow of this trace has no radio at its sender; record one that uploads");
     Ok(())
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use airpace_proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals};
+use airpace_proxy::rules::{Rules, RulesError};
+use airpace_proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals, connections_for, has_ipv6};
 use anyhow::{anyhow, ensure};
 use indicatif::DecimalBytes;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use super::{Args, rules};
+use super::Args;
 use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::explain::explained;
 use crate::terminal;
@@ -25,9 +25,6 @@ const MAX_NEWS: usize = 1_024;
 ///
 /// Source: RFC 1928 §3
 const PORT: u16 = 1_080;
-
-/// Number of open files besides those of connections.
-const OTHER_FILES: u64 = 64;
 
 /// Update interval of the numbers on the terminal.
 const LOOK: Duration = Duration::from_millis(500);
@@ -58,7 +55,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         client_leg: args.client_leg.clone(),
         server_leg: args.server_leg.clone(),
         allow,
-        most: files_for(args.connections)?,
+        most: connections_for(args.connections)?,
         idle: Duration::from_secs_f64(args.idle),
         server_queue: args.server_queue,
         choose: |socket, name| airpace_emu::bulk::choose(socket, name),
@@ -66,7 +63,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let proxy = Proxy::listen(config)?;
     let at = proxy.local();
     let rules = match &args.transparent {
-        Some(interface) => Some(rules::Rules::set(interface, &args.ports, at.port())?),
+        Some(interface) => Some(Rules::set(interface, &args.ports, at.port()).map_err(told)?),
         None => None,
     };
     let stop = on_interrupt()?;
@@ -132,29 +129,14 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Whether the machine supports IPv6.
-fn has_ipv6() -> bool {
-    std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
-}
-
-/// Raises the limit of open files to two files per connection, as far as permitted. Returns the maximum number of
-/// connections within the limit.
-fn files_for(connections: u32) -> anyhow::Result<usize> {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = 2 * u64::from(connections) + OTHER_FILES;
-    let raised = maximum.map_or(wanted, |most| most.min(wanted));
-    if current.is_some_and(|current| current < raised)
-        && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_err()
-    {
-        return Ok(possible(current.unwrap_or(raised), connections));
+/// The error of the rules for people who start the proxy by this command.
+fn told(error: RulesError) -> anyhow::Error {
+    match error {
+        RulesError::Taken => {
+            anyhow!("another `airpace proxy --transparent` runs on this machine; end it first")
+        }
+        other => other.into(),
     }
-    let files = current.map_or(wanted, |current| current.max(raised));
-    ensure!(files > OTHER_FILES + 1, "this user may open {files} files only; raise the limit (`ulimit -n`)");
-    Ok(possible(files, connections))
-}
-
-fn possible(files: u64, connections: u32) -> usize {
-    (files.saturating_sub(OTHER_FILES) / 2).clamp(1, u64::from(connections)) as usize
 }
 
 /// Formatter of the proxy's rate.
@@ -224,16 +206,4 @@ fn sentence(news: &News) -> Option<String> {
         News::Refused { client, target: None, why } => format!("{client}: {}", explained(why)),
         News::Stuck(why) => why.clone(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_connection_has_two_files() {
-        assert_eq!(possible(1_024, 10_000), 480);
-        assert_eq!(possible(1_000_000, 10_000), 10_000);
-        assert_eq!(possible(10, 10_000), 1);
-    }
 }

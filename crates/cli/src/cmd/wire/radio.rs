@@ -1,6 +1,5 @@
 //! Sources of radio reports for `--radio`, and their present state.
 
-mod modem;
 mod samples;
 
 use std::os::unix::fs::FileTypeExt;
@@ -12,10 +11,13 @@ use airpace_cc::SchemeSpec;
 use airpace_cc::controller::Inspect;
 use airpace_core::Time;
 use airpace_feed::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
+use airpace_modem::reports::{self, OpenError, about_grants};
 use airpace_modem::source::Source;
 use airpace_transfer::steering;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
+
+use crate::cmd::diag::port::ListenArgs;
 
 /// Text about `--radio` in `--help`.
 pub const HELP: &str = "Source of this machine's radio reports, for schemes that use them: a file, FIFO or socket of lines, \
@@ -38,13 +40,25 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
         return Ok(Box::new(Board::open(folder).with_context(no_thread)?));
     }
     if let Some(source) = port(text) {
-        return modem::open(text, source);
+        return open_modem(text, source);
     }
     if samples::is_meant(text) {
         return samples::open(text);
     }
     let place: Place = text.parse().map_err(|why| anyhow!("--radio: {why}"))?;
     Ok(Box::new(Lines::new(place)))
+}
+
+/// Opens the modem at this port.
+fn open_modem(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
+    let options = ListenArgs::default().options(source.lasting(), &about_grants(), None)?;
+    let fed = reports::open(options, crate::terminal::say).map_err(|error| match error {
+        OpenError::Start(error) => anyhow!(error).context(format!(
+            "--radio {text} is no modem's port that can be read; if `airpace diag serve` reads the modem, give --radio od"
+        )),
+        error @ OpenError::Thread(_) => error.into(),
+    })?;
+    Ok(Box::new(fed))
 }
 
 /// Files that the source reads. No transfer may overwrite them.

@@ -6,11 +6,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use airpace_modem::daemon::{Daemon, Notice};
+use airpace_modem::reports::about_grants;
 use airpace_modem::source::Source;
 use anyhow::{Context, bail};
 
 use super::super::input::Sink;
-use super::super::port::{ListenArgs, about_grants, parse_duration};
+use super::super::port::{ListenArgs, parse_duration};
 use super::Determine;
 use crate::terminal::say;
 

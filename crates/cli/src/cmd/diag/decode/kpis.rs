@@ -6,19 +6,20 @@ use std::path::Path;
 use airpace_diag::LogPacket;
 use airpace_diag::export::sample;
 use airpace_diag::kpi::{Extractor, Reason, Sample, Subscription, Wanted};
+use airpace_tables::log::SampleFile;
 
 use super::packets::ENOUGH;
-use super::parquet::Samples;
 use super::{Kind, Writer};
-use crate::cmd::NothingFound;
+use crate::cmd::parquet_file::refused;
+use crate::cmd::{NothingFound, outputs};
 use crate::terminal::count;
 
 /// Output format of samples.
 enum Form<'o> {
     /// Lines on a stream.
     Lines(fn(&Sample, &Wanted, &mut Vec<u8>), &'o mut dyn Write),
-    /// Parquet file.
-    Parquet(Box<Samples>),
+    /// Parquet file; `None` once it is complete.
+    Parquet(Option<Box<SampleFile>>),
 }
 
 /// Extracts the samples of KPIs and writes them.
@@ -52,7 +53,8 @@ impl<'o> Kpis<'o> {
     /// # Errors
     /// The file cannot be created.
     pub fn parquet(subscription: Subscription, path: &Path) -> anyhow::Result<Kpis<'o>> {
-        Ok(Kpis::new(subscription, Form::Parquet(Box::new(Samples::create(path)?)), b""))
+        let file = SampleFile::new(outputs::whole("--parquet", path)?).map_err(refused)?;
+        Ok(Kpis::new(subscription, Form::Parquet(Some(Box::new(file))), b""))
     }
 
     fn new(subscription: Subscription, form: Form<'o>, head: &[u8]) -> Kpis<'o> {
@@ -78,13 +80,16 @@ impl Writer for Kpis<'_> {
             *samples += 1;
             match form {
                 Form::Lines(write, _) => write(&sample, wanted, buffer),
-                Form::Parquet(file) => failed = file.add(&sample, wanted).err().or(failed.take()),
+                Form::Parquet(file) => {
+                    let added = file.as_mut().map_or(Ok(()), |file| file.add(&sample, wanted));
+                    failed = added.err().or(failed.take());
+                }
             }
         });
         if self.buffer.len() >= ENOUGH {
             self.write()?;
         }
-        failed.map_or(Ok(None), Err)
+        failed.map_or(Ok(None), |error| Err(refused(error)))
     }
 
     fn pause(&mut self) -> anyhow::Result<()> {
@@ -100,8 +105,9 @@ impl Writer for Kpis<'_> {
         // Without any sample, keep an existing file.
         if let Form::Parquet(file) = &mut self.form
             && self.samples > 0
+            && let Some(file) = file.take()
         {
-            file.finish()?;
+            file.finish().map_err(refused)?;
         }
         for trouble in self.extractor.troubles() {
             match trouble.reason {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::feed::Seen;
+use airpace_modem::watch::Seen;
 
 /// Duration of a cell of the curve (ns).
 const BIN_NS: u64 = 500_000_000;

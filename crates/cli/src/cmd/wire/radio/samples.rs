@@ -3,21 +3,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use airpace_core::Refused;
-use airpace_feed::{Fed, Feeder, Radio};
-use airpace_phy::decoder::Output;
-use airpace_phy::evidence::Caution;
-use airpace_phy::ladder::Rung;
+use airpace_feed::Radio;
 use airpace_radio::Rnti;
-use airpace_radio::fusion::Fused;
-use airpace_rt::clock;
-use airpace_sdr::decode::{DecodeEvent, Decoding, Options, ReportStream};
-use airpace_sdr::iq::{Format, Lag, Paced, Reader, Source, Until};
+use airpace_sdr::iq::{Format, Lag, Paced, Reader, Source};
 use airpace_sdr::radio::{self, Settings, hertz};
-use anyhow::{Context, anyhow, bail};
+use airpace_sdr::reports::{self, OpenError, Own};
+use anyhow::{anyhow, bail};
 
 use crate::cmd::decode::{patience, rnti, which_cell};
 
@@ -27,9 +20,6 @@ use crate::cmd::decode::{patience, rnti, which_cell};
 /// Chosen: a fifth of the time after which telemetry counts as stale. `airpace decode`, which has no deadline, waits
 /// for 100 ms.
 const PATIENCE: u64 = 20;
-
-/// Interval between checks for events.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// File extensions of recordings that contain their own description.
 const ENDINGS: [&str; 4] = [".sigmf-meta", ".sigmf-data", ".sigmf", ".sigmf-data.zst"];
@@ -131,7 +121,6 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
              who is heard"
         );
     };
-    let stop = Arc::new(AtomicBool::new(false));
     // The errors contain their cause in their text.
     let told = |error: airpace_sdr::iq::Error| anyhow!(error).context(format!("--radio {text}"));
     let (name, source, lag): (_, Box<dyn Source>, Option<Arc<Lag>>) = match &wanted.origin {
@@ -151,71 +140,12 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
             (format!("the radio {} at {tuned}", settings.name()), source, None)
         }
     };
-    let rate_hz = source.sample_rate_hz();
-    let until: Box<dyn Source> = Box::new(Until::new(source, None, Arc::clone(&stop)));
-    let caution = Caution { patience: wanted.patience, ..Caution::default() };
-    let options = Options { pci: wanted.pci, caution, ..Options::default() };
-    let decoding =
-        Decoding::start(vec![(name.clone(), until)], options).map_err(|error| anyhow!("--radio {error}"))?;
-    let stream = ReportStream::new(&[rate_hz], Some(own), wanted.patience, true);
-    let fed = Fed::start(name, "samples", move |feeder| {
-        feeder.close("no cell was found yet");
-        listen(feeder, decoding, stream, lag.as_deref());
-        stop.store(true, Ordering::Relaxed);
-    });
-    Ok(Box::new(fed.context("the system has no thread left; end other programs")?))
-}
-
-/// Passes on the decoder's reports, until the receiver is gone or the samples end.
-fn listen(feeder: &mut Feeder, mut decoding: Decoding, mut stream: ReportStream, lag: Option<&Lag>) {
-    while !feeder.is_over() {
-        let Some(event) = decoding.ready() else {
-            std::thread::sleep(LOOK_EVERY);
-            continue;
-        };
-        let event = match event {
-            Ok(event) => event,
-            Err(error) => return feeder.end(error),
-        };
-        let mut is_over = false;
-        match &event.event {
-            DecodeEvent::Heard(output) => match &**output {
-                Output::Locked(_) => feeder.open(),
-                Output::Lost => feeder.close("the cell is lost; the search goes on"),
-                Output::Moved(moved) => feeder.close(format_args!(
-                    "cell {} is left for cell {}, which is {:.0} dB louder",
-                    moved.from, moved.to, moved.louder_db
-                )),
-                Output::Subframe(_) | Output::Late(_) => {}
-            },
-            DecodeEvent::Gap => feeder.count_unreadable(),
-            DecodeEvent::End(end) => {
-                is_over = true;
-                let broken = end.ladder.as_ref().and_then(|ladder| ladder.broken());
-                match (&end.failure, broken.filter(|(rung, _)| *rung < Rung::Candidates)) {
-                    (Some(failure), _) => feeder.end(failure),
-                    (None, Some((rung, hint))) => {
-                        feeder
-                            .close(format_args!("no cell could be read: stopped at {}: {hint}", rung.name()));
-                    }
-                    (None, None) => feeder.end("the recording has ended"),
-                }
-            }
-            _ => {}
-        }
-        let (came, behind) = (clock::now(), lag.map_or(Duration::ZERO, Lag::last));
-        let mut tell = |fused| {
-            if let Fused::Subframe { reports, .. } = fused {
-                for report in reports {
-                    feeder.tell_late(came, behind, report);
-                }
-            }
-        };
-        stream.take(event, &mut tell);
-        if is_over {
-            return stream.finish(tell);
-        }
-    }
+    let own = Own { rnti: own, pci: wanted.pci, patience: wanted.patience };
+    let fed = reports::open(name, source, own, lag).map_err(|error| match error {
+        OpenError::Decoding(error) => anyhow!("--radio {error}"),
+        error @ OpenError::Thread(_) => error.into(),
+    })?;
+    Ok(Box::new(fed))
 }
 
 #[cfg(test)]

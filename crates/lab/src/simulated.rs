@@ -1,4 +1,6 @@
-//! Log packets of a simulated device's modem. The simulation runs ahead of the wall clock.
+//! Log packets of a simulated device's modem: in virtual time, and for the emulated modem, ahead of the wall clock.
+
+mod log;
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -9,9 +11,10 @@ use airpace_core::Time;
 use airpace_diag::Radio;
 use airpace_diag::compose::Composed;
 use airpace_modem::modem::{Next, Stamped, TimedPacket};
-use anyhow::anyhow;
 
-use crate::cmd::diag::simulated::Simulated;
+use crate::error::LabError;
+
+pub use log::{Simulated, SimulatedError};
 
 /// Parameters of the simulation of a scenario.
 #[derive(Clone, Copy)]
@@ -28,7 +31,7 @@ pub struct Drive {
 pub struct Driven {
     about: String,
     packets: Option<Receiver<TimedPacket>>,
-    thread: JoinHandle<anyhow::Result<()>>,
+    thread: JoinHandle<Result<(), LabError>>,
 }
 
 /// Maximum number of packets that the simulation produces ahead of their transmission.
@@ -41,7 +44,7 @@ impl Driven {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(simulated: Simulated, drive: Drive) -> anyhow::Result<Driven> {
+    pub fn start(simulated: Simulated, drive: Drive) -> std::io::Result<Driven> {
         let about = format!("{}, {} s", simulated.about(), simulated.duration().as_secs_f64());
         let (say, packets) = sync_channel(AHEAD);
         let thread = thread::Builder::new()
@@ -68,14 +71,14 @@ impl Driven {
     ///
     /// # Errors
     /// The error with which the simulation had already stopped.
-    pub fn stop(mut self) -> anyhow::Result<()> {
+    pub fn stop(mut self) -> Result<(), LabError> {
         // Dropping the receiver stops a simulation that waits for space in the channel.
         self.packets = None;
-        self.thread.join().map_err(|_| anyhow!("the simulation broke down"))?
+        self.thread.join().map_err(|_| LabError::Refused("the simulation broke down".into()))?
     }
 }
 
-fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<TimedPacket>) -> anyhow::Result<()> {
+fn simulate(simulated: &Simulated, drive: Drive, say: &SyncSender<TimedPacket>) -> Result<(), LabError> {
     let mut begin = Duration::ZERO;
     let mut is_heard = true;
     for seed in drive.seed.. {

@@ -1,13 +1,13 @@
 //! Counters for the content of a log. The memory does not grow with the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use airpace_diag::layout::{Unreadable, Version};
-use airpace_diag::source::Item;
-use airpace_diag::{Fault, LogCode, LogPacket, Message, Radio, Stamp, log};
+use crate::layout::{Unreadable, Version};
+use crate::source::Item;
+use crate::{Fault, LogCode, LogPacket, Message, Radio, Stamp, log};
 
 /// Counters of a file.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Tally {
     /// Number of log packets.
     pub packets: u64,
@@ -24,7 +24,7 @@ pub struct Tally {
 }
 
 /// Counters of the packets of one code.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct CodeTally {
     /// Number of packets.
     pub count: u64,
@@ -42,7 +42,7 @@ pub struct CodeTally {
 }
 
 /// Bytes that do not belong to a message.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Faults {
     /// Number of occurrences.
     pub count: u64,
@@ -53,7 +53,7 @@ pub struct Faults {
 }
 
 /// Results from the timestamps.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Clock {
     /// Earliest and latest timestamp in network time.
     set: Option<(Stamp, Stamp)>,
@@ -67,6 +67,11 @@ pub struct Clock {
 }
 
 impl Tally {
+    /// Names of the radio access technologies of the packets, sorted.
+    pub fn rats(&self) -> Vec<&'static str> {
+        self.codes.keys().filter_map(|code| code.rat()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Counts the item at this offset.
     pub fn add(&mut self, offset: u64, item: Item<'_>) {
         match item {

@@ -1,20 +1,7 @@
-//! Parquet files that `--parquet` names, and the errors if they cannot be written.
-
-use std::path::Path;
+//! Errors of Parquet files that `--parquet` names.
 
 use airpace_core::Refused;
-use airpace_tables::{FileError, ParquetFile};
-use arrow_schema::Field;
-
-use crate::cmd::outputs;
-
-/// Creates the file.
-///
-/// # Errors
-/// The file cannot be created.
-pub fn create(path: &Path, columns: Vec<Field>) -> anyhow::Result<ParquetFile> {
-    ParquetFile::new(outputs::whole("--parquet", path)?, columns).map_err(refused)
-}
+use airpace_tables::FileError;
 
 /// The error if a file cannot be written. It contains the system's error if that is the cause, with the remedy.
 pub fn refused(error: FileError) -> anyhow::Error {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Folder of the namespaces with names, as `ip netns` lists them.
@@ -14,6 +14,41 @@ const NAMED: &str = "/run/netns";
 
 /// File of a namespace's default congestion control, below `/proc/sys`.
 const DEFAULT: &str = "net/ipv4/tcp_congestion_control";
+
+/// Error of a network namespace.
+#[derive(Debug, thiserror::Error)]
+pub enum NetnsError {
+    /// The text cannot be the name of a network namespace.
+    #[error("{0} is no name of a network namespace")]
+    NoName(Place),
+    /// The namespace does not exist, or this user may not see it.
+    #[error("no network namespace {place} ({}: {error}); `ip netns` lists them", place.path().display())]
+    Missing {
+        /// The namespace.
+        place: Place,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The system refuses to enter the namespace.
+    #[error("cannot enter the network namespace {place}; do it as root")]
+    Enter {
+        /// The namespace.
+        place: Place,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The system cannot start a thread.
+    #[error("cannot start a thread; end other programs")]
+    Thread(#[source] io::Error),
+    /// The kernel refuses the scheme as default.
+    #[error("/proc/sys/{DEFAULT} does not take `{scheme}`; do it as root")]
+    Default {
+        /// Name of the scheme.
+        scheme: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
 
 /// A network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,48 +80,49 @@ impl Place {
     }
 
     /// Opens the namespace.
-    fn open(&self) -> anyhow::Result<File> {
-        if let Place::Named(name) = self {
-            ensure!(!name.contains('/') && !name.is_empty(), "{self} is no name of a network namespace");
+    fn open(&self) -> Result<File, NetnsError> {
+        if matches!(self, Place::Named(name) if name.contains('/') || name.is_empty()) {
+            return Err(NetnsError::NoName(self.clone()));
         }
-        let path = self.path();
-        File::open(&path).map_err(|error| {
-            anyhow!("no network namespace {self} ({}: {error}); `ip netns` lists them", path.display())
-        })
+        File::open(self.path()).map_err(|error| NetnsError::Missing { place: self.clone(), error })
     }
 
     /// Runs `act` inside the namespace, and returns its result.
-    fn within<T: Send>(&self, act: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    fn within<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, NetnsError> {
         if *self == Place::Here {
-            return act();
+            return Ok(act());
         }
         let namespace = self.open()?;
         // A separate thread enters the namespace and ends there.
         std::thread::scope(|scope| {
             let enter = || {
                 move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-                    .with_context(|| format!("cannot enter the network namespace {self}; do it as root"))?;
-                act()
+                    .map_err(|error| NetnsError::Enter { place: self.clone(), source: error.into() })?;
+                Ok(act())
             };
             let entered = std::thread::Builder::new().spawn_scoped(scope, enter);
             entered
-                .context("cannot start a thread; end other programs")?
+                .map_err(NetnsError::Thread)?
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    /// Fails if the namespace does not exist.
-    pub fn check(&self) -> anyhow::Result<()> {
+    /// Checks that the namespace exists.
+    ///
+    /// # Errors
+    /// [`NetnsError::NoName`] or [`NetnsError::Missing`].
+    pub fn check(&self) -> Result<(), NetnsError> {
         self.open().map(drop)
     }
 
     /// Makes this scheme the default of new TCP sockets in the namespace.
-    pub fn set_default(&self, scheme: &str) -> anyhow::Result<()> {
-        self.within(|| {
-            airpace_files::set_kernel(DEFAULT, scheme)
-                .with_context(|| format!("/proc/sys/{DEFAULT} does not take `{scheme}`; do it as root"))
-        })
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or the kernel refuses the scheme.
+    pub fn set_default(&self, scheme: &str) -> Result<(), NetnsError> {
+        let set = self.within(|| airpace_files::set_kernel(DEFAULT, scheme))?;
+        set.map_err(|source| NetnsError::Default { scheme: scheme.to_owned(), source })
     }
 
     /// Whether the namespace exists and is not in `seen`; adds it to `seen`.
@@ -99,8 +135,8 @@ impl Place {
     }
 
     fn has_default(&self, scheme: &str) -> bool {
-        let default = self.within(|| Ok(fs::read_to_string(Path::new("/proc/sys").join(DEFAULT))?));
-        default.is_ok_and(|text| text.trim() == scheme)
+        let default = self.within(|| fs::read_to_string(Path::new("/proc/sys").join(DEFAULT)));
+        matches!(default, Ok(Ok(text)) if text.trim() == scheme)
     }
 }
 

@@ -1,11 +1,10 @@
 //! Network devices of the phone: a BPF program at each device adds space to ACKs for the feedback of PBE-CC's receiver.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::{Duration, Instant};
 
-use airpace_bpf::room::{AttachedRoom, RoomProgram};
-
-use crate::terminal::say;
+use crate::room::{AttachedRoom, RoomProgram, device_number};
 
 /// Interval between searches for new devices.
 const LOOK: Duration = Duration::from_secs(1);
@@ -27,26 +26,24 @@ impl Devices {
         Devices { room, attached: BTreeMap::new(), looked: None }
     }
 
-    /// Attaches the program to new devices, at most once per [`LOOK`].
-    pub fn look(&mut self) {
+    /// Attaches the program to new devices, at most once per second. Returns the names of devices at which the system
+    /// refused it, each with the system's error.
+    pub fn look(&mut self) -> Vec<(String, io::Error)> {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
-            return;
+            return vec![];
         }
         self.looked = Some(Instant::now());
         let present = present();
+        let mut refused = vec![];
         self.attached.retain(|device, _| present.contains_key(device));
         for (device, name) in present {
             if self.attached.contains_key(&device) {
                 continue;
             }
             let attached = self.room.attach(device);
-            if let Err(error) = &attached {
-                say(format_args!(
-                    "airpace: no room for feedback beside three SACK blocks at {name}: {error}; feed as root"
-                ));
-            }
-            self.attached.insert(device, attached.ok());
+            self.attached.insert(device, attached.map_err(|error| refused.push((name, error))).ok());
         }
+        refused
     }
 }
 
@@ -62,6 +59,6 @@ pub fn forget(room: &RoomProgram) {
 fn present() -> BTreeMap<u32, String> {
     let text = std::fs::read_to_string(DEVICES).unwrap_or_default();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
-    let number = |name: String| Some((airpace_bpf::room::device_number(&name)?, name));
+    let number = |name: String| Some((device_number(&name)?, name));
     names.filter(|name| name != "lo").filter_map(number).collect()
 }

@@ -1,18 +1,15 @@
-//! Source of samples: a session of this process, or the shared-memory region of a daemon.
+//! Live samples of KPIs: from a session of this process, or from the shared-memory region of a daemon.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use airpace_core::remedy::{Refused, Remedy, UserTask};
-use airpace_diag::kpi::Subscription;
-use airpace_modem::daemon::{Daemon, Notice, Tapped};
-use airpace_modem::source::Source;
+use airpace_diag::kpi::{KpiError, Subscription};
 use od::clock::now_ns;
 use od::reader::GIVE_UP_AFTER;
 use od::{Kpi, Od};
 
-use crate::cmd::diag::port::{ListenArgs, subscription};
+use crate::daemon::{Daemon, Notice, Options, StartError, Tapped};
 
 /// Maximum number of samples in the queue for the terminal.
 ///
@@ -23,6 +20,34 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Interval between attempts to open the shared-memory region of a new daemon after the previous one has stopped.
 const REOPEN_EVERY: Duration = Duration::from_millis(500);
+
+/// Error of a source of samples.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// A KPI name that is not defined.
+    #[error(transparent)]
+    Kpi(#[from] KpiError),
+    /// The session cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// No daemon runs, or the daemon does not offer a KPI.
+    #[error(transparent)]
+    Daemon(#[from] od::Error),
+    /// The port cannot be opened.
+    #[error("{port} cannot be opened: {why}")]
+    NotOpened {
+        /// Name of the port.
+        port: String,
+        /// The error of the port.
+        why: String,
+    },
+    /// The session has ended without a request.
+    #[error("the session has ended by a fault")]
+    Ended,
+    /// The modem's settings were not restored, or the session failed.
+    #[error("{0}")]
+    Left(Notice),
+}
 
 /// A source of samples.
 pub struct Feed {
@@ -80,30 +105,25 @@ pub struct Seen {
 }
 
 impl Feed {
-    /// Opens a session of this process. With `waits`, the session waits for a port that does not exist yet.
+    /// Opens a session of this process with these options, of which [`Options::tap`] is replaced. With `waits`, the session
+    /// waits for a port that does not exist yet.
     ///
     /// # Errors
-    /// A KPI that does not exist.
-    pub fn open_session(
-        source: Source,
-        listen: &ListenArgs,
-        waits: bool,
-        kpis: &[String],
-    ) -> anyhow::Result<Feed> {
-        let (names, radios) = canonical(kpis)?;
+    /// [`WatchError::Kpi`] or [`WatchError::Start`].
+    pub fn open_session(mut options: Options, waits: bool) -> Result<Feed, WatchError> {
+        let (names, radios) = canonical(&options.kpis)?;
         let (sender, tap) = mpsc::sync_channel(ROOM);
-        let title = source.to_string();
-        let mut options = listen.options(source, kpis, None)?;
+        let title = options.source.to_string();
         options.tap = Some(sender);
         let daemon = Daemon::start(options)?;
         Ok(Feed { names, radios, origin: Origin::Session { daemon, tap, waits, was_open: false }, title })
     }
 
-    /// Reads from a running daemon.
+    /// Reads these KPIs from a running daemon with this folder; `None`: the daemon's usual folder.
     ///
     /// # Errors
-    /// No daemon runs, or the daemon does not offer a KPI.
-    pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> anyhow::Result<Feed> {
+    /// [`WatchError::Kpi`] or [`WatchError::Daemon`].
+    pub fn open_daemon(dir: Option<&Path>, kpis: &[String]) -> Result<Feed, WatchError> {
         let (names, radios) = canonical(kpis)?;
         let board = Board::open(dir, &names)?;
         let title = match dir {
@@ -132,8 +152,8 @@ impl Feed {
     /// Waits for samples for at most `patience`, and appends the samples that have arrived.
     ///
     /// # Errors
-    /// The session has failed, or the successor of a daemon does not offer a KPI.
-    pub fn wait(&mut self, patience: Duration, seen: &mut Vec<Seen>) -> anyhow::Result<()> {
+    /// [`WatchError::Ended`], or [`WatchError::Daemon`] if the successor of a daemon does not offer a KPI.
+    pub fn wait(&mut self, patience: Duration, seen: &mut Vec<Seen>) -> Result<(), WatchError> {
         let until = Instant::now() + patience;
         match &mut self.origin {
             Origin::Session { tap, .. } => {
@@ -160,7 +180,7 @@ impl Feed {
                         Ok(())
                     }
                     Err(RecvTimeoutError::Timeout) => Ok(()),
-                    Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the session has ended by a fault"),
+                    Err(RecvTimeoutError::Disconnected) => Err(WatchError::Ended),
                 }
             }
             Origin::Board(board) => {
@@ -180,21 +200,18 @@ impl Feed {
     /// Returns the notices since the last call.
     ///
     /// # Errors
-    /// The port cannot be opened and has never been open, and `waits` is not set.
-    pub fn notices(&mut self) -> anyhow::Result<Vec<String>> {
+    /// [`WatchError::NotOpened`] if the port has never been open, and the session does not wait for it.
+    pub fn notices(&mut self) -> Result<Vec<String>, WatchError> {
         match &mut self.origin {
             Origin::Session { daemon, waits, was_open, .. } => {
                 let mut said = Vec::new();
                 for notice in daemon.notices().try_iter() {
                     match notice {
                         Notice::NotOpened(why) if !*waits && !*was_open => {
-                            let remedy = Remedy::new("ports on which a modem may be:")
-                                .task(UserTask::Examine)
-                                .text(";")
-                                .parameter("wait")
-                                .text("waits for one that is not there yet");
-                            let what = format!("{} cannot be opened", self.title);
-                            return Err(Refused::new(what).but(remedy.caused_by(why)).into());
+                            return Err(WatchError::NotOpened {
+                                port: self.title.clone(),
+                                why: why.to_string(),
+                            });
                         }
                         Notice::Opened => *was_open = true,
                         _ => {}
@@ -210,21 +227,18 @@ impl Feed {
     /// Closes the feed, and restores the settings of a session's modem.
     ///
     /// # Errors
-    /// The modem did not respond, or the daemon failed.
-    pub fn close(self) -> anyhow::Result<()> {
+    /// [`WatchError::Left`].
+    pub fn close(self) -> Result<(), WatchError> {
         let Origin::Session { daemon, tap, .. } = self.origin else { return Ok(()) };
         daemon.leave();
         drop(tap);
         let mut trouble = None;
         for notice in daemon.notices() {
             if matches!(notice, Notice::NotRestored | Notice::Broken(_)) {
-                trouble = Some(notice.to_string());
+                trouble = Some(notice);
             }
         }
-        match trouble {
-            Some(trouble) => anyhow::bail!(trouble),
-            None => Ok(()),
-        }
+        trouble.map_or(Ok(()), |notice| Err(WatchError::Left(notice)))
     }
 }
 
@@ -255,7 +269,7 @@ impl Board {
     ///
     /// # Errors
     /// The successor does not offer a KPI.
-    fn keep_open(&mut self, names: &[(String, &str)]) -> anyhow::Result<()> {
+    fn keep_open(&mut self, names: &[(String, &str)]) -> Result<(), od::Error> {
         let is_alive = self.od.is_alive();
         if is_alive != self.was_alive {
             self.was_alive = is_alive;
@@ -287,7 +301,7 @@ impl Board {
                 *self = board;
                 Ok(())
             }
-            Err(error @ od::Error::Refused { .. }) => Err(error.into()),
+            Err(error @ od::Error::Refused { .. }) => Err(error),
             // There is no successor yet.
             Err(_) => Ok(()),
         }
@@ -317,9 +331,9 @@ impl Board {
 /// Names of the KPIs in the daemon's spelling without duplicates, with their units and radios.
 type Canonical = (Vec<(String, &'static str)>, Vec<u8>);
 
-fn canonical(kpis: &[String]) -> anyhow::Result<Canonical> {
+fn canonical(kpis: &[String]) -> Result<Canonical, KpiError> {
     let mut once = Subscription::default();
-    for wanted in subscription(kpis)?.iter() {
+    for wanted in Subscription::new(kpis.iter().map(String::as_str))?.iter() {
         once.add(wanted.clone());
     }
     let names = once.iter().map(|wanted| (wanted.to_string(), wanted.unit())).collect();

@@ -6,11 +6,9 @@
 //!
 //! Source: Linux Documentation/networking/tproxy.rst; nftables nft(8)
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
-
-use anyhow::{Context, anyhow, bail, ensure};
 
 /// Name of the proxy's nftables table.
 const TABLE: &str = "airpace_proxy";
@@ -23,6 +21,74 @@ const ROUTES: u32 = 41_501;
 
 /// Maximum number of checks for the rules, at intervals of 10 ms.
 const LOOKS: u32 = 300;
+
+/// Reason why the rules cannot be activated.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// There is no interface of this name.
+    #[error("there is no interface `{interface}`; `ip link` lists them")]
+    NoInterface {
+        /// Name of the interface.
+        interface: String,
+        /// What `ip` reported.
+        source: CommandError,
+    },
+    /// The rules of another transparent proxy are active on this machine.
+    #[error("another transparent proxy runs on this machine; end it first")]
+    Taken,
+    /// The kernel refuses the rules.
+    #[error(
+        "the kernel does not take the rules of a transparent proxy; it needs root, and nft_tproxy and nft_socket"
+    )]
+    Refused(#[source] CommandError),
+    /// The shell that guards the rules cannot be started.
+    #[error("cannot run `sh`")]
+    NoShell(#[source] io::Error),
+    /// The standard input of `nft` is not open.
+    #[error("`nft` takes no commands")]
+    NoInput,
+    /// `nft` no longer reads commands.
+    #[error("`nft` has ended")]
+    Ended(#[source] io::Error),
+    /// `nft` cannot be started.
+    #[error("cannot run `nft`; install nftables")]
+    NoNft(#[source] io::Error),
+    /// The route of redirected packets cannot be set.
+    #[error(transparent)]
+    NoRoute(CommandError),
+    /// `nft` accepted the rules, but they did not become active.
+    #[error("`nft` took the rules of the proxy, and they are not there")]
+    NotThere,
+}
+
+/// Reason why a program of the system failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The program cannot be started.
+    #[error("cannot run `{program}`; install it")]
+    NoProgram {
+        /// Name of the program.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The output of the program cannot be read.
+    #[error("`{program}` cannot be heard")]
+    Unheard {
+        /// Name of the program.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The program reported an error.
+    #[error("{command}: {said}")]
+    Failed {
+        /// The program and its arguments.
+        command: String,
+        /// The first line of its error output.
+        said: String,
+    },
+}
 
 /// Active rules. They are removed when this value is dropped or the process ends.
 pub struct Rules {
@@ -62,25 +128,24 @@ impl Rules {
     /// `port`.
     ///
     /// # Errors
-    /// A sentence with the cause: no root, no `nft`, no such interface, missing kernel features, or another running
-    /// proxy.
-    pub fn set(interface: &str, ports: &[u16], port: u16) -> anyhow::Result<Rules> {
+    /// No root, no `nft`, no such interface, missing kernel features, or another running proxy.
+    pub fn set(interface: &str, ports: &[u16], port: u16) -> Result<Rules, RulesError> {
         run("ip", &["link", "show", "dev", interface], "")
-            .with_context(|| format!("there is no interface `{interface}`; `ip link` lists them"))?;
-        ensure!(comes(false)?, "another `airpace proxy --transparent` runs on this machine; end it first");
+            .map_err(|source| RulesError::NoInterface { interface: interface.to_owned(), source })?;
+        if !comes(false)? {
+            return Err(RulesError::Taken);
+        }
         let script = script(interface, ports, port);
-        run("nft", &["-c", "-f", "-"], &script).context(
-            "the kernel does not take the rules of a transparent proxy; it needs root, and nft_tproxy and nft_socket",
-        )?;
+        run("nft", &["-c", "-f", "-"], &script).map_err(RulesError::Refused)?;
         let mut guard = Command::new("sh")
             .args(["-c", &guard()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .context("cannot run `sh`")?;
-        let mut commands = guard.stdin.take().context("`nft` takes no commands")?;
-        commands.write_all(script.as_bytes()).and_then(|()| commands.flush()).context("`nft` has ended")?;
+            .map_err(RulesError::NoShell)?;
+        let mut commands = guard.stdin.take().ok_or(RulesError::NoInput)?;
+        commands.write_all(script.as_bytes()).and_then(|()| commands.flush()).map_err(RulesError::Ended)?;
         let rules = Rules { guard, commands: Some(commands) };
         for family in ["-4", "-6"] {
             let (mark, table) = (MARK.to_string(), ROUTES.to_string());
@@ -89,18 +154,15 @@ impl Rules {
                 ["route", "add", "local", "default", "dev", "lo", "table", &table].to_vec(),
             ] {
                 match run("ip", &[&[family], &words[..]].concat(), "") {
-                    // The rule is left from a killed proxy of an earlier version.
-                    Err(error) if error.to_string().contains("File exists") => {}
+                    // Remains of a killed proxy of an earlier version.
+                    Err(CommandError::Failed { said, .. }) if said.contains("File exists") => {}
                     // A machine without IPv6 carries no IPv6 connections.
-                    Err(error) if family == "-4" => return Err(error),
+                    Err(error) if family == "-4" => return Err(RulesError::NoRoute(error)),
                     _ => {}
                 }
             }
         }
-        if comes(true)? {
-            return Ok(rules);
-        }
-        bail!("`nft` took the rules of the proxy, and they are not there")
+        if comes(true)? { Ok(rules) } else { Err(RulesError::NotThere) }
     }
 }
 
@@ -112,7 +174,7 @@ impl Drop for Rules {
 }
 
 /// Waits until the rules are active, or until they are removed. Returns whether this happened within 3 s.
-fn comes(wanted: bool) -> anyhow::Result<bool> {
+fn comes(wanted: bool) -> Result<bool, RulesError> {
     for _ in 0..LOOKS {
         if is_set()? == wanted {
             return Ok(true);
@@ -123,32 +185,34 @@ fn comes(wanted: bool) -> anyhow::Result<bool> {
 }
 
 /// Whether the last of the rules is active.
-fn is_set() -> anyhow::Result<bool> {
+fn is_set() -> Result<bool, RulesError> {
     let listed = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
-    let listed = listed.context("cannot run `nft`; install nftables")?;
+    let listed = listed.map_err(RulesError::NoNft)?;
     Ok(String::from_utf8_lossy(&listed.stdout).contains("tproxy"))
 }
 
-fn run(program: &str, words: &[&str], input: &str) -> anyhow::Result<()> {
+fn run(program: &str, words: &[&str], input: &str) -> Result<(), CommandError> {
     let child = Command::new(program)
         .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.with_context(|| format!("cannot run `{program}`; install it"))?;
+    let mut child =
+        child.map_err(|source| CommandError::NoProgram { program: program.to_owned(), source })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that exits early has printed the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().with_context(|| format!("`{program}` cannot be heard"))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            Err(anyhow!("{program} {}: {}", words.join(" "), said.lines().next().unwrap_or("it failed")))
-        }
+    let output = child
+        .wait_with_output()
+        .map_err(|source| CommandError::Unheard { program: program.to_owned(), source })?;
+    if output.status.success() {
+        return Ok(());
     }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or("it failed").to_owned();
+    Err(CommandError::Failed { command: format!("{program} {}", words.join(" ")), said })
 }
 
 #[cfg(test)]
