@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
-//! | [`decode`] | from samples to all users' grants: a decoder and a thread per carrier, and their events in one order |
+//! | [`decode`] | from samples to the grants of all users: one decoder and one thread per carrier, with all events in
+//! one order |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
