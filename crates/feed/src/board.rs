@@ -5,8 +5,8 @@
 //! BISCAY's MAC summary does. A report has no PRBs and no grants of other users: BISCAY can use it, PBE-CC cannot.
 //! The daemon's log packets contain more, but only the daemon receives them.
 //!
-//! Readers of the shared memory sleep in the kernel on a word of it (futex), which cannot be polled together with a
-//! socket. Therefore a separate thread reads, and sends the reports over a channel.
+//! Readers of the shared memory sleep in the kernel on a word of this memory (futex). Such a wait cannot be combined
+//! with polling a socket. Therefore a separate thread reads, and sends the reports over a channel.
 //!
 //! Source: BISCAY §3.2.2
 
@@ -22,13 +22,13 @@ use airpace_rt::clock;
 
 /// RNTI of the reports. The KPIs do not contain the phone's RNTI.
 ///
-/// Chosen: the lowest that a cell assigns, as in `airpace_diag`.
+/// Chosen: the lowest RNTI that a cell assigns, as in `airpace_diag`.
 ///
 /// Source: TS 36.321 Table 7.1-1
 const OWN: Rnti = Rnti(61);
 
 /// The KPIs to read: byte counters by direction, and the bytes queued in the phone. A counter with `instead` is used
-/// only until the counter named there has values: many modems do not log what their MAC adds up.
+/// only until the counter that `instead` names has values. Many modems do not log the sums of their MAC layer.
 const SUMS: [SumOf; 5] = [
     SumOf { name: "lte.ul.granted_bytes", direction: Direction::Uplink, instead: None },
     SumOf { name: "lte.ul.bytes", direction: Direction::Uplink, instead: Some("lte.ul.granted_bytes") },
@@ -47,12 +47,12 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// A report, and the arrival time of its newest reading (ns of libOD's clock).
 type Told = (RadioReport, u64);
 
-/// Reports from a libOD daemon.
+/// Source of reports that reads a libOD daemon.
 #[derive(Debug)]
 pub struct Board;
 
 impl Board {
-    /// Starts reading from the daemon with the folder `dir`, or from the default daemon. The daemon need not run yet.
+    /// Starts to read from the daemon whose folder is `dir`, or from the default daemon. The daemon need not run yet.
     ///
     /// # Errors
     /// The operating system has no thread or descriptor left.
@@ -76,7 +76,7 @@ impl Board {
     }
 }
 
-/// Sends reports until the daemon disappears. Returns the error, or `None` if the reports are not wanted any more.
+/// Sends reports until the daemon disappears. Returns the error, or `None` if nobody needs the reports any more.
 fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od::Error> {
     let mut seen = 0;
     while !feeder.is_over() {
@@ -89,7 +89,7 @@ fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od
         // libOD's clock continues while a phone is suspended; the monotonic clock does not.
         let came = clock::now() - Duration::from_nanos(od::clock::now_ns().saturating_sub(arrival_ns));
         report.time = came;
-        // Bytes of a report that did not fit into the channel are part of the next report.
+        // If a report does not fit into the channel, its bytes become part of the next report.
         if feeder.tell_as_it_is(came, report) {
             subscribed.told();
         }
@@ -102,7 +102,7 @@ fn follow(feeder: &mut Feeder, od: &Od, mut subscribed: Subscribed) -> Option<od
 struct SumOf {
     name: &'static str,
     direction: Direction,
-    /// Name of the preferred counter.
+    /// Name of the preferred counter, if this counter is only a substitute.
     instead: Option<&'static str>,
 }
 
@@ -115,8 +115,10 @@ struct Subscribed {
 }
 
 impl Subscribed {
+    /// Subscribes to the counters.
+    ///
     /// # Errors
-    /// The daemon has none of the counters, or has exited.
+    /// The daemon offers none of the counters, or has exited.
     fn to(od: &Od) -> Result<Subscribed, od::Error> {
         let mut refusal = None;
         let mut sums = vec![];

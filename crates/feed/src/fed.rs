@@ -24,14 +24,14 @@ const MAX_WAITING: usize = 1_024;
 /// A report and its arrival time.
 type Told = (RadioReport, Time);
 
-/// A source whose reports another thread produces. Dropping it stops the thread and waits for its end.
+/// A source whose reports another thread produces. Dropping this value stops the thread and waits until it has ended.
 pub struct Fed {
     reports: Receiver<Told>,
     shared: Arc<Shared>,
     feeder: Option<JoinHandle<()>>,
 }
 
-/// Interface of the producing thread to its source.
+/// Interface by which the producing thread delivers reports to its source.
 pub struct Feeder {
     send: SyncSender<Told>,
     shared: Arc<Shared>,
@@ -46,8 +46,8 @@ struct Shared {
 }
 
 impl Fed {
-    /// Runs `find` on a new thread, which produces reports until [`Feeder::is_over`]. `name` is the name of the
-    /// source for users, `thread` the name of the thread.
+    /// Runs `find` on a new thread, which produces reports until [`Feeder::is_over`] returns true. `name` is the name
+    /// of the source for users, and `thread` is the name of the thread.
     ///
     /// # Errors
     /// The operating system has no thread or descriptor left.
@@ -73,7 +73,7 @@ impl Fed {
 }
 
 impl Feeder {
-    /// Whether the reports are not wanted any more. The producing thread should check this several times per second.
+    /// Whether nobody needs the reports any more. The producing thread should check this several times per second.
     pub fn is_over(&self) -> bool {
         self.shared.is_over.load(Ordering::Acquire)
     }
@@ -100,14 +100,14 @@ impl Feeder {
         self.shared.heard.count_unreadable();
     }
 
-    /// Sends a report that arrived at `came`, with a time by the reporter's clock. Returns whether the channel had
-    /// room.
+    /// Sends a report that arrived at `came`. The time in the report is by the reporter's clock. Returns whether the
+    /// channel had space.
     pub fn tell(&mut self, came: Time, mut report: RadioReport) -> bool {
         report.time = self.mapping.instant(came, report.time);
         self.tell_as_it_is(came, report)
     }
 
-    /// Sends a report whose time is by the machine's monotonic clock. Returns whether the channel had room.
+    /// Sends a report whose time is by the machine's monotonic clock. Returns whether the channel had space.
     pub fn tell_as_it_is(&mut self, came: Time, mut report: RadioReport) -> bool {
         self.numbers.place(&mut report);
         let has_room = self.send.try_send((report, came)).is_ok();
@@ -120,9 +120,9 @@ impl Feeder {
         has_room
     }
 
-    /// Sends a report decoded from samples, `behind` after the reception of the samples. A report that is later than
-    /// [`STALE_AFTER`] is dropped and counted, because it does not describe the cell's current state. Returns whether
-    /// the report was sent.
+    /// Sends a report decoded from samples, `behind` after the reception of the samples. A report with a longer delay
+    /// than [`STALE_AFTER`] is dropped and counted, because it does not describe the cell's current state. Returns
+    /// whether the report was sent.
     pub fn tell_late(&mut self, came: Time, behind: Duration, report: RadioReport) -> bool {
         self.shared.heard.fall_behind(behind);
         if behind <= STALE_AFTER {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use airpace_core::Time;
 use airpace_radio::{RadioReport, Rnti, Scope};
 
-/// Telemetry is stale if no useful report has arrived for this long.
+/// Time without a useful report after which the telemetry counts as stale.
 ///
 /// Chosen: the maximum age at which the senders and receivers of PBE-CC and BISCAY still use reports. Each of them
 /// falls back by its own rule at its next decision; this constant defines the state that users and programs see.
@@ -19,7 +19,7 @@ pub const STALE_AFTER: Duration = Duration::from_millis(100);
 pub enum Need {
     /// The device's own grants: BISCAY.
     Own,
-    /// The grants of all users, and which of them are the device's own: PBE-CC.
+    /// The grants of all users, with a mark on the device's own grants: PBE-CC.
     Everyone,
 }
 
@@ -41,9 +41,9 @@ pub enum State {
     Waiting,
     /// Useful reports arrive.
     Fresh,
-    /// Reports arrive, but none was useful for [`STALE_AFTER`]: schemes have fallen back.
+    /// Reports arrive, but no report was useful for [`STALE_AFTER`]: schemes use their fallback.
     WrongScope(Lack),
-    /// No report has arrived for this long: schemes have fallen back.
+    /// No report has arrived for this duration: schemes use their fallback.
     Stale(Duration),
 }
 
@@ -59,13 +59,14 @@ pub struct Heard {
     opened: AtomicU64,
     is_open: AtomicBool,
     is_over: AtomicBool,
-    /// Arrival of the last report (ns of the monotonic clock); 0 before the first.
+    /// Arrival of the last report (ns of the monotonic clock); 0 before the first report.
     last: AtomicU64,
     /// Arrival of the last report with the required content, for [`Need::Own`] and [`Need::Everyone`].
     of_use: [AtomicU64; 2],
-    /// Number of times that no such report arrived for more than [`STALE_AFTER`] before the next one.
+    /// Number of interruptions: times that no report with the required content arrived for more than [`STALE_AFTER`]
+    /// before the next such report.
     gaps: [AtomicU64; 2],
-    /// Content that the last report lacks for [`Need::Everyone`], as [`Lack`] plus one; 0 if none.
+    /// Content that the last report lacks for [`Need::Everyone`], as [`Lack`] plus one; 0 if the report lacks nothing.
     lack: AtomicU64,
     /// RNTI of the device in the last report, plus one; 0 if the report has none.
     own: AtomicU64,
@@ -80,27 +81,28 @@ pub struct Account {
     pub name: String,
     /// State of the telemetry.
     pub state: State,
-    /// Reason why the source is not open, if it is not.
+    /// Reason why the source is not open; `None` if it is open.
     pub problem: Option<String>,
     /// Whether the source has ended permanently.
     pub is_over: bool,
-    /// Received reports.
+    /// Number of received reports.
     pub reports: u64,
-    /// Received reports that lack the grants of other users, a part of the control channel, or the device's identity.
+    /// Number of received reports that lack the grants of other users, a part of the control channel, or the device's
+    /// identity.
     pub refused: u64,
-    /// Lines or readings that could not be parsed.
+    /// Number of lines or readings that could not be parsed.
     pub unreadable: u64,
-    /// Reports that were dropped because this machine decodes too slowly.
+    /// Number of reports that were dropped because this machine decodes too slowly.
     pub late: u64,
     /// Delay of the decoder behind the reception of the samples.
     pub behind: Duration,
     /// Number of times that the source was opened.
     pub opened: u64,
-    /// Age of the last useful report; `None` before the first.
+    /// Age of the last useful report; `None` before the first useful report.
     pub age: Option<Duration>,
     /// Number of times that telemetry became stale, or lacked required content, and recovered.
     pub gaps: u64,
-    /// RNTI of the reporting device, by the last report.
+    /// RNTI of the reporting device, according to the last report.
     pub own: Option<Rnti>,
 }
 
@@ -120,8 +122,8 @@ impl Heard {
         self.reports.load(Ordering::Relaxed)
     }
 
-    /// Number of received reports that PBE-CC rejects: those without the grants of all other users, whose capacity
-    /// would appear idle, and those without the device's own state.
+    /// Number of received reports that PBE-CC rejects: reports without the grants of all other users, because the
+    /// capacity of these grants would appear idle, and reports without the device's own state.
     pub fn refused(&self) -> u64 {
         self.lacks.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
@@ -131,7 +133,7 @@ impl Heard {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Number of times that the source was opened: more than once if it had disappeared.
+    /// Number of times that the source was opened: more than once if the source had disappeared.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
@@ -141,7 +143,7 @@ impl Heard {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Reason why the source is not open; `None` if it is.
+    /// Reason why the source is not open; `None` if it is open.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -47,7 +47,7 @@ pub trait Radio: Send {
 /// Maps a reporter's times onto the machine's monotonic clock.
 ///
 /// The reporter's clock has an unknown offset. The report with the minimum delay in the last one to two [`WINDOW`]s
-/// counts as undelayed. A mapped time is therefore later than the true one by that minimum delay, a few milliseconds,
+/// counts as undelayed. A mapped time is therefore later than the true time by that minimum delay, a few milliseconds,
 /// and never later than now.
 #[derive(Clone, Debug, Default)]
 struct Mapping {
@@ -62,9 +62,9 @@ struct Mapping {
 /// Chosen: a clock drifts by less than a millisecond in this time.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// A report that appears older than this means that the reporter has restarted and its clock has a new offset.
+/// Apparent age of a report above which the reporter has restarted and its clock has a new offset.
 ///
-/// Chosen: far above any delay at which a report is useful.
+/// Chosen: much longer than any delay at which a report is useful.
 const ANEW: Duration = Duration::from_secs(1);
 
 impl Mapping {
@@ -88,7 +88,7 @@ impl Mapping {
     }
 }
 
-/// Continues the subframe numbers after a restart of the reporter, because schemes reject reports of earlier
+/// Makes subframe numbers continue after a restart of the reporter, because schemes reject reports of earlier
 /// subframes.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
@@ -99,8 +99,8 @@ struct Numbers {
     is_anew: bool,
 }
 
-/// A report whose number is lower than the newest by more than this (subframes) is not late: the reporter has
-/// restarted.
+/// Threshold for the difference between a report's subframe number and the newest number (subframes). If a number is
+/// lower by more than this, the report is not late: the reporter has restarted.
 ///
 /// Chosen: like [`ANEW`], which applies to times.
 const ANEW_SUBFRAMES: u64 = 1_000;
@@ -111,7 +111,7 @@ impl Numbers {
         self.is_anew = true;
     }
 
-    /// Sets the continued number of a report.
+    /// Sets a report's subframe number so that the numbers continue.
     fn place(&mut self, report: &mut RadioReport) {
         let subframe = report.slot.subframe();
         let mut placed = subframe.saturating_add_signed(self.shift);
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// A report of a device without grants.
+    /// A report without grants from a device.
     pub(super) fn report(subframe: u64, scope: Scope) -> RadioReport {
         RadioReport {
             carrier: CarrierId(0),

@@ -28,7 +28,7 @@ const MAX_LINE_BYTES: usize = 256 << 10;
 
 /// Maximum number of bytes that one call of [`Radio::take`] reads.
 ///
-/// Chosen: a millisecond of work.
+/// Chosen: parsing this many bytes takes a millisecond.
 const AT_ONCE: usize = 64 << 10;
 
 /// Interval between attempts to open a source that has disappeared.
@@ -86,7 +86,7 @@ enum Open {
     Stream(File),
     /// A regular file, which cannot be polled.
     Growing(File),
-    /// A connection in progress.
+    /// A TCP connection that is being established.
     Connecting(OwnedFd),
 }
 
@@ -95,7 +95,7 @@ enum Open {
 pub struct Lines {
     place: Place,
     open: Option<Open>,
-    /// Deadline of the next attempt to open the source, or of the next check for data.
+    /// Deadline of the next attempt to open the source, or of the next check for new data.
     next: Option<Time>,
     /// The bytes of an incomplete line.
     line: Vec<u8>,
@@ -137,11 +137,11 @@ impl Lines {
         }
     }
 
-    /// Closes a source that has disappeared. It starts over when it is opened again.
+    /// Closes a source that has disappeared. A source that is opened again starts without an incomplete line.
     fn lose(&mut self, now: Time, why: String) {
         self.open = None;
         self.heard.close(why);
-        // Standard input cannot be opened again.
+        // Standard input cannot be opened again, so there is no next attempt.
         self.next = (self.place != Place::Input || self.heard.opened() == 0).then(|| now + AGAIN);
         self.line.clear();
         self.is_skipping = false;
@@ -228,7 +228,7 @@ impl Radio for Lines {
         }
         match file.read(&mut self.room) {
             Ok(0) if is_growing => {
-                // After a file was truncated, reading continues at the end of its new content.
+                // If the file became shorter, it was truncated: continue to read at its new end.
                 let is_shorter = file
                     .metadata()
                     .is_ok_and(|about| file.stream_position().is_ok_and(|position| about.len() < position));

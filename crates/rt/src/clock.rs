@@ -5,12 +5,12 @@ use std::time::Duration;
 use airpace_core::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The instant now: nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the present instant, in nanoseconds of `CLOCK_MONOTONIC`.
 pub fn now() -> Time {
     Time::from_nanos(nanos_of(ClockId::Monotonic))
 }
 
-/// A clock that showed zero when it was started. It follows the monotonic clock.
+/// A clock that starts at zero and then advances with the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Time,
@@ -27,17 +27,18 @@ impl Clock {
         self.start
     }
 
-    /// The present reading.
+    /// Returns the present reading of the clock.
     pub fn now(&self) -> Time {
         self.reading_at(now())
     }
 
-    /// The reading at an instant of the monotonic clock; zero before the start.
+    /// Returns the clock's reading at an instant of the monotonic clock; zero before the start.
     pub fn reading_at(&self, instant: Time) -> Time {
         Time::ZERO + (instant - self.start)
     }
 
-    /// The instant of the monotonic clock at which this clock shows `reading`; [`Time::NEVER`] stays that.
+    /// The instant of the monotonic clock at which this clock shows `reading`; for [`Time::NEVER`], returns
+    /// [`Time::NEVER`].
     pub fn instant_of(&self, reading: Time) -> Time {
         self.start + (reading - Time::ZERO)
     }
@@ -53,7 +54,7 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(nanos_of(ClockId::ProcessCPUTime))
 }
 
-/// The time of day in nanoseconds since 1970.
+/// Returns the time of day, in nanoseconds since 1970.
 pub fn time_of_day_ns() -> u64 {
     nanos_of(ClockId::Realtime)
 }
@@ -67,26 +68,27 @@ fn nanos_of(clock: ClockId) -> u64 {
 /// The difference between the time of day and the monotonic clock. The kernel stamps received datagrams with the time of day.
 #[derive(Clone, Copy, Debug)]
 pub struct Offset {
-    /// The time of day less the monotonic time, in nanoseconds; it may wrap.
+    /// The time of day minus the monotonic time, in nanoseconds; the difference may wrap.
     nanos: u64,
     /// The instant of the measurement.
     at: Time,
 }
 
-/// Minimum change between two measurements that means that somebody has set the time of day, and the maximum drift that is
-/// allowed in addition, in nanoseconds per second.
+/// `SET`: minimum change between two measurements that counts as a change of the time of day by somebody.
+/// `ADJUSTED_PER_SECOND`: drift that is allowed in addition, in nanoseconds per second.
 ///
-/// Chosen: a clock that is being adjusted drifts by at most 0.5 ms per second; the drift here is twice that.
+/// Chosen: a clock that is being adjusted drifts by at most 0.5 ms per second; the allowed drift is twice as large.
 const SET: Duration = Duration::from_millis(1);
 const ADJUSTED_PER_SECOND: u64 = 1_000_000;
 
-/// Maximum distance of the two readings of the monotonic clock in a measurement; above it, the measurement is repeated.
+/// Maximum difference between the two readings of the monotonic clock in a measurement; with a larger difference, the
+/// measurement is repeated.
 ///
 /// Chosen: a reading takes some tens of nanoseconds, unless the thread is interrupted.
 const INTERRUPTED: Duration = Duration::from_micros(2);
 
 impl Offset {
-    /// Measures the difference.
+    /// Measures the difference between both clocks.
     pub fn measure() -> Offset {
         let mut best: Option<(Duration, Offset)> = None;
         for _ in 0..4 {
@@ -117,10 +119,11 @@ impl Offset {
         moved > SET.as_nanos() as u64 + (span / 1_000).saturating_mul(ADJUSTED_PER_SECOND / 1_000_000)
     }
 
-    /// The instant at which the time of day was `of_day_ns`; not later than the measurement.
+    /// Returns the instant of the monotonic clock at which the time of day was `of_day_ns`, but not an instant later
+    /// than the measurement.
     pub fn instant(&self, of_day_ns: u64) -> Time {
         let nanos = of_day_ns.wrapping_sub(self.nanos);
-        // A time of day before the machine was started wraps, and is no sound stamp.
+        // A time of day before the machine was started wraps, and is not a valid stamp.
         Time::from_nanos(nanos).min(self.at)
     }
 }

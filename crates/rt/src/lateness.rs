@@ -1,11 +1,11 @@
-//! Statistics of an event loop's lateness: the delays between deadlines and their actions.
+//! Statistics of an event loop's lateness: the delays from deadlines to the execution of their actions.
 
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Maximum delay that is recorded; longer delays count as this one.
+/// Maximum delay that is recorded; longer delays are recorded as this value.
 const MAX: Duration = Duration::from_secs(10);
 
 /// A distribution of delays, with an error of about 1 %.
@@ -32,12 +32,12 @@ impl Lateness {
         self.nanos.len()
     }
 
-    /// The quantile `share` (0 to 1) of the delays; `None` without a delay.
+    /// The quantile `share` (0 to 1) of the delays; `None` if no delay was recorded.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.nanos.value_at_quantile(share)))
     }
 
-    /// The maximum delay; `None` without a delay.
+    /// The maximum delay; `None` if no delay was recorded.
     pub fn longest(&self) -> Option<Duration> {
         (self.count() > 0).then(|| Duration::from_nanos(self.nanos.max()))
     }

@@ -6,7 +6,7 @@
 //! | [`clock`] | the machine's clocks, and a clock that starts at zero |
 //! | [`sleeper`] | sleeps until a deadline or an event, and spins for the last microseconds |
 //! | [`priority`] | real-time priority, short time slices, locked memory |
-//! | [`lateness`] | the distribution of delays between deadlines and their actions |
+//! | [`lateness`] | the distribution of delays from deadlines to the execution of their actions |
 //! | [`signal`] | signals for which no safe wrapper exists |
 //! | [`sockopt`] | socket options for which no safe wrapper exists |
 

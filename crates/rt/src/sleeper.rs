@@ -10,40 +10,41 @@ use rustix::event::{PollFd, Timespec, poll};
 use crate::clock::{self, thread_cpu};
 use crate::priority;
 
-/// Time before a deadline from which on a thread with real-time priority spins instead of sleeping, because timers fire late.
+/// Time before a deadline at which a thread with real-time priority starts to spin instead of sleeping, because timers
+/// fire late.
 ///
-/// Chosen: the duration of a wake-up on an idle machine. Twice as long took 3 % more of a core.
+/// Chosen: the duration of a wake-up on an idle machine. With twice this time, the thread used 3 % more of a core.
 const SPIN: Duration = Duration::from_micros(30);
 
 /// Interval at which a thread with real-time priority checks whether it has slept, and duration of the forced sleep if
-/// it has not. The kernel allows such threads 0.95 s of processor time per second, and stops them for the remaining 50
-/// ms.
+/// it has not. The kernel allows such threads 0.95 s of processor time per second, and stops threads that exceed this
+/// limit for the remaining 50 ms.
 ///
-/// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: far below a millisecond, which is the maximum lateness of a
-/// fit emulated run, and below what a pacer may send late.
+/// Source: Linux sched-rt-group.rst (sched_rt_runtime_us). Chosen: the forced sleep is far below a millisecond, which
+/// is the maximum lateness of a valid emulated run, and below the lateness that a pacer tolerates.
 const CHECK_EVERY: Duration = Duration::from_millis(2);
 const FORCED_SLEEP: Duration = Duration::from_micros(200);
 
 /// Requirements of an event loop for its sleeper.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// The real-time priority that the thread requests; `None` for an ordinary thread.
+    /// Real-time priority that the thread requests; `None` for a thread without real-time priority.
     pub priority: Option<i32>,
-    /// After spinning, the thread does not spin again for this many times 30 µs, the maximum duration of a
-    /// spin. So it spins for at most 1 / (1 + `rest`) of the time.
+    /// Minimum time between two spins, in units of 30 µs, which is the maximum duration of a spin. So the thread spins
+    /// for at most 1 / (1 + `rest`) of the time.
     pub rest: u32,
     /// Maximum duration of a wait.
     pub max_sleep: Duration,
 }
 
-/// A sleep within a wait, in instants of the monotonic clock.
+/// A sleep within a wait, with its times by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleep {
     /// Start of the sleep.
     pub from: Time,
-    /// Its maximum duration.
+    /// Maximum duration of the sleep.
     pub planned: Duration,
-    /// Instant at which the thread ran again.
+    /// Instant at which the thread ran again after the sleep.
     pub until: Time,
 }
 
@@ -51,19 +52,19 @@ pub struct Sleep {
 #[derive(Debug)]
 pub struct Sleeper {
     needs: Needs,
-    /// Time before a deadline from which on the thread spins.
+    /// Time before a deadline at which the thread starts to spin.
     spin: Duration,
     /// Instant at which the thread last started to spin.
     spun_at: Time,
     /// Instant of the last check of whether the thread sleeps, and the thread's processor time at this check. `None`
     /// without real-time priority.
     checked: Option<(Time, Duration)>,
-    /// Why the thread has no real-time priority, if it requested one.
+    /// Reason why the thread has no real-time priority, if it requested one.
     pub refused: Option<io::Error>,
 }
 
 impl Sleeper {
-    /// A sleeper for the calling thread, which requests its priority here.
+    /// Creates a sleeper for the calling thread, and requests the thread's real-time priority.
     pub fn new(needs: Needs) -> Sleeper {
         priority::set_precise_timers();
         let requested = needs.priority.map(priority::set_realtime);
@@ -77,8 +78,9 @@ impl Sleeper {
         }
     }
 
-    /// Waits until a descriptor is ready, until the instant `due`, or for [`Needs::max_sleep`]. It spins for the last
-    /// microseconds only if `spins`. `slept` is called after each sleep. Returns whether a descriptor is ready.
+    /// Waits until a descriptor is ready, until the instant `due`, or for [`Needs::max_sleep`]. The thread spins for
+    /// the last microseconds only if `spins` is set. Calls `slept` after each sleep. Returns whether a descriptor is
+    /// ready.
     pub fn wait(
         &mut self,
         due: Time,
@@ -124,7 +126,7 @@ impl Sleeper {
     }
 }
 
-/// Whether a thread that worked for this part of the time comes near the kernel's limit.
+/// Whether a thread that worked for `worked` of the time `passed` is near the kernel's limit.
 fn is_restless(passed: Duration, worked: Duration) -> bool {
     worked > passed.mul_f64(0.9)
 }
@@ -168,7 +170,7 @@ mod tests {
     fn a_thread_that_never_sleeps_stays_below_the_kernels_limit() {
         assert!(is_restless(CHECK_EVERY, CHECK_EVERY));
         assert!(!is_restless(CHECK_EVERY, CHECK_EVERY / 2));
-        // If the thread only worked and slept.
+        // Share of work if the thread alternates between work and forced sleeps.
         let share = CHECK_EVERY.as_secs_f64() / (CHECK_EVERY + FORCED_SLEEP).as_secs_f64();
         assert!(share < 0.95, "{share}");
     }

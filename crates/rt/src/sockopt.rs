@@ -15,8 +15,8 @@ pub fn set(
     name: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open as long as it is borrowed, and the number that the kernel reads lives to the end of
-    // the call.
+    // SAFETY: the descriptor is open as long as it is borrowed, and the number that the kernel reads lives until the
+    // end of the call.
     let result = unsafe {
         let (at, length) = ((&raw const value).cast(), size_of_val(&value) as libc::socklen_t);
         libc::setsockopt(socket.as_raw_fd(), level, name, at, length)
@@ -31,9 +31,9 @@ pub fn set(
 ///
 /// Source: man-pages socket(7) (SO_RCVBUF, SO_RCVBUFFORCE)
 pub fn limit_received(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
-    // The kernel reserves twice as much, for headers.
+    // The kernel doubles this value, to have space for headers.
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
-    // Beyond `net.core.rmem_max` with CAP_NET_ADMIN only.
+    // Exceeding `net.core.rmem_max` requires CAP_NET_ADMIN.
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }

@@ -8,9 +8,9 @@
 //!                                                                                                Reports ─▶ Fused
 //! ```
 //!
-//! [`Decoding`] is an iterator. Events of recordings are returned in the order of time, so that identical recordings give
-//! identical output. If all sources are live, each event is returned as soon as it is available, without waiting for
-//! other sources. A live source without events for a while is not waited for.
+//! [`Decoding`] is an iterator. The iterator returns events of recordings in the order of time, so that identical
+//! recordings give identical output. If all sources are live, each event is returned as soon as it is available,
+//! without waiting for other sources. The iterator does not wait for a live source that has had no events for a while.
 
 mod pending;
 mod reports;
@@ -36,7 +36,7 @@ use airpace_radio::align::{Align, Alignment, Leap, Shift};
 use crate::iq::{self, Flaw, Source};
 use thread::{Event, MAX_WAITING};
 
-/// Timeout of a wait without a deadline.
+/// Timeout of a wait that has no deadline.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Error that prevents the decoding of samples, or ends it early.
@@ -47,8 +47,8 @@ pub enum Error {
     Rate {
         /// Name of the recording or radio.
         name: String,
-        /// The problem with the rate, and the required rate. It is part of the message, and therefore not a source, which
-        /// would be printed again.
+        /// The problem with the rate, and the required rate. The cause is part of this error's message. Therefore it is
+        /// not the error's `source`, which would be printed again.
         cause: UnsupportedRate,
     },
     /// There are more carriers than carrier numbers.
@@ -62,7 +62,7 @@ pub enum Error {
     Thread {
         /// Name of the recording or radio.
         name: String,
-        /// The error of the system, which is part of the message.
+        /// The error of the system, which is part of this error's message.
         cause: std::io::Error,
     },
     /// Samples cannot be read.
@@ -85,12 +85,12 @@ pub struct Options {
     pub caution: Caution,
     /// Method by which subframes of two recordings are matched.
     pub align: Align,
-    /// Time without events after which a live source is not waited for.
+    /// Time without events after which the iterator does not wait for a live source any more.
     pub stall: Duration,
 }
 
 impl Default for Options {
-    /// The strongest cell, the default caution, [`Align::Auto`] and two seconds.
+    /// Default options: the strongest cell, the default caution, [`Align::Auto`] and two seconds.
     fn default() -> Options {
         Options {
             pci: None,
@@ -113,15 +113,15 @@ pub struct CarrierEvent {
 /// Kinds of events on a carrier.
 #[derive(Debug)]
 pub enum DecodeEvent {
-    /// Only with several carriers: the carrier's time offset to the first carrier, at the start or after a change. This
-    /// event precedes the subframe that reveals the offset.
+    /// The carrier's time offset to the first carrier, at the start or after a change. This event occurs only with
+    /// several carriers. This event precedes the subframe that reveals the offset.
     Shift {
         /// First subframe of the carrier to which the offset applies.
         from: u64,
         /// The offset.
         shift: Shift,
     },
-    /// Frame numbers jump. This event precedes the subframe after the jump.
+    /// The cell's frame numbers jump. This event precedes the subframe after the jump.
     Leap {
         /// Position and size of the jump.
         leap: Leap,
@@ -136,9 +136,9 @@ pub enum DecodeEvent {
     Flaw(Flaw),
     /// Processor time of the decoder's thread since the last event of this kind, in microseconds.
     Cost(f64),
-    /// The carrier has no events for a while, and is not waited for.
+    /// The carrier has had no events for a while, and the iterator does not wait for it.
     Stalled,
-    /// The carrier has events again, and is waited for.
+    /// The carrier has events again, and the iterator waits for it again.
     Back,
     /// The carrier has ended.
     End(Box<End>),
@@ -161,13 +161,13 @@ struct Input {
     rate_hz: f64,
     /// Whether samples arrive at the receiver's pace, and may be interrupted for a while.
     is_live: bool,
-    /// Time of the first sample, in milliseconds since the first sample of all.
+    /// Time of the source's first sample, in milliseconds since the first sample of all sources.
     begin_ms: f64,
     /// Position up to which the samples were read, in milliseconds from the first sample.
     at_ms: f64,
     share: Option<f64>,
     state: State,
-    /// Time of the last event.
+    /// Arrival time of the source's last event.
     last: Instant,
     /// Physical cell identity of the last subframe.
     pci: Option<u16>,
@@ -175,28 +175,29 @@ struct Input {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The source is waited for.
+    /// The iterator waits for events of this source.
     Heard,
-    /// The source has no events for a while, and is not waited for.
+    /// The source has had no events for a while, and the iterator does not wait for it.
     Stalled,
     /// The source has ended.
     Ended,
 }
 
-/// Recordings and radios, each decoded on a thread. The threads end when this is dropped.
+/// Recordings and radios, each decoded on a thread. The threads end when this value is dropped.
 pub struct Decoding {
     all: Vec<Input>,
     /// One channel per recording, or a single channel if all sources are live.
     receivers: Vec<Receiver<thread::ThreadEvent>>,
     stall: Duration,
-    /// Only with several recordings: their time offsets.
+    /// Time offsets of the recordings; `None` with a single recording.
     alignment: Option<Alignment>,
     /// Events that are returned before any others.
     events: VecDeque<CarrierEvent>,
 }
 
 impl Decoding {
-    /// Starts the decoding of sources, each with its name for messages. The index of a source is its carrier's number.
+    /// Starts the decoding of sources, each with its name for messages. The index of a source is the number of its
+    /// carrier.
     ///
     /// # Errors
     /// More than 256 sources, a sample rate that is too low or too high, or a thread that cannot be started.
@@ -257,8 +258,8 @@ impl Decoding {
         self.all.iter().map(|input| input.at_ms).fold(0.0, f64::max)
     }
 
-    /// Returns the next event, if one is available without waiting. After `None`, the iterator waits or has ended, so the
-    /// caller can write its output here.
+    /// Returns the next event, if one is available without waiting. After `None`, the iterator waits or has ended, so
+    /// the caller can write its output now.
     ///
     /// # Errors
     /// The same errors as those of the iterator.
@@ -280,8 +281,8 @@ impl Decoding {
         }
     }
 
-    /// Returns an event of a recording that was not waited for. If all sources are live, their events arrive in one
-    /// channel.
+    /// Returns an event of a stalled source, if there is one. If all sources are live, returns `None`, because their
+    /// events arrive in one channel.
     fn heard_again(&mut self) -> Option<thread::ThreadEvent> {
         if self.are_live() {
             return None;
@@ -295,7 +296,8 @@ impl Decoding {
         if self.are_live() { self.waits_for_any() } else { self.waits_for_first() }
     }
 
-    /// Waits for any source, so that a message does not wait for another cell's.
+    /// Returns the channel and timeout for a wait for any source, so that a message does not wait for the message of
+    /// another cell.
     fn waits_for_any(&self) -> Option<(usize, Duration)> {
         if self.all.iter().all(|input| input.state == State::Ended) {
             return None;
@@ -305,7 +307,8 @@ impl Decoding {
         Some((0, oldest.map_or(LONG, |last| self.stall.saturating_sub(last.elapsed()))))
     }
 
-    /// Waits in the order of time, so that identical recordings give identical output. Only live sources can stall.
+    /// Returns the channel and timeout for a wait in the order of time, so that identical recordings give identical
+    /// output. Only live sources can stall.
     fn waits_for_first(&self) -> Option<(usize, Duration)> {
         let at = self.first(State::Heard).or_else(|| self.first(State::Stalled))?;
         let can_stall = self.all[at].is_live && !self.is_last();
@@ -324,8 +327,8 @@ impl Decoding {
         self.all.iter().filter(|input| input.state != State::Ended).count() == 1
     }
 
-    /// Marks the recording that was waited for as stalled; if all sources are live, marks those without events for too
-    /// long.
+    /// Marks the source `waited_for` as stalled. If all sources are live, marks all sources that have had no events for
+    /// too long.
     fn mark_stalled(&mut self, waited_for: usize) {
         let are_live = self.are_live();
         for (at, input) in self.all.iter_mut().enumerate() {
@@ -376,7 +379,7 @@ impl Decoding {
         self.events.push_back(CarrierEvent { carrier, event });
     }
 
-    /// Determines the position of a subframe relative to those of the other carriers.
+    /// Determines the position of a subframe relative to the subframes of the other carriers.
     fn place(&mut self, at: usize, reading: &Reading) {
         let (carrier, index) = (carrier_id(at), reading.index);
         let input = &mut self.all[at];

@@ -49,7 +49,8 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system. It is part of the message, and therefore not a source, which would be printed again.
+        /// The error of the system. The cause is part of this error's message. Therefore it is not the error's
+        /// `source`, which would be printed again.
         cause: std::io::Error,
     },
     /// The file could not be created or written.
@@ -57,7 +58,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// The error of the system, which is part of the message.
+        /// The error of the system, which is part of this error's message.
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.

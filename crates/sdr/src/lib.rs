@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
-//! | [`decode`] | from samples to all users' grants: a decoder and a thread per carrier, and their events in one order |
+//! | [`decode`] | from samples to the grants of all users: one decoder and thread per carrier, all events in one order |
 //! | [`reports`] | live radio reports from samples |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

@@ -1,4 +1,4 @@
-//! Radio samples from live radios, through SoapySDR, in the same pieces as those of a recording.
+//! Radio samples from live radios, through SoapySDR, in the same kinds of pieces as those of a recording.
 //!
 //! SoapySDR is a C++ library that must be installed. Only builds with the feature `sdr` use it. Other builds can still
 //! parse settings, and [`open`] returns an error that names the missing feature.
@@ -26,8 +26,8 @@ pub const REMEDY: &str =
 pub struct Settings {
     /// SoapySDR's arguments for the device (`driver`, `serial`, …); empty for the first radio.
     pub device: Vec<(String, String)>,
-    /// Receivers of the radio, from 0: several receivers are used as antennas of one receiver. An empty list stands
-    /// for the first receiver alone.
+    /// Indices of the radio's receivers, from 0. Several receivers are used as the antennas of one receiver. An empty
+    /// list means the first receiver alone.
     pub channels: Vec<usize>,
     /// Antenna port of the receiver; `None` is the driver's default.
     pub antenna: Option<String>,
@@ -46,26 +46,26 @@ pub struct Settings {
 /// Gain setting of a radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Gain {
-    /// Automatic if possible, otherwise the middle of its range.
+    /// Automatic gain if possible, otherwise the middle of the gain range.
     #[default]
     Unset,
-    /// Automatic; refused if the radio does not support it.
+    /// Automatic gain; an error if the radio does not support it.
     Automatic,
-    /// This many dB over all stages.
+    /// Total gain of all stages, in dB.
     Db(f64),
 }
 
-/// Sample rates that suit cells without resampling. The maximum is sufficient for any cell.
+/// Sample rates at which cells are decoded without resampling. The maximum is sufficient for any cell.
 ///
 /// Chosen: rates of FFTs of 128 to 1536 points that radios usually support.
 pub const RATES_HZ: [f64; 7] = [23.04e6, 19.2e6, 15.36e6, 11.52e6, 7.68e6, 3.84e6, 1.92e6];
 
 impl Settings {
-    /// The keys that do not belong to SoapySDR.
+    /// Keys of the settings that are not passed to SoapySDR.
     pub const KEYS: [&str; 7] = ["freq", "rate", "gain", "antenna", "channel", "bandwidth", "ppm"];
 
-    /// Parses `driver=rtlsdr,serial=1,freq=806M,gain=40`. The [`KEYS`](Settings::KEYS) among them configure the reception
-    /// and override `self`; SoapySDR receives the others.
+    /// Parses `driver=rtlsdr,serial=1,freq=806M,gain=40`. Entries with one of the [`KEYS`](Settings::KEYS) configure
+    /// the reception and override `self`. The other entries are passed to SoapySDR.
     ///
     /// # Errors
     /// A word is not `KEY=VALUE`, or a value is invalid.
@@ -122,7 +122,7 @@ pub fn hertz(text: &str) -> Result<f64, Refused> {
     found.ok_or_else(|| "give hertz above 0, such as 1815.2e6 or 1815.2M".to_owned()).map_err(Refused::from)
 }
 
-/// Parses the receivers of a radio: `1`, or several that are used in parallel, `0+1`.
+/// Parses the receivers of a radio: one receiver (`1`), or several receivers that are used in parallel (`0+1`).
 ///
 /// # Errors
 /// The text is not a list of different numbers.
@@ -183,11 +183,11 @@ impl fmt::Display for Tuned {
     }
 }
 
-/// Opens a radio and tunes it. The reception starts at the first read.
+/// Opens a radio and tunes it. The radio starts to receive at the first read.
 ///
 /// # Errors
-/// There is no such radio, it cannot be configured like this, or this build does not support radios. The error contains a
-/// remedy.
+/// There is no such radio, the radio cannot be configured like this, or this build does not support radios. The error
+/// contains a remedy.
 pub fn open(settings: &Settings) -> Result<(Box<dyn Source>, Tuned), Error> {
     #[cfg(feature = "sdr")]
     {

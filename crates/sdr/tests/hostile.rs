@@ -1,4 +1,4 @@
-//! Properties of recordings from random bytes. The same function is a fuzz target of `fuzz/`.
+//! Properties that must hold for recordings made of random bytes. A fuzz target in `fuzz/` uses the same functions.
 
 #[path = "../../../fuzz/src/choices.rs"]
 mod choices;

@@ -1,4 +1,4 @@
-//! Lines of reports from files and sockets, and from writers of invalid data.
+//! Tests with lines of reports from files and sockets, and with writers of invalid data.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,12 +10,12 @@ use super::super::tests::report;
 use super::super::{Need, State};
 use super::*;
 
-/// Returns the line of a subframe.
+/// Returns the line that reports a subframe.
 fn line_of(subframe: u64) -> String {
     line::to_line(subframe, &[report(subframe, Scope::Everyone)]) + "\n"
 }
 
-/// Polls a source until the condition holds, at instants far enough apart that every poll retries.
+/// Polls a source until the condition holds, at instants so far apart that every poll may try to open the source again.
 fn turn_until(lines: &mut Lines, now: &mut Time, what: impl Fn(&Lines, usize) -> bool) -> Vec<RadioReport> {
     let mut told = vec![];
     while !what(lines, told.len()) {

@@ -7,7 +7,7 @@ use airpace_phy::found::Found;
 use airpace_radio::fusion::{Fused, Fusion};
 use airpace_radio::{CarrierId, Rnti};
 
-/// Creates a radio report for every complete subframe of every carrier, and combines those of the same time.
+/// Creates a radio report for every complete subframe of every carrier, and combines the reports of the same time.
 #[derive(Clone, Debug)]
 pub struct Reports {
     fusion: Fusion,
@@ -57,7 +57,7 @@ impl Reports {
         self.fusion.push(report);
     }
 
-    /// Notes that a carrier is stalled; it is not waited for until it has caught up.
+    /// Notes that a carrier is stalled; the reports of other carriers do not wait for it until it has caught up.
     pub fn stall(&mut self, carrier: CarrierId) {
         self.fusion.stall(carrier);
     }
@@ -72,7 +72,7 @@ impl Reports {
         self.fusion.end(carrier);
     }
 
-    /// Returns the next combined reports; `None` if a carrier has to report first.
+    /// Returns the next combined reports; `None` if reports of a carrier are still missing.
     pub fn pop(&mut self) -> Option<Fused> {
         self.fusion.pop()
     }
@@ -82,7 +82,7 @@ impl Reports {
         self.fusion.flush()
     }
 
-    /// Returns the number of a carrier's subframes that arrived too late, and are in no report.
+    /// Returns the number of a carrier's subframes that arrived too late, and are not contained in any report.
     pub fn too_late(&self, carrier: CarrierId) -> u64 {
         self.fusion.too_late(carrier)
     }

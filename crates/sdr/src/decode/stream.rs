@@ -16,8 +16,9 @@ pub struct ReportStream {
 
 impl ReportStream {
     /// Creates a stream for carriers with these sample rates in Hz, at most 256. `own` is the followed user. Messages
-    /// wait for evidence for at most `patience` subframes ([`Caution::patience`](airpace_phy::evidence::Caution)), which
-    /// is the delay of the reports. Recordings wait for each other without a limit, live cells do not.
+    /// wait for evidence for at most `patience` subframes ([`Caution::patience`](airpace_phy::evidence::Caution)),
+    /// which is the delay of the reports. Recordings wait for each other without a limit, live cells do not wait
+    /// without a limit.
     pub fn new(rates_hz: &[f64], own: Option<Rnti>, patience: u64, are_live: bool) -> ReportStream {
         let carrier = |&rate_hz: &f64| (rate_hz, PendingSubframes::new(patience));
         ReportStream {

@@ -7,7 +7,7 @@ use airpace_radio::fusion::Fused;
 use super::*;
 use crate::iq::{Piece, Reader};
 
-/// The recording in the repository: a cell with six PRBs.
+/// A recording that is part of the repository: a cell with six PRBs.
 fn sample() -> Box<dyn Source> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/samples/cell.sigmf-meta");
     Box::new(Reader::open(&path, (None, None)).unwrap())
@@ -17,7 +17,8 @@ fn named(sources: Vec<Box<dyn Source>>) -> Vec<(String, Box<dyn Source>)> {
     sources.into_iter().enumerate().map(|(at, source)| (format!("source {at}"), source)).collect()
 }
 
-/// Decodes copies of the recording. Returns carrier, number and message count of each subframe, and the combined reports.
+/// Decodes copies of the recording. Returns the carrier, subframe number and message count of each subframe, and the
+/// combined reports.
 fn decoded(recordings: usize) -> (Vec<(u8, u64, usize)>, Vec<Fused>) {
     let sources = named((0..recordings).map(|_| sample()).collect());
     let options = Options::default();
@@ -58,7 +59,8 @@ fn recordings_are_told_in_the_order_of_time_and_their_reports_come_together() {
     }
 }
 
-/// A source of zero samples that returns a millisecond per trigger, and ends when the sender of triggers is dropped.
+/// A source of zero samples that returns a millisecond of samples per trigger, and ends when the sender of triggers is
+/// dropped.
 struct Silence {
     words: mpsc::Receiver<()>,
     is_live: bool,
@@ -92,7 +94,7 @@ impl Source for Silence {
     }
 }
 
-/// A pipe without data is not waited for, beside another pipe or beside a file.
+/// The iterator does not wait for a pipe without data, next to another pipe or next to a file.
 #[test]
 fn a_live_source_that_says_nothing_is_not_waited_for_until_it_goes_on() {
     for is_other_live in [true, false] {
@@ -101,7 +103,7 @@ fn a_live_source_that_says_nothing_is_not_waited_for_until_it_goes_on() {
         let options = Options { stall: Duration::from_millis(50), ..Options::default() };
         let mut decoding = Decoding::start(named(vec![other, silent]), options).unwrap();
         assert_eq!(decoding.are_live(), is_other_live);
-        // Enough samples for a progress report of the decoder's thread.
+        // Send enough samples for a progress report of the decoder's thread.
         (0..100).for_each(|_| say_other.send(()).unwrap());
         let silent = CarrierId(1);
         let stalled = decoding.find(|event| {

@@ -9,7 +9,7 @@ use airpace_rt::clock::thread_cpu;
 use super::{End, Error};
 use crate::iq::{self, Flaw, Piece, Source};
 
-/// Maximum number of events that wait to be processed: less than a second of a cell.
+/// Maximum number of events that wait to be processed: less than a second of the events of one cell.
 pub(super) const MAX_WAITING: usize = 256;
 
 /// Number of pieces of samples without output after which a thread reports its progress.
@@ -33,15 +33,15 @@ pub(super) enum Event {
 pub(super) struct ThreadEvent {
     /// Number of the recording, from 0.
     pub carrier: usize,
-    /// Milliseconds from the first sample.
+    /// Position up to which the samples were read, in milliseconds from the first sample.
     pub at_ms: f64,
     /// The event.
     pub event: Event,
 }
 
 /// Starts a thread that decodes samples and ends when the receiver of its events is dropped. `name` is for messages,
-/// `carrier` is the index of the recording, and `options` configures the decoder; its sample rate and antennas are the
-/// source's.
+/// `carrier` is the index of the recording, and `options` configures the decoder; the sample rate and the number of
+/// antennas in `options` must be those of the source.
 pub(super) fn start(
     name: &str,
     source: Box<dyn Source>,
@@ -75,7 +75,7 @@ pub(super) fn start(
                 Err(Stop::Unheard) => return,
             };
             let (ladder, work) = (Some(*thread.decoder.ladder()), thread.decoder.work());
-            // The receiver may already be dropped.
+            // The receiver of the events may already be dropped, so ignore the result.
             let _ = thread.tell(Event::End(Box::new(End { ladder, work, failure })));
         })
         .map_err(|cause| Error::Thread { name, cause })?;
@@ -94,20 +94,20 @@ struct Thread {
     decoder: Decoder,
     rate_hz: u64,
     antennas: usize,
-    /// Number of samples that were read, or lost by the receiver.
+    /// Number of samples that were read or that the receiver lost.
     gone: u64,
     /// Share of the samples that has been read, if known.
     share: Option<f64>,
     /// Processor time that was not reported yet, in microseconds.
     cost_us: f64,
-    /// Number of pieces since the last report.
+    /// Number of pieces of samples since the last report.
     untold: u32,
     sender: SyncSender<ThreadEvent>,
 }
 
 impl Thread {
-    /// Reads the whole source. The source is dropped before its end is reported, so that nobody waits until a radio is
-    /// off.
+    /// Reads the whole source. The source is dropped before its end is reported, so that the reader of the events knows
+    /// that a radio is switched off.
     fn read_all(&mut self, mut source: Box<dyn Source>) -> Result<(), Stop> {
         // Pieces of a fixed length make the results independent of the sizes of a pipe's reads. A message waits for the
         // end of its piece for at most a quarter of a millisecond.
@@ -129,7 +129,7 @@ impl Thread {
                     self.push(&samples)?;
                     samples.clear();
                     self.tell(Event::Gap)?;
-                    // The tracker itself detects a loss of unknown length.
+                    // The decoder's tracker detects a loss of unknown length itself.
                     if let Some(count) = lost {
                         self.gone = self.gone.saturating_add(count);
                         self.decoder.skip(count);

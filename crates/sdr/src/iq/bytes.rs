@@ -34,8 +34,9 @@ enum State {
 }
 
 impl Bytes {
-    /// Creates a source that `open` opens at the first read; its length is `length` bytes, if known. `is_packed` is
-    /// whether the name implies compressed bytes. Other bytes that start like a zstd frame count as compressed too.
+    /// Creates a source that `open` opens at the first read; the length of the source is `length` bytes, if known.
+    /// `is_packed` is true if the file name implies compressed bytes. Bytes that start like a zstd frame count as
+    /// compressed too.
     pub fn new(
         length: Option<u64>,
         is_packed: bool,
@@ -113,7 +114,7 @@ impl Read for Bytes {
     }
 }
 
-/// A source whose first bytes were already read.
+/// A source whose first bytes (the head) were already read.
 struct Counted {
     head: Vec<u8>,
     /// Number of the head's bytes that were returned.

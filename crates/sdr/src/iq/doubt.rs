@@ -1,8 +1,8 @@
 //! Detection of samples that do not match their declared format, from the statistics of their values.
 //!
 //! The real and imaginary parts of samples are most frequent around the middle of their range, at any signal level: for
-//! noise, for LTE, and for both after clipping. Read in another format, they are not. Only the start of a recording is
-//! checked.
+//! noise, for LTE, and for both after clipping. If they are read in another format, they are not. Only the start of a
+//! recording is checked.
 
 use airpace_core::Remedy;
 
@@ -15,7 +15,7 @@ pub enum Doubt {
     Sign(Format),
     /// The high bytes of numbers have the statistics of low bytes.
     Order,
-    /// Floating-point numbers are whole numbers above 1.
+    /// The floating-point samples are whole numbers above 1.
     Scale,
 }
 
@@ -57,7 +57,7 @@ pub struct Look {
     size: usize,
     /// Histogram of values by part (in-phase, quadrature); for numbers of two bytes, by part and byte.
     counts: [[u32; 256]; 4],
-    /// Counts of floating-point numbers above 1, and of those that are not whole.
+    /// Number of floating-point values above 1 (`large`), and number of values that are not whole numbers (`broken`).
     large: u32,
     broken: u32,
     instants: u32,
@@ -65,16 +65,17 @@ pub struct Look {
 
 /// Number of instants after which the samples are judged.
 ///
-/// Chosen: a millisecond or two of the widest cells. A share of one percent is then hundreds of values.
+/// Chosen: one or two milliseconds of the widest cells. One percent of the values are then hundreds of values.
 const ENOUGH: u32 = 1 << 16;
 
 /// Minimum number of instants for a judgement, at the end of a short recording.
 const MIN_INSTANTS: u32 = 1 << 11;
 
-/// Minimum number of values on each side of the range.
+/// Minimum number of values in the outer half of each side of the range.
 const MIN_PER_SIDE: u32 = 100;
 
-/// Minimum ratio of the frequencies of a side's outer and inner halves.
+/// Ratio of the outer half's frequency to the inner half's, on each side of the range: above it, the values count as
+/// most frequent at the ends.
 ///
 /// Chosen: a single tone, whose values are most frequent at its peaks, reaches 2.
 const MAX_OUTER: u32 = 3;
@@ -134,9 +135,10 @@ impl Look {
         }
     }
 
-    /// Returns whether both parts are rare around the byte `middle` and frequent at both ends. If the mean of a signal is
-    /// elsewhere, its values become rarer on at least one side. Values at the extreme ends are those of a clipped signal,
-    /// and values at the exact middle may belong to another format; neither are counted.
+    /// Returns whether both parts are rare around the byte `middle` and frequent at both ends. A signal whose mean is
+    /// not in the middle is rare on at least one side. The extreme values and the values next to the middle are not
+    /// counted: extreme values may come from a clipped signal, and values next to the middle may belong to another
+    /// format.
     fn has_two_ends(&self, middle: u8) -> bool {
         let count = |part: usize, distances: std::ops::RangeInclusive<u8>, is_below: bool| -> u32 {
             let place = |by: u8| if is_below { middle.wrapping_sub(by) } else { middle.wrapping_add(by) };
@@ -148,10 +150,10 @@ impl Look {
         })
     }
 
-    /// Returns whether the second bytes are spread over their range and the first are near zero, so that the first are
-    /// the high bytes.
+    /// Returns whether the second bytes of the numbers are spread over their range and the first bytes are near zero.
+    /// The first bytes are then the high bytes.
     fn is_swapped(&self) -> bool {
-        // A quarter of the 256 values are nearer to zero than this.
+        // A quarter of the 256 byte values have a smaller magnitude than this.
         const NEAR: u8 = 32;
         let share = |counts: &[u32; 256]| {
             let near = (0..256).filter(|&byte| (byte as u8 as i8).unsigned_abs() < NEAR);
@@ -160,8 +162,8 @@ impl Look {
         };
         [0, 2].into_iter().all(|part| {
             let (low, high) = (&self.counts[part], &self.counts[part + 1]);
-            // Eight-bit numbers that were shifted up have low bytes of zero, and a weak signal with an offset has few
-            // different high bytes.
+            // Exclude two cases: eight-bit numbers that were shifted up have low bytes of zero, and a weak signal with
+            // an offset has few different high bytes.
             let kinds = |counts: &[u32; 256]| counts.iter().filter(|count| **count > 0).count();
             let is_spread = kinds(low) > 1 && kinds(high) > 128;
             low.iter().sum::<u32>() >= MIN_INSTANTS && is_spread && share(low) > 0.6 && share(high) < 0.4
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn samples_of_the_declared_format_are_never_doubted() {
-        // From far below the last bit to far beyond full scale.
+        // Signal levels from far below the last bit to far beyond full scale.
         for deviation in (-10..12).map(|step| 0.02 * f32::powi(2.0, step)) {
             for mean in MEANS {
                 let samples = noise(deviation, mean);
@@ -252,7 +254,7 @@ mod tests {
             bytes.chunks_exact_mut(2).for_each(|word| word.swap(0, 1));
             assert_eq!(judge(Format::Ci16, &bytes), Some(Doubt::Order), "{deviation}");
         }
-        // Bytes that were shifted up, or repeated.
+        // Eight-bit values that were shifted up to 16 bits, or repeated in both bytes.
         for deviation in [0.1, 0.4, 1.0] {
             let bytes = written(Format::Ci8, &noise(deviation, Complex32::default()));
             for low in [|_: u8| 0, |byte: u8| byte] {

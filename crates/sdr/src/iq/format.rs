@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use airpace_phy::Complex32;
 
-/// Encoding of a complex sample: in-phase, then quadrature.
+/// Encoding of a complex sample: the in-phase part, then the quadrature part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Two signed bytes (HackRF); 127 is full scale.

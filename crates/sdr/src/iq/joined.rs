@@ -8,9 +8,9 @@ use super::{Error, Flaw, Piece, Source};
 
 /// Sources that started at the same instant and share a clock, read in parallel.
 ///
-/// Where a source lost samples, its antennas return zeros. If the source does not report the number of lost samples, its
-/// antennas return zeros from there on, because its samples cannot be aligned with those of the others any more. They
-/// also return zeros after the source's end. The joined source ends with its last source.
+/// For samples that a source lost, its antennas return zeros. If the source does not report the number of lost samples,
+/// its antennas return zeros from the loss on, because its samples cannot be aligned with the other sources any more.
+/// After the end of a source, its antennas also return zeros. The joined source ends with its last source.
 pub struct Joined {
     rate_hz: f64,
     parts: Vec<Part>,
@@ -21,9 +21,9 @@ pub struct Joined {
 struct Part {
     source: Box<dyn Source>,
     antennas: usize,
-    /// Samples that wait for those of the other sources; each instant contains all antennas of the source.
+    /// Samples that wait for the samples of the other sources; each instant contains all antennas of the source.
     ahead: Vec<Complex32>,
-    /// Number of lost instants before these samples.
+    /// Number of lost instants before the samples in `ahead`.
     lost: u64,
     /// Number of instants read and lost so far.
     at: u64,
@@ -84,7 +84,7 @@ impl Joined {
 }
 
 impl Part {
-    /// Returns the number of instants for which the source has samples, or returns zeros.
+    /// Returns the number of instants for which the source has samples or returns zeros.
     fn ready(&self) -> u64 {
         match (self.lost, self.ahead.len(), self.is_over) {
             (0, 0, true) => u64::MAX,
@@ -123,7 +123,7 @@ impl Source for Joined {
                 }
                 continue;
             }
-            // Instants that all sources lost are a gap; an ended source does not count as losing samples.
+            // Instants that all sources lost are a gap; the instants after the end of a source are not lost samples.
             if self.parts.iter().all(Part::is_silent) {
                 self.parts.iter_mut().for_each(|part| part.lost = part.lost.saturating_sub(ready));
                 return Ok(Piece::Gap(Some(ready)));
@@ -164,8 +164,8 @@ mod tests {
     use super::*;
     use crate::iq::{Format, Meta, Reader, Segment};
 
-    /// Returns a recording whose samples have this value. Each capture has this many samples, and starts at this sample
-    /// by the receiver's count.
+    /// Returns a recording whose samples all have the value `value`. `counts` contains the number of samples of each
+    /// capture, and `begins` the number of its first sample by the receiver's count.
     fn source(value: i8, antennas: usize, counts: &[usize], begins: &[Option<u64>]) -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 1e6);
         meta.antennas = antennas;
@@ -199,7 +199,8 @@ mod tests {
     fn an_antenna_without_samples_is_silent_and_what_all_lost_is_lost() {
         let one = || source(1, 1, &[4, 4], &[Some(0), Some(6)]);
         let two = || source(2, 2, &[5, 5], &[Some(0), Some(7)]);
-        // The first source lacks the instants 4 and 5, the second lacks 5 and 6; the first ends at 10, the second at 12.
+        // The first source lacks the instants 4 and 5, and ends at 10. The second source lacks the instants 5 and 6,
+        // and ends at 12.
         let (samples, told, antennas) = all(vec![one(), two()]);
         assert_eq!((antennas, told), (3, vec![(5, Piece::Gap(Some(1)))]));
         let [both, first, second] = [[1, 2, 2], [1, 0, 0], [0, 2, 2]];

@@ -25,9 +25,9 @@ const FOLDER: &str = "is a folder; give a file of samples";
 /// Maximum size of a description, in bytes.
 const MAX_META: u64 = 1 << 28;
 
-/// Maximum length of an archive entry's extension, in bytes.
+/// Maximum length of an extension entry in an archive, in bytes.
 ///
-/// Chosen: many times the longest path of a system.
+/// Chosen: many times the maximum length of a path.
 const MAX_EXTENSION: u64 = 1 << 16;
 
 /// Samples that have not been read yet, and their description.
@@ -40,9 +40,9 @@ pub struct Located {
     pub bytes: Bytes,
 }
 
-/// Finds the samples and the description for a user's `path`: either file of a SigMF recording or the common start of
-/// their names, an archive of both, raw samples, or `-` for standard input. `raw` describes raw samples, and overrides a
-/// description.
+/// Finds the samples and the description for a user's `path`. The path may be either file of a SigMF recording, the
+/// common start of their names, an archive of both files, raw samples, or `-` for standard input. `raw` describes raw
+/// samples, and overrides a description.
 ///
 /// # Errors
 /// A file is missing or cannot be read, or the format or the rate of the samples is unknown.
@@ -72,8 +72,8 @@ pub fn locate(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     }
 }
 
-/// Returns all existing files to which `path` may refer as the name of a recording: overwriting one of them may destroy
-/// the recording.
+/// Returns all existing files to which `path` may refer as the name of a recording. Overwriting one of these files may
+/// destroy the recording.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
     let text = path.to_string_lossy();
     let plain = text.strip_suffix(ZSTD).unwrap_or(&text);
@@ -195,7 +195,8 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     loop {
         file.seek(SeekFrom::Start(at)).map_err(Error::io(path))?;
         let mut archive = tar::Archive::new(&file);
-        // Entries are read as stored, one by one: extensions of the next entry are parsed here, up to a maximum length.
+        // Read all entries as stored, one by one. This function itself parses extension entries, which apply to the
+        // next entry, up to a maximum length.
         let mut entries = archive.entries().map_err(Error::io(path))?.raw(true);
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(Error::io(path))?;
@@ -237,7 +238,8 @@ fn of_archive(path: &Path, raw: (Option<f64>, Option<Format>)) -> Result<Located
     Ok(Located { path: data, meta, bytes })
 }
 
-/// Fields of an extension entry of an archive, which applies to the next entry if its own header has no space for them.
+/// Fields of an extension entry of an archive. They apply to the next entry, whose own header has no space for these
+/// values.
 ///
 /// Source: IEEE 2018, POSIX.1-2017, `pax`, "pax Extended Header"; GNU 2021, tar 1.34, type `L`
 #[derive(Default)]
@@ -318,7 +320,7 @@ mod tests {
         for name in ["cell", "cell.sigmf-meta", "cell.sigmf-data"] {
             assert_eq!(read_all(&path(name)), samples(), "{name}");
         }
-        // A folder with the same name, as in an unpacked archive.
+        // Create a folder with the same name as the recording, as an unpacked archive contains.
         std::fs::create_dir(path("cell")).unwrap();
         assert_eq!(read_all(&path("cell")), samples());
 
@@ -348,7 +350,8 @@ mod tests {
         archive("two.sigmf", &["cell.sigmf-data", "cell.sigmf-meta", "cell.sigmf-meta"]);
         assert!(refused(&path("two.sigmf")).contains("two.sigmf: the archive holds several"));
         archive("half.sigmf", &["cell.sigmf-data"]);
-        // Names of more than a hundred bytes, in both forms, and a name with a declared length of the whole archive.
+        // Test names of more than a hundred bytes, in both forms of extension entries, and a name whose declared length
+        // is that of the whole archive.
         let long = "n".repeat(300);
         let mut gnu = tar::Builder::new(File::create(path("long.sigmf")).unwrap());
         for end in ["data", "meta"] {
@@ -427,7 +430,7 @@ mod tests {
         let meta = folder.path().join("cell.sigmf-meta");
         let reader = Reader::open(&meta, (Some(3.84e6), None)).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (3.84e6, Format::Cf32));
-        // A value that the caller gives may be missing or invalid in the description.
+        // If the caller gives a value, the description's value may be missing or invalid.
         std::fs::write(&meta, r#"{"global": {"core:datatype": "ri8", "core:sample_rate": "?"}}"#).unwrap();
         let reader = Reader::open(&meta, (Some(1e6), Some(Format::Ci8))).unwrap();
         assert_eq!((reader.meta().sample_rate_hz, reader.meta().format), (1e6, Format::Ci8));
@@ -442,7 +445,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         let mut reader = Reader::open(&pipe, (Some(1e6), Some(Format::Ci8))).unwrap();
         assert_eq!(reader.progress(), None);
-        // The reader opens its end of the pipe at the first read.
+        // The reader opens the pipe at its first read. The writer waits for that, so it needs its own thread.
         let writer = std::thread::spawn(move || std::fs::write(pipe, [127, 0, 0, 127]));
         let mut all = vec![];
         while let Piece::Samples(_) = reader.read(&mut all).unwrap() {}

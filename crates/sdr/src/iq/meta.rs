@@ -13,10 +13,10 @@ pub struct Meta {
     pub format: Format,
     /// Samples per second, of each antenna.
     pub sample_rate_hz: f64,
-    /// Number of antennas, whose samples are interleaved instant by instant: SigMF's channels. In all counts, one sample
-    /// of a recording is one instant of all antennas.
+    /// Number of antennas (SigMF: channels). The samples of the antennas are interleaved instant by instant. In all
+    /// counts, one sample of a recording is one instant of all antennas.
     pub antennas: usize,
-    /// Name of the file of samples, if it differs from SigMF's; the file is next to the description.
+    /// Name of the file of samples, if the name does not follow SigMF's rules; the file is next to the description.
     pub dataset: Option<String>,
     /// Number of bytes after the last sample that are not samples.
     pub trailing_bytes: u64,
@@ -40,7 +40,7 @@ pub struct Segment {
     pub frequency_hz: Option<f64>,
 }
 
-/// Maximum number of samples or bytes: every JSON parser represents it exactly.
+/// Maximum number of samples or bytes: every JSON parser represents numbers up to this value exactly.
 const MAX_COUNT: u64 = 1 << 53;
 
 /// Maximum number of antennas of a recording.
@@ -156,8 +156,8 @@ impl Meta {
         })
     }
 
-    /// Returns the description's rate and format as text where given values overruled them; `None` if the description
-    /// agrees or does not contain them.
+    /// Returns, as text, the description's rate and format if values given by the caller replaced them. Returns `None`
+    /// if the description contains the same values or no values.
     pub fn overruled(&self) -> Option<String> {
         let format = self.extra.get("core:datatype").and_then(Value::as_str);
         let format = format.filter(|format| format.parse() != Ok(self.format));
@@ -246,7 +246,7 @@ fn sample_rate(value: Option<&Value>) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns a whole number in any notation; `or` if the field is missing.
+/// Returns a whole number in any notation; returns `or` if the field is missing.
 fn whole(value: Option<&Value>, or: u64) -> Result<u64, &'static str> {
     let Some(value) = value else { return Ok(or) };
     let whole_float = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);

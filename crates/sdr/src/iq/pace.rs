@@ -9,8 +9,8 @@ use airpace_phy::Complex32;
 
 use super::{Error, Piece, Source};
 
-/// A source that returns samples no sooner than a receiver would, at most a millisecond at a time; the first ones at
-/// once.
+/// A source that returns samples no sooner than a receiver would, at most a millisecond of samples per read. The first
+/// samples are returned at once.
 pub struct Paced {
     source: Box<dyn Source>,
     /// Time of the first read.
@@ -23,7 +23,7 @@ pub struct Paced {
     lag: Arc<Lag>,
 }
 
-/// Delay of the reads relative to the pace, which shows how far the reader is behind.
+/// Delay of the reads relative to the pace of the recording. The delay shows how far the reader is behind.
 #[derive(Debug, Default)]
 pub struct Lag {
     pieces: AtomicU64,
@@ -59,7 +59,7 @@ impl Lag {
 }
 
 impl Paced {
-    /// Paces a source that could be read faster.
+    /// Creates a paced source from a source that could be read faster.
     pub fn new(source: Box<dyn Source>) -> Paced {
         Paced { source, since: None, gone: 0, ahead: vec![], given: 0, lag: Arc::default() }
     }

@@ -12,7 +12,7 @@ use super::doubt::{Doubt, Look};
 use super::locate::{Located, locate};
 use super::{Error, Format, Meta};
 
-/// Maximum number of trailing bytes that are held back if the number of samples is unknown.
+/// Maximum number of trailing bytes that are held back if the length of the source is unknown.
 const MAX_HELD: u64 = 1 << 24;
 
 /// The samples of a recording, in order.
@@ -36,13 +36,13 @@ pub struct Reader {
 /// The next piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// This many samples of each antenna.
+    /// Number of samples of each antenna that were appended.
     Samples(usize),
-    /// Samples that the receiver lost, with their number if the recording contains it.
+    /// A gap: the receiver lost samples. The number of lost samples is given if the recording contains it.
     Gap(Option<u64>),
     /// A flaw in the samples. Complete samples are still read. Each flaw is reported once.
     Flaw(Flaw),
-    /// The end.
+    /// The end of the samples.
     End,
 }
 
@@ -54,7 +54,7 @@ pub enum Flaw {
         "among the {count} samples from {first} on are some that are no finite numbers: these count as zero"
     )]
     Strange {
-        /// Number of the first sample of the piece that contains such a number.
+        /// Number of the first sample of the piece that contains a number that is not finite.
         first: u64,
         /// Number of samples in this piece.
         count: u64,
@@ -75,7 +75,7 @@ pub enum Flaw {
     Antenna {
         /// Number of the joined recording, from 0.
         which: usize,
-        /// Number of samples before the loss.
+        /// Number of samples before the loss, by position.
         at: u64,
     },
     /// The samples end within a compressed frame.
@@ -91,7 +91,7 @@ pub enum Flaw {
     Sample {
         /// Number of this sample.
         sample: u64,
-        /// Number of existing bytes.
+        /// Number of bytes of this sample that exist.
         bytes: usize,
         /// Number of bytes of a complete sample.
         size: usize,
@@ -99,7 +99,7 @@ pub enum Flaw {
     /// The samples end before a capture of the description.
     #[error("the samples end at {sample}, though captures[{capture}] begins at sample {start}")]
     Capture {
-        /// Number of existing samples.
+        /// Number of samples that exist.
         sample: u64,
         /// The first missing capture.
         capture: usize,
@@ -128,10 +128,10 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Opens a recording: a SigMF recording by either of its files, by the common start of their names, or by its
-    /// archive; raw samples; or standard input for `-`. Data compressed by zstd are decompressed. `raw` describes raw
-    /// samples, for which it is required; for a SigMF file it overrides the description. No samples are read yet, and
-    /// pipes are not opened, so that a pipe without a writer does not block.
+    /// Opens a recording. `path` is either file of a SigMF recording, the common start of their names, its archive, a
+    /// file of raw samples, or `-` for standard input. Data compressed by zstd are decompressed. `raw` describes raw
+    /// samples, for which it is required; for a SigMF file, `raw` overrides the description. No samples are read yet,
+    /// and pipes are not opened, so that a pipe without a writer does not block.
     ///
     /// # Errors
     /// A file cannot be opened, or the format or the rate of the samples is unknown.
@@ -140,7 +140,8 @@ impl Reader {
         Ok(Reader::of(path, meta, bytes))
     }
 
-    /// Reads samples from any source, with `length` bytes if known; `path` is for errors.
+    /// Creates a reader of samples from any source, which has `length` bytes if the length is known. `path` is the name
+    /// in error messages.
     pub fn new(path: PathBuf, meta: Meta, source: Box<dyn Read + Send>, length: Option<u64>) -> Reader {
         Reader::of(path, meta, Bytes::new(length, false, || Ok(source)))
     }
@@ -253,8 +254,8 @@ impl Reader {
         self.header_left = segment.header_bytes;
         let Some(index) = segment.global_index else { return Some(None) };
         let expected = last.global_index.unwrap_or(last.start) + (segment.start - last.start);
-        // A new capture without a loss: the receiver was retuned, or added an annotation. A count that decreases was
-        // restarted.
+        // A new capture without a loss means that the receiver was retuned, or added an annotation. If the count
+        // decreases, the receiver restarted its count.
         (index != expected).then_some(index.checked_sub(expected))
     }
 
@@ -305,13 +306,13 @@ struct Ahead {
     source: Bytes,
     /// Number of bytes that remain to be read, if known.
     left: Option<u64>,
-    /// Number of bytes that are held back because they may be the trailing ones; `None` before the first read.
+    /// Number of bytes that are held back because they may be trailing bytes; `None` before the first read.
     held: Option<usize>,
     buffer: Vec<u8>,
-    /// The used part of the buffer.
+    /// Number of bytes at the start of the buffer that were already used.
     start: usize,
     end: usize,
-    /// Whether the source ended too early.
+    /// Whether the source ended before the end of its data.
     is_cut: bool,
 }
 

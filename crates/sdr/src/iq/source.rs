@@ -1,4 +1,4 @@
-//! Sources of samples: a file, a radio, or one of them with a processing step behind it.
+//! Sources of samples: a file, a radio, or a processing step that reads from another source.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,15 +59,15 @@ impl Source for Reader {
 /// A source that ends early: after a given time, or on request.
 pub struct Until {
     source: Box<dyn Source>,
-    /// Number of samples after which the source ends, including lost ones.
+    /// Number of samples, including lost samples, after which the source ends.
     most: Option<u64>,
     stop: Arc<AtomicBool>,
-    /// Number of samples so far, including lost ones.
+    /// Number of samples so far, including lost samples.
     gone: u64,
 }
 
 impl Until {
-    /// Ends the source after `seconds` of samples, if given, and as soon as `stop` is set.
+    /// Creates a source that ends after `seconds` of samples, if given, or as soon as `stop` is set.
     pub fn new(source: Box<dyn Source>, seconds: Option<f64>, stop: Arc<AtomicBool>) -> Until {
         let most = seconds.map(|seconds| (seconds * source.sample_rate_hz()).round() as u64);
         Until { source, most, stop, gone: 0 }
@@ -121,7 +121,8 @@ mod tests {
     use super::*;
     use crate::iq::{Format, Meta, Segment};
 
-    /// 300 samples per second, 3000 in total. After the first ten samples, one second of samples is lost.
+    /// A source of 300 samples per second, with 3000 samples in total. After the first ten samples, one second of
+    /// samples is lost.
     fn source() -> Box<dyn Source> {
         let mut meta = Meta::raw(Format::Ci8, 300.0);
         let at = |start, global_index| Segment { start, global_index, ..Segment::default() };

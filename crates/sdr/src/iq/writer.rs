@@ -8,9 +8,9 @@ use airpace_phy::Complex32;
 
 use super::{Error, Meta, Segment};
 
-/// A SigMF recording that is being written. [`finish`](Writer::finish) gives the files their names `STEM.sigmf-data` and
-/// `STEM.sigmf-meta`. An incomplete recording therefore never looks like a complete one, never replaces an older one, and
-/// leaves no files behind.
+/// A SigMF recording that is being written. [`finish`](Writer::finish) gives the files their names `STEM.sigmf-data`
+/// and `STEM.sigmf-meta`. An incomplete recording therefore never looks like a complete one, never replaces an older
+/// recording, and leaves no files behind.
 #[derive(Debug)]
 pub struct Writer {
     meta: Meta,
@@ -51,7 +51,7 @@ impl Writer {
         self.data.write_all(&self.bytes).map_err(Error::write(self.data.path()))
     }
 
-    /// Notes that samples are missing before the next one, with their number if known.
+    /// Notes that samples are missing before the next sample; `lost` is their number, if known.
     pub fn gap(&mut self, lost: Option<u64>) {
         let last = *self.meta.segments.last().expect("a description has a segment");
         let expected = last.global_index.unwrap_or(last.start) + (self.samples - last.start);

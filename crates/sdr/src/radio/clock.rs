@@ -1,16 +1,17 @@
 //! Detection of lost samples from a radio's time stamps and error reports.
 
-/// Maximum deviation of a time stamp without a loss, in samples: radios lose whole packets, and a cell's tracker copes
-/// with a few samples.
+/// Maximum deviation of a time stamp that does not count as a loss, in samples. Radios lose whole packets, and a cell's
+/// tracker tolerates the loss of a few samples.
 const SLACK: f64 = 4.0;
-/// Additional deviation of a time stamp without a loss, as a share of the samples since the last stamp: the rate that a
-/// driver reports may be rounded.
+/// Additional deviation of a time stamp that does not count as a loss, as a share of the samples since the last stamp.
+/// It allows for a rounded rate in the driver's report.
 const SLACK_SHARE: f64 = 50e-6;
-/// Agreement count from which a deviating stamp indicates a loss.
+/// Minimum agreement count (of stamps that agree with the number of samples) for which a deviating stamp indicates a
+/// loss.
 const BELIEVED: u32 = 8;
 /// Maximum of the agreement count.
 const MAX_BELIEVED: u32 = 64;
-/// Decrease of the agreement count after an unexplained stamp.
+/// Decrease of the agreement count after a stamp that deviates without a report of lost samples.
 const DOUBT: u32 = 2;
 /// Maximum duration of a loss, in s. A longer jump means that the radio's clock was set.
 const MAX_LOSS_S: f64 = 10.0;
@@ -18,7 +19,7 @@ const MAX_LOSS_S: f64 = 10.0;
 /// Compares the number of samples with the radio's clock.
 ///
 /// Chosen: stamps are trusted once they have advanced with the samples for a while. Drivers that take stamps from the
-/// computer's clock, or count in other units, are never trusted; of their losses, only the reported ones are known.
+/// computer's clock, or count in other units, are never trusted. For these drivers, only reported losses are known.
 #[derive(Debug)]
 pub struct Clock {
     rate_hz: f64,
@@ -39,8 +40,9 @@ impl Clock {
         self.has_complained = true;
     }
 
-    /// Counts `count` samples; `time_ns` is the radio's time stamp: 0, or the time of earlier samples, if they have none.
-    /// Returns whether samples were lost before them, with their number if known.
+    /// Counts `count` samples; `time_ns` is the radio's time stamp of these samples; if they have no stamp, it is 0 or
+    /// the stamp of earlier samples. Returns whether samples were lost before these samples, with the number of lost
+    /// samples if known.
     pub fn take(&mut self, count: usize, time_ns: i64) -> Option<Option<u64>> {
         let has_complained = std::mem::take(&mut self.has_complained);
         let is_stamped = time_ns != 0 && self.last.is_none_or(|(last_ns, _)| last_ns != time_ns);
@@ -84,7 +86,7 @@ mod tests {
 
     const RATE: f64 = 1.92e6;
 
-    /// Returns a clock after this many consecutive blocks of 100 samples, and the time after them.
+    /// Returns a clock that has counted this many consecutive blocks of 100 samples, and the time after them.
     fn settled(blocks: u64) -> (Clock, i64) {
         let mut clock = Clock::new(RATE);
         for block in 0..blocks {
@@ -128,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_does_not_keep_time_with_the_samples_is_not_believed() {
-        // A clock that is twice as fast as the samples, as of drivers that count bytes; and the computer's clock, which
-        // jumps.
+        // Test two clocks: one that is twice as fast as the samples, as of drivers that count bytes; and the computer's
+        // clock, which jumps.
         for time in [|at: u64| time_ns(2 * at), |at: u64| time_ns(at + at * 7919 % 997)] {
             let mut clock = Clock::new(RATE);
             for block in 0..200 {

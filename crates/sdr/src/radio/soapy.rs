@@ -17,7 +17,7 @@ use crate::iq::{Error, Piece, Source};
 
 /// Maximum duration of samples that wait to be read, in s. Further samples are dropped and counted.
 const MAX_WAITING_S: f64 = 0.5;
-/// Duration of samples per read, in s: short, so that no sample waits long for others.
+/// Duration of samples per read, in s: short, so that no sample waits long for later samples.
 const BLOCK_S: f64 = 0.002;
 /// Minimum number of samples per read.
 const MIN_BLOCK: usize = 1024;
@@ -25,9 +25,10 @@ const MIN_BLOCK: usize = 1024;
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Maximum time without samples before the radio counts as failed.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Maximum error of the centre frequency, in Hz: cells are searched within 12 kHz.
+/// Maximum error of the centre frequency, in Hz: the decoder searches for cells within 12 kHz.
 const MAX_OFF_HZ: f64 = 10e3;
-/// Maximum relative error of a sample rate that counts as the requested one: a cell's tracker follows the rest.
+/// Maximum relative error of a sample rate that counts as the requested rate. A cell's tracker follows the remaining
+/// error.
 const SAME_RATE: f64 = 2e-6;
 /// Maximum relative error of a sample rate that is accepted. The decoder uses the true rate.
 const MAX_OFF_RATE: f64 = 0.01;
@@ -56,7 +57,7 @@ struct Pump {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Messages of the thread.
+/// Messages that the thread sends.
 enum Block {
     Samples(Vec<Complex32>),
     Gap(Option<u64>),
@@ -67,7 +68,7 @@ impl Radio {
     /// Opens a radio and tunes it.
     ///
     /// # Errors
-    /// There is no such radio, or it cannot be configured like this.
+    /// There is no such radio, or the radio cannot be configured like this.
     pub fn open(settings: &Settings) -> Result<(Radio, Tuned), Error> {
         let name = settings.name();
         let channels = if settings.channels.is_empty() { vec![0] } else { settings.channels.clone() };
@@ -111,7 +112,7 @@ impl Radio {
             let ended = thread.listen();
             let _ = thread.stream.deactivate(None);
             if let Err(error) = ended {
-                // The receiver of the messages may already be dropped.
+                // The receiver of the messages may already be dropped, so ignore the result.
                 let _ = thread.sender.send(Block::Failed(error));
             }
         };
@@ -163,7 +164,7 @@ impl Source for Radio {
 }
 
 impl Drop for Pump {
-    /// Waits until the radio is switched off.
+    /// Stops the thread, and waits until the radio is switched off.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -185,7 +186,7 @@ struct Thread {
     stop: Arc<AtomicBool>,
 }
 
-/// Samples that are missing before the next ones.
+/// Samples that were lost before the next received samples.
 #[derive(Default)]
 struct Loss {
     samples: u64,
@@ -205,7 +206,7 @@ impl Loss {
 }
 
 impl Thread {
-    /// Reads until `stop` is set.
+    /// Reads samples until `stop` is set.
     fn listen(&mut self) -> Result<(), Error> {
         self.stream
             .activate(None)
@@ -385,7 +386,7 @@ impl Opening<'_> {
         Ok(device.antenna(Rx, self.channel()).unwrap_or_default())
     }
 
-    /// Sets the gain; returns it in dB unless the radio sets it automatically.
+    /// Sets the gain; returns the gain in dB unless the radio sets it automatically.
     fn gain(&self, device: &Device) -> Result<Option<f64>, Error> {
         let can_itself = device.has_gain_mode(Rx, self.channel()).unwrap_or(false);
         let failed = |error: soapysdr::Error| {
@@ -439,7 +440,7 @@ fn another_rate() -> Remedy {
     Remedy::new("give another").parameter("rate")
 }
 
-/// Returns whether a value is in one of the ranges; single values are ranges too.
+/// Returns whether a value is in one of the ranges; a single value is given as a range, too.
 fn has(ranges: &[Range], value: f64) -> bool {
     ranges.iter().any(|range| value >= range.minimum - 1.0 && value <= range.maximum + 1.0)
 }

@@ -1,5 +1,5 @@
-//! Tests from opening the radio to its last sample. SoapySDR searches for modules only once, so every test runs again in
-//! a separate process in which the module is present from the start.
+//! Tests of the whole use of a radio, from opening it to its last sample. SoapySDR searches for modules only once, so
+//! every test runs again in a separate process in which the module is present from the start.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,8 @@ use super::module;
 
 const RATE_HZ: f64 = 1.92e6;
 
-/// Runs the test in a process in which SoapySDR finds the test radio; returns `false` in a process without it.
+/// Runs the test again in a process in which SoapySDR finds the test radio. Returns `true` in that process, otherwise
+/// `false`.
 #[must_use]
 fn is_at_the_radio(test: &str) -> bool {
     static MODULE: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -84,7 +85,7 @@ impl Player {
     }
 }
 
-/// Output of a radio until it failed.
+/// Output of a radio up to its failure.
 struct Heard {
     samples: Vec<Complex32>,
     /// Position of each gap, and its length.
@@ -128,7 +129,7 @@ fn a_radio_is_tuned_as_it_was_asked_to() {
     ];
     assert_eq!(player.told(), expected, "and it is not switched on before somebody reads");
 
-    // With an oscillator that is fast by 50 ppm, lower settings give the requested frequency and rate.
+    // If the oscillator is fast by 50 ppm, lower settings give the requested frequency and rate.
     let player = Player::new(10);
     let (source, tuned) = player.open("ppm=50,agc=yes").unwrap();
     assert_eq!(tuned.to_string(), "806.0000 MHz at 1.92 Msps, gain by itself, antenna RX");

@@ -106,7 +106,7 @@ fn what_ends_too_early_says_so_once_and_gives_what_is_whole() {
 #[test]
 fn compressed_samples_are_expanded_as_far_as_they_go() {
     let meta = Meta::raw(Format::Cf32, 1e6);
-    // Random numbers, which compress badly.
+    // Random numbers as data, because they compress badly.
     let mut state = 1_u32;
     let mut chance = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -143,7 +143,7 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     packed[cut_at] ^= 0xFF;
     let damaged = both(&meta, &packed).map(|mut reader| read_all(&mut reader));
     for told in damaged {
-        // Without a checksum in the file, some errors remain undetected.
+        // Some errors remain undetected, because the file has no checksum.
         if let Err(error) = told {
             assert!(error.to_string().starts_with("a: compressed data are damaged, before byte"), "{error}");
         }
