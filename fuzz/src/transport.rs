@@ -59,7 +59,7 @@ impl Pair {
     /// Advances to the next arrival or deadline, and processes it. Returns whether there is such an instant.
     fn step(&mut self, of_app: Option<Time>) -> bool {
         self.send();
-        let due = self.ends.iter().filter_map(|end| end.next());
+        let due = self.ends.iter().filter_map(|end| end.poll_timeout());
         let arrivals = self.flights.iter().map(|(at, ..)| *at);
         let Some(next) = arrivals.chain(due).chain(of_app).min() else { return false };
         self.now = self.now.max(next);
@@ -69,7 +69,7 @@ impl Pair {
         for (_, role, bytes) in come {
             self.arrive(role, bytes);
         }
-        self.ends.iter_mut().for_each(|end| end.on_timeout(self.now));
+        self.ends.iter_mut().for_each(|end| end.handle_timeout(self.now));
         true
     }
 }
@@ -206,7 +206,7 @@ pub fn order(input: &[u8]) {
         while let Some((id, event)) = pair.ends[1].poll_event() {
             bulk.on_event(pair.now, &mut pair.ends[1], id, event);
         }
-        bulk.on_timeout(pair.now, &mut pair.ends[1]);
+        bulk.handle_timeout(pair.now, &mut pair.ends[1]);
         while pair.ends[0].poll_event().is_some() {}
         if let Some(connection) = pair.ends[0].connection(pair.id) {
             sent += connection.write(pair.now, &text[sent..]).unwrap_or_default();
@@ -216,7 +216,7 @@ pub fn order(input: &[u8]) {
                 connection.close(pair.now, 7, "enough");
             }
         }
-        if bulk.is_done() || !pair.step(bulk.next()) {
+        if bulk.is_done() || !pair.step(bulk.poll_timeout()) {
             break;
         }
     }

@@ -66,12 +66,12 @@ impl Controller for Looped {
         self.rust.on_truth(truth);
     }
 
-    fn on_timer(&mut self, now: Time) {
-        self.rust.on_timer(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.rust.handle_timeout(now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.rust.next_timer()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.rust.poll_timeout()
     }
 
     fn control(&self) -> Control {

@@ -1,7 +1,7 @@
 //! Cost of one ACK, on a flow that fills a 100 Mbit/s link.
 //!
 //! `controller`: cost of the scheme itself per ACK, including the packet that the ACK releases (`on_sent`, `on_ack`,
-//! `control`, `next_timer`; `on_timer` if due). `endpoint`: the same including the transport.
+//! `control`, `poll_timeout`; `handle_timeout` if due). `endpoint`: the same including the transport.
 //!
 //! `cargo bench -p airpace-cc --bench on_ack`
 
@@ -75,21 +75,21 @@ impl Flow {
                     ));
                 }
             }
-            let wake = self.sender.next().unwrap_or(Time::NEVER);
+            let wake = self.sender.poll_timeout().unwrap_or(Time::NEVER);
             let arrival = self.wire.front().map_or(Time::NEVER, |packet| packet.0);
-            let timer = self.acker.next().unwrap_or(Time::NEVER);
+            let timer = self.acker.poll_timeout().unwrap_or(Time::NEVER);
             let next = wake.min(arrival).min(timer);
             if self.frames.first().is_some_and(|first| next - first.0 > PATIENCE) {
                 break;
             }
             self.now = self.now.max(next);
             if timer < wake.min(arrival) {
-                self.acker.on_timeout(self.now);
+                self.acker.handle_timeout(self.now);
                 self.frames.extend(self.acker.poll_ack(self.now).map(|frame| (self.now, frame)));
                 continue;
             }
             if wake < arrival {
-                self.sender.on_timeout(self.now);
+                self.sender.handle_timeout(self.now);
                 continue;
             }
             let (now, sent, number, header) = self.wire.pop_front().expect("a packet arrives");
@@ -159,13 +159,13 @@ impl Controller for Scribe {
         self.controller.on_loss(loss);
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.note(Event::Timer(now));
-        self.controller.on_timer(now);
+        self.controller.handle_timeout(now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.controller.next_timer()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.controller.poll_timeout()
     }
 
     fn control(&self) -> Control {
@@ -199,9 +199,9 @@ fn tell(twin: &mut dyn Controller, told: &[Event]) -> u64 {
                 whole.packets = packets;
                 twin.on_loss(&whole);
             }
-            Event::Timer(now) => twin.on_timer(*now),
+            Event::Timer(now) => twin.handle_timeout(*now),
         }
-        black_box((twin.control(), twin.next_timer()));
+        black_box((twin.control(), twin.poll_timeout()));
     }
     acks
 }

@@ -93,7 +93,7 @@ fn run(spec: &SchemeSpec, link: Rate, queue: u64) -> Result<Seen, Box<dyn Error>
             };
         }
         ledger.settle(now, &[]);
-        ledger.on_timeout(now);
+        ledger.handle_timeout(now);
         loop {
             if let Err(blocked) = ledger.allowance(now, MSS) {
                 ledger.on_held(now, MSS, blocked);

@@ -74,7 +74,7 @@ impl Controller for Adapted {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         let mut flow = self.flow();
         let at = flow.time(now);
-        flow.ledger.on_timeout(at);
+        flow.ledger.handle_timeout(at);
         let mut left = bytes;
         while left > 0 {
             let size = left.min(flow.mss.0);

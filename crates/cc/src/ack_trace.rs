@@ -310,13 +310,13 @@ impl Controller for Traced {
         self.inner.on_due(packets);
     }
 
-    fn on_timer(&mut self, now: Time) {
-        self.inner.on_timer(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner.handle_timeout(now);
         self.write(now, Told::Timer);
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.inner.next_timer()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn control(&self) -> Control {

@@ -52,7 +52,7 @@ pub trait Controller: Send {
 
     /// An acknowledgement arrived that acknowledged no new packet but contained feedback of the scheme's receiver. The
     /// feedback is newer than all earlier feedback. A receiver sends such feedback although no packet has arrived; see
-    /// [`Receiver::on_timer`] and [`Receiver::request`].
+    /// [`Receiver::handle_timeout`] and [`Receiver::request`].
     fn on_feedback(&mut self, _now: Time, _feedback: &[u8]) {}
 
     /// Packets were declared lost.
@@ -74,11 +74,11 @@ pub trait Controller: Send {
     /// departure time; nothing else calls it.
     fn on_due(&mut self, _packets: u64) {}
 
-    /// The time returned by [`Controller::next_timer`] has been reached.
-    fn on_timer(&mut self, _now: Time) {}
+    /// The time returned by [`Controller::poll_timeout`] has been reached.
+    fn handle_timeout(&mut self, _now: Time) {}
 
-    /// The time of the next call of [`Controller::on_timer`]. Drivers ask after every event.
-    fn next_timer(&self) -> Option<Time> {
+    /// The time of the next call of [`Controller::handle_timeout`]. Drivers ask after every event.
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
 
@@ -118,15 +118,15 @@ pub trait Receiver: Send {
     /// The device's radio reported a subframe of one carrier ([`Sees::Device`]).
     fn on_radio(&mut self, _report: &RadioReport) {}
 
-    /// The time returned by [`Receiver::next_timer`] has been reached. Returns whether an ACK must leave now although
+    /// The time returned by [`Receiver::poll_timeout`] has been reached. Returns whether an ACK must leave now although
     /// no packet arrived.
-    fn on_timer(&mut self, _now: Time) -> bool {
+    fn handle_timeout(&mut self, _now: Time) -> bool {
         false
     }
 
-    /// The time of the next call of [`Receiver::on_timer`], by the receiver's clock. Drivers ask after every packet and
+    /// The time of the next call of [`Receiver::handle_timeout`], by the receiver's clock. Drivers ask after every packet and
     /// every timer.
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
 

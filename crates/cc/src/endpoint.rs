@@ -7,9 +7,9 @@
 //!    └───────────────── AckFrame { ranges, ce, feedback } ◀────────┘
 //! ```
 //!
-//! A driver reports events to a [`Sender`] ([`Sender::on_ack`], [`Sender::on_timeout`], …), then drains
-//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::next`]. It uses an [`Acker`] in the same way: it
-//! calls [`Acker::on_packet`] or [`Acker::on_timeout`], drains [`Acker::poll_ack`], and waits until [`Acker::next`].
+//! A driver reports events to a [`Sender`] ([`Sender::on_ack`], [`Sender::handle_timeout`], …), then drains
+//! [`Sender::poll_transmit`] until `None`, then waits until [`Sender::poll_timeout`]. It uses an [`Acker`] in the same way: it
+//! calls [`Acker::on_packet`] or [`Acker::handle_timeout`], drains [`Acker::poll_ack`], and waits until [`Acker::poll_timeout`].
 //! Lost bytes are retransmitted in new packets. A packet number is never used twice, so an ACK is never ambiguous.
 //!
 //! A [`Sender`] counts bytes but does not hold them. If the driver only counts bytes as well ([`Backlog::Unlimited`],

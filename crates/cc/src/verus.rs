@@ -380,7 +380,7 @@ impl Verus {
     }
 
     /// Source: verus src/verus_server.cpp
-    fn on_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.silent_since = now;
         if self.last_ms.is_none() {
             self.restart();
@@ -484,7 +484,7 @@ impl Controller for Verus {
         self.inflight = loss.inflight;
         let Some(first) = loss.packets.iter().find(|packet| packet.number >= self.session) else { return };
         if loss.cause == LossCause::Persistent {
-            self.on_timeout(loss.now);
+            self.handle_timeout(loss.now);
             return;
         }
         let packets = loss.packets.iter().filter(|packet| packet.number >= self.session).count() as u64;
@@ -499,14 +499,14 @@ impl Controller for Verus {
         }
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         if self.next_epoch.is_none_or(|next| now < next) {
             return;
         }
         self.next_epoch = Some(now + EPOCH);
         self.expire_holes(now);
         if self.inflight > Bytes::ZERO && now >= self.timeout() {
-            self.on_timeout(now);
+            self.handle_timeout(now);
         }
         let idle = self.inflight == Bytes::ZERO && self.epoch_max_ms.is_none();
         if idle && self.holes.is_empty() {
@@ -526,7 +526,7 @@ impl Controller for Verus {
         self.end_epoch(now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.next_epoch
     }
 

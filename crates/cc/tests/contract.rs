@@ -191,9 +191,9 @@ impl Victim {
                 self.controller.on_device(self.now, &self.device);
             }
             Happening::Timer => {
-                if let Some(due) = self.controller.next_timer() {
+                if let Some(due) = self.controller.poll_timeout() {
                     self.now = self.now.max(due.min(self.now + Duration::from_secs(60)));
-                    self.controller.on_timer(self.now);
+                    self.controller.handle_timeout(self.now);
                 }
             }
             Happening::ReceiverTimer => self.time_receiver(),
@@ -204,13 +204,13 @@ impl Victim {
 
     fn time_receiver(&mut self) {
         let Some(receiver) = &mut self.receiver else { return };
-        let Some(due) = receiver.next_timer() else { return };
+        let Some(due) = receiver.poll_timeout() else { return };
         self.now = self.now.max(due.min(self.now + Duration::from_secs(60)));
-        if receiver.on_timer(self.now) {
+        if receiver.handle_timeout(self.now) {
             let feedback = receiver.feedback(self.now);
             self.controller.on_feedback(self.now, feedback.as_bytes());
         }
-        let next = receiver.next_timer();
+        let next = receiver.poll_timeout();
         assert!(next.is_none_or(|next| next > self.now), "{}: a timer that spins", self.choice);
     }
 

@@ -50,13 +50,13 @@ impl Controller for Recording {
         self.inner.on_loss(loss);
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.note(format!("timer {now:?}"));
-        self.inner.on_timer(now);
+        self.inner.handle_timeout(now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.inner.next_timer()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn control(&self) -> Control {
@@ -162,7 +162,7 @@ fn compare(scheme: &str, seed: u64) -> Seen {
             }
         }
         let arrival = wire.keys().next().map_or(Time::NEVER, |(at, _)| *at);
-        let timers = [sender.next(), acker.next(), Some(now + Duration::from_millis(50))];
+        let timers = [sender.poll_timeout(), acker.poll_timeout(), Some(now + Duration::from_millis(50))];
         let timer = timers.into_iter().flatten().min().unwrap().max(now);
         now = arrival.min(timer);
         if arrival <= now {
@@ -181,13 +181,13 @@ fn compare(scheme: &str, seed: u64) -> Seen {
             }
             continue;
         }
-        acker.on_timeout(now);
-        sender.on_timeout(now);
+        acker.handle_timeout(now);
+        sender.handle_timeout(now);
         let lost = report(&mut sender, &mut ledger, last_sent);
         if lost {
             ledger.settle(now, &[]);
         }
-        ledger.on_timeout(now);
+        ledger.handle_timeout(now);
         assert_eq!(sender.inflight(), ledger.inflight());
     }
     let (expected, told) = (told_by_sender.lock().unwrap(), told_by_ledger.lock().unwrap());

@@ -147,7 +147,7 @@ impl Toy {
     /// Advances to the time of the next event, and processes it.
     fn step(&mut self) {
         let due = self.under_way.first_key_value().map(|(&(due, _), _)| due);
-        let next = [due, self.sender.next(), self.acker.next()].into_iter().flatten().min();
+        let next = [due, self.sender.poll_timeout(), self.acker.poll_timeout()].into_iter().flatten().min();
         self.now = self.now.max(next.expect("a transport that has not delivered everything has a timer"));
         while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
             match entry.remove() {
@@ -163,12 +163,12 @@ impl Toy {
                 }
             }
         }
-        self.acker.on_timeout(self.now);
+        self.acker.handle_timeout(self.now);
         while let Some(frame) = self.acker.poll_ack(self.now) {
             self.launch(|| Datagram::Ack(frame));
         }
-        if self.sender.next().is_some_and(|due| due <= self.now) {
-            self.sender.on_timeout(self.now);
+        if self.sender.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.sender.handle_timeout(self.now);
         }
         self.drain();
     }

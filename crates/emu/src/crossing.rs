@@ -77,8 +77,8 @@ impl World {
 
 impl<L> Crossing<L> {
     /// Returns the time of the next event.
-    pub fn next(&self) -> Time {
-        self.network.next()
+    pub fn poll_timeout(&self) -> Time {
+        self.network.poll_timeout()
     }
 
     /// Puts a packet on the network. All events due at or before `now` are processed first, without this packet. The
@@ -99,7 +99,7 @@ impl<L> Crossing<L> {
     /// Processes all events due at or before `now`, each with its own timestamp.
     pub fn turn(&mut self, now: Time, watcher: &mut impl Watcher<L>) {
         loop {
-            let due = self.network.next();
+            let due = self.network.poll_timeout();
             if due > now {
                 return;
             }

@@ -163,7 +163,7 @@ impl Turn {
         while !self.stop.load(Ordering::Relaxed) {
             // While no packet is under way, microsecond precision has no effect that a program could observe.
             let spins = ends.meter.bytes_under_way() > 0;
-            ends.wait_until(crossing.next(), spins, &mut sleeper, &mut entrance.readable);
+            ends.wait_until(crossing.poll_timeout(), spins, &mut sleeper, &mut entrance.readable);
             crossing.turn(clock.now(), &mut ends);
             entrance.read_readable(&mut crossing, &mut ends);
         }

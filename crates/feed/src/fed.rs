@@ -146,7 +146,7 @@ impl Radio for Fed {
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
 

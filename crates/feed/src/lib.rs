@@ -38,7 +38,7 @@ pub trait Radio: Send {
     fn take(&mut self, now: Time, each: &mut dyn FnMut(RadioReport));
 
     /// Deadline at which to call [`Radio::take`] even without input.
-    fn next(&self) -> Option<Time>;
+    fn poll_timeout(&self) -> Option<Time>;
 
     /// Statistics of the source.
     fn heard(&self) -> Arc<Heard>;

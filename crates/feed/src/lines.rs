@@ -243,7 +243,7 @@ impl Radio for Lines {
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.next
     }
 

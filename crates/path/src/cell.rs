@@ -68,7 +68,7 @@ use user::{Device, RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
-/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::next`] sees every subframe in
+/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::poll_timeout`] sees every subframe in
 /// [`Cell::subframes`] and [`Cell::capacity`] right after that call.
 #[derive(Debug)]
 pub struct Cell {
@@ -123,7 +123,7 @@ impl Cell {
 
     /// Whether [`Cell::pop_report`] has a report at `now`.
     pub fn has_report(&self, now: Time) -> bool {
-        self.telemetry.next().is_some_and(|due| due <= now)
+        self.telemetry.poll_timeout().is_some_and(|due| due <= now)
     }
 
     /// Sets whether a device's modem log is read ([`Cell::pop_own_report`]): the device's own grants of both directions,
@@ -442,14 +442,14 @@ impl Link for Cell {
         if over.min(refused) <= now { first.pop_front() } else { None }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let subframe = Time::from_millis(self.subframe);
         let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
         // If a driver has not popped a report that was due, the time of this report is not returned again.
-        let reports = [self.telemetry.next(), self.log.next()].into_iter().flatten();
+        let reports = [self.telemetry.poll_timeout(), self.log.poll_timeout()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
-        Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.next()))
+        Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.poll_timeout()))
     }
 
     /// Processing at both ends, and the number of subframes that the packet needs at the best rate for the mean signal

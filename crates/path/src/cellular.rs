@@ -197,7 +197,9 @@ impl CellularLink {
     fn advance(&mut self, now: Time) {
         loop {
             let next = self.held.front().map(|held| held.release).filter(|&release| release <= now);
-            while let Some(at) = self.heavy.next().filter(|&at| next.map_or(at <= now, |next| at < next)) {
+            while let Some(at) =
+                self.heavy.poll_timeout().filter(|&at| next.map_or(at <= now, |next| at < next))
+            {
                 while let Some(exit) = self.heavy.pop(at) {
                     self.in_heavy -= 1;
                     self.exits.push_back(exit);
@@ -286,10 +288,10 @@ impl Link for CellularLink {
         self.exits.pop_front()
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let exit = self.exits.front().map(|exit| exit.time);
         let release = self.held.front().map(|held| held.release);
-        [exit, release, self.heavy.next()].into_iter().flatten().min()
+        [exit, release, self.heavy.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The minimum base delay of the recording, with the offset for the packet's size.

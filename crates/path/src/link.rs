@@ -6,7 +6,7 @@ use airpace_core::{Bytes, Packet, Time};
 use airpace_event::Fate;
 
 /// One hop of a path. Packets enter by [`Link::push`] and leave by [`Link::pop`] (call it until it returns `None`);
-/// [`Link::next`] returns the next deadline.
+/// [`Link::poll_timeout`] returns the next deadline.
 ///
 /// `now` never decreases over the calls to one link. At each deadline, a driver calls `pop` until it is empty before it
 /// pushes packets that arrive at the same time, unless the documentation of the link states otherwise.
@@ -18,7 +18,7 @@ pub trait Link: Send {
     fn pop(&mut self, now: Time) -> Option<Exit>;
 
     /// Time of the next call of `pop`, whether or not it will return a packet; `None` until a packet is pushed.
-    fn next(&self) -> Option<Time>;
+    fn poll_timeout(&self) -> Option<Time>;
 
     /// Delay of a packet of this size over the empty link: the link's part of the propagation delay. The one-way delay
     /// of a packet minus the sum of these delays over the path is the queueing delay.

@@ -5,7 +5,7 @@
 //! data up:    push ─▶ last hop ─▶ [internet] ─▶ wire ─▶ pop          its ACKs:  push ─▶ wire ─▶ [cell] ─▶ pop
 //! ```
 //!
-//! A driver pushes packets into the network ([`Network::push`]). At every deadline ([`Network::next`]) it pops all
+//! A driver pushes packets into the network ([`Network::push`]). At every deadline ([`Network::poll_timeout`]) it pops all
 //! outputs ([`Network::pop`]) until there are none, and then gets the next deadline. The network is the same for any
 //! clock of the driver.
 
@@ -204,11 +204,11 @@ impl<D, A> Network<D, A> {
 
     /// Time of the next call of [`Network::pop`].
     #[inline]
-    pub fn next(&self) -> Time {
+    pub fn poll_timeout(&self) -> Time {
         self.deadlines.first()
     }
 
-    /// The next output at `now`. After `None`, [`Network::next`] is up to date, and may return `now` again. `now` must
+    /// The next output at `now`. After `None`, [`Network::poll_timeout`] is up to date, and may return `now` again. `now` must
     /// not decrease from call to call.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<Output<'_, D, A>> {
@@ -269,7 +269,7 @@ impl<D, A> Network<D, A> {
         loop {
             let route = &mut self.flows[flow].routes[direction as usize];
             let exit = route.wire.pop(now);
-            let next = route.wire.next();
+            let next = route.wire.poll_timeout();
             self.deadlines.set(route.place, next);
             let has_more = next.is_some_and(|next| next <= now);
             self.draining = if has_more { Draining::Wire(id, direction) } else { Draining::No };
@@ -326,7 +326,7 @@ impl<D, A> Network<D, A> {
             Hop::Wire => {
                 let route = &mut self.flows[usize::from(packet.flow.0)].routes[direction as usize];
                 route.wire.push(now, packet);
-                self.deadlines.set(route.place, route.wire.next());
+                self.deadlines.set(route.place, route.wire.poll_timeout());
             }
             Hop::Internet => {
                 let queue = self.queues[direction as usize].as_mut();
@@ -392,8 +392,10 @@ impl<D, A> Network<D, A> {
 
     fn set_deadline(&mut self, link: SharedPart) {
         let deadline = match link {
-            SharedPart::Internet(direction) => self.queues[direction as usize].as_ref().and_then(Queue::next),
-            SharedPart::LastHop => self.last_hop.next(),
+            SharedPart::Internet(direction) => {
+                self.queues[direction as usize].as_ref().and_then(Queue::poll_timeout)
+            }
+            SharedPart::LastHop => self.last_hop.poll_timeout(),
         };
         self.deadlines.set(link.place(), deadline);
     }

@@ -248,7 +248,7 @@ impl Link for Queue {
         self.exits.pop_front()
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let first = self.exits.front().map(|exit| exit.time);
         first.or_else(|| {
             let done = self.in_service.as_ref()?.done;

@@ -285,7 +285,7 @@ impl Link for TraceLink {
         self.exits.pop_front()
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         if let Some(exit) = self.exits.front() {
             return Some(exit.time);
         }

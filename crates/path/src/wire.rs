@@ -355,7 +355,7 @@ impl Link for Wire {
     }
 
     #[inline]
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let on_time = self.fifo.front().map(|exit| exit.time);
         match self.late.peek() {
             None => on_time,

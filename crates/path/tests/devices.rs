@@ -107,7 +107,7 @@ fn cross(network: &mut Network<u64, u64>, sent: &[Sent], end: Time) -> Vec<Optio
     let mut next = 0;
     loop {
         let sends_at = sent.get(next).map_or(Time::NEVER, |sent| sent.at);
-        let now = network.next().min(sends_at);
+        let now = network.poll_timeout().min(sends_at);
         if now >= end {
             return out;
         }
@@ -212,8 +212,8 @@ fn the_capacity_of_both_ways_is_told() {
     ] {
         let mut network = world.build(1);
         let mut seen = [0; 2];
-        while network.next() < Time::from_millis(20) {
-            let now = network.next();
+        while network.poll_timeout() < Time::from_millis(20) {
+            let now = network.poll_timeout();
             while let Some(output) = network.pop(now) {
                 if output == Output::Millisecond {
                     for capacity in network.capacities() {

@@ -158,7 +158,7 @@ proptest! {
         while now < end {
             // The driver sleeps and then processes all events that became due in the meantime.
             now += std::time::Duration::from_micros(late_us);
-            while network.next() <= now {
+            while network.poll_timeout() <= now {
                 while let Some(output) = network.pop(now) {
                     prop_assert!(!matches!(output, Output::Ended(journey) if journey.fate == Fate::WireLoss));
                 }

@@ -92,7 +92,8 @@ fn run(parts: &Parts, network: &mut Network<String, u64>, count: u64, end: Time)
     let mut now = Time::ZERO;
     loop {
         let sends_at = Time::from_nanos(numbers.start * 1_000_000 + 7);
-        let due = if numbers.is_empty() { network.next() } else { network.next().min(sends_at) };
+        let due =
+            if numbers.is_empty() { network.poll_timeout() } else { network.poll_timeout().min(sends_at) };
         if due >= end {
             return out;
         }
@@ -231,8 +232,8 @@ fn a_device_is_told_by_the_sources_that_are_asked_for() {
                 network.set_reported(DeviceId(0), source, true);
             }
             let mut told: BTreeMap<Source, u64> = BTreeMap::new();
-            while network.next() < Time::from_millis(10) {
-                let now = network.next();
+            while network.poll_timeout() < Time::from_millis(10) {
+                let now = network.poll_timeout();
                 while let Some(output) = network.pop(now) {
                     if output == Output::Radio || output == Output::Millisecond {
                         while let Some((_, source, report)) = network.pop_report() {
@@ -259,7 +260,7 @@ fn a_driver_that_is_late_gets_every_millisecond_once() {
     let mut milliseconds = 0;
     for late in 1..=4 {
         let now = Time::from_micros(late * 5_300);
-        while network.next() <= now {
+        while network.poll_timeout() <= now {
             while let Some(output) = network.pop(now) {
                 if output == Output::Millisecond {
                     milliseconds += 1;
@@ -294,8 +295,8 @@ fn each_direction_of_a_link_has_its_own_capacity_and_backlog() {
     assert_eq!(state(&network, 1, 3), Some((5 * 1500 + 60, Some(12.0))), "a chance in this millisecond");
     assert_eq!(state(&network, 1, 4), Some((5 * 1500 + 60, Some(0.0))), "none in this one");
     let (mut carried, mut capacities) = (vec![], BTreeMap::<Direction, u64>::new());
-    while network.next() < Time::from_millis(90) {
-        let now = network.next();
+    while network.poll_timeout() < Time::from_millis(90) {
+        let now = network.poll_timeout();
         let mut is_new = false;
         while let Some(output) = network.pop(now) {
             match output {

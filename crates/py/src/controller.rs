@@ -199,7 +199,7 @@ impl Controller for InPython {
         self.tell(|it, py| it.on_loss.call1(py, (events::Loss::new(loss),)));
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.timer = None;
         self.tell(|it, py| match &it.on_timer {
             Some(hook) => hook.call1(py, (events::millis(now),)),
@@ -209,7 +209,7 @@ impl Controller for InPython {
         self.timer = self.timer.filter(|next| *next > now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.timer
     }
 

@@ -255,7 +255,7 @@ impl Controller for Steered {
         flow.inflight_packets = loss.inflight.0 as f64 / self.mss.0 as f64;
     }
 
-    fn on_timer(&mut self, _: Time) {
+    fn handle_timeout(&mut self, _: Time) {
         let turns = self.turns.clone();
         let mut state = turns.state();
         if self.turn > state.over {
@@ -269,7 +269,7 @@ impl Controller for Steered {
         self.wait(&state);
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.due
     }
 

@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
         }
         let mut agenda = Agenda::new(&order);
         for (index, flow) in flows.iter().enumerate() {
-            agenda.set(FlowPart::Traffic(index), Some(flow.traffic.next()));
+            agenda.set(FlowPart::Traffic(index), Some(flow.traffic.poll_timeout()));
         }
         let mut driver = Driver {
             now: Time::ZERO,
@@ -247,7 +247,7 @@ impl<'a> Driver<'a> {
 
     fn advance(&mut self, end: Time, progress: &mut Progress<'_>) -> Result<(), RunError> {
         loop {
-            let (of_network, of_ends) = (self.network.next(), self.agenda.first());
+            let (of_network, of_ends) = (self.network.poll_timeout(), self.agenda.first());
             let deadline = of_network.min(of_ends);
             if deadline >= end {
                 self.now = end;
@@ -292,7 +292,7 @@ impl<'a> Driver<'a> {
         let starts = !flow.has_started && self.now >= flow.traffic.start();
         flow.has_started |= starts;
         flow.traffic.wake(self.now, &mut flow.sender);
-        self.agenda.set(FlowPart::Traffic(index), Some(flow.traffic.next()));
+        self.agenda.set(FlowPart::Traffic(index), Some(flow.traffic.poll_timeout()));
         if starts {
             self.begin_transfer(index);
         }
@@ -308,7 +308,7 @@ impl<'a> Driver<'a> {
         if let Some(packets) = flow.departures.due(self.now) {
             flow.sender.on_due(flow.sender_time(self.now), packets);
         }
-        let outcome = flow.sender.on_timeout(flow.sender_time(self.now));
+        let outcome = flow.sender.handle_timeout(flow.sender_time(self.now));
         self.record_outcome(index, outcome);
         self.transmit(index);
     }

@@ -164,8 +164,9 @@ impl FlowState {
 
     /// Returns the sender's next deadline, in true time.
     pub(crate) fn next_of_sender(&self) -> Option<Time> {
-        let due = self.sender.next().map(|due| self.sender_clock.map_or(due, |clock| clock.when(due)));
-        [due, self.departures.next()].into_iter().flatten().min()
+        let due =
+            self.sender.poll_timeout().map(|due| self.sender_clock.map_or(due, |clock| clock.when(due)));
+        [due, self.departures.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Replaces the connection's endpoints by those of the next connection. Returns whether the flow has several

@@ -75,14 +75,14 @@ pub(crate) struct Departures {
 
 impl Departures {
     /// Returns the next send time.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.times.get(self.due).copied()
     }
 
     /// Returns the number of packets that must have been sent by `now`, if this number has changed.
     pub(crate) fn due(&mut self, now: Time) -> Option<u64> {
         let before = self.due;
-        while self.next().is_some_and(|next| next <= now) {
+        while self.poll_timeout().is_some_and(|next| next <= now) {
             self.due += 1;
         }
         (self.due > before).then_some(self.due as u64)

@@ -69,7 +69,7 @@ impl Traffic {
     }
 
     /// Returns the time at which [`Traffic::wake`] must be called next.
-    pub(crate) fn next(&self) -> Time {
+    pub(crate) fn poll_timeout(&self) -> Time {
         let write = if self.is_on && self.writes.is_some() { self.next_write } else { Time::NEVER };
         write.min(self.next_turn).min(self.stop)
     }

@@ -73,7 +73,7 @@ impl Transfers {
     }
 
     /// Returns the next deadline: the start of a transfer, or the repetition of a request.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match self.current {
             None => (self.due < self.stop).then_some(self.due),
             Some(current) => current.served_from.is_none().then_some(current.repeat),
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(transfers.on_arrival(9, PACKET), None, "a copy of what has arrived");
         let last = vec![TransferStep::StartedUp, TransferStep::Complete];
         assert_eq!(transfers.on_arrival(11, PACKET), Some((0, last)), "a copy of a copy of what has not");
-        assert_eq!((transfers.on_arrival(7, PACKET), transfers.next()), (None, None));
+        assert_eq!((transfers.on_arrival(7, PACKET), transfers.poll_timeout()), (None, None));
     }
 
     #[test]
@@ -202,10 +202,14 @@ mod tests {
         let mut transfers = transfers("every_ms = 100");
         assert_eq!(transfers.begin(Time::from_millis(5)), Some(0));
         assert_eq!(transfers.serve(0, 0), Some(Bytes(3000)));
-        assert_eq!((transfers.next(), transfers.begin(Time::from_millis(200))), (None, None));
+        assert_eq!((transfers.poll_timeout(), transfers.begin(Time::from_millis(200))), (None, None));
         transfers.on_arrival(0, PACKET);
         transfers.on_arrival(1, PACKET);
-        assert_eq!(transfers.next(), Some(Time::from_millis(105)), "which is past: it begins at once");
+        assert_eq!(
+            transfers.poll_timeout(),
+            Some(Time::from_millis(105)),
+            "which is past: it begins at once"
+        );
         assert_eq!(transfers.begin(Time::from_millis(300)), Some(1));
     }
 
@@ -215,9 +219,9 @@ mod tests {
         let at = Time::from_millis;
         transfers.begin(at(5));
         assert_eq!(transfers.ask(at(5)), Some((0, Bytes(400))));
-        assert_eq!((transfers.ask(at(900)), transfers.next()), (None, Some(at(1005))));
+        assert_eq!((transfers.ask(at(900)), transfers.poll_timeout()), (None, Some(at(1005))));
         assert_eq!(transfers.ask(at(1005)), Some((0, Bytes(400))));
-        assert_eq!(transfers.next(), Some(at(3005)), "twice as long");
+        assert_eq!(transfers.poll_timeout(), Some(at(3005)), "twice as long");
         assert_eq!(transfers.serve(0, 0), Some(Bytes(3000)));
         assert_eq!((transfers.serve(0, 0), transfers.ask(at(3005))), (None, None), "both requests arrive");
     }

@@ -314,7 +314,7 @@ impl<H: Hooks> App for Bulk<H> {
         }
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         for at in (0..self.flows.len()).rev() {
             if matches!(self.flows[at].part, Part::Sends { .. }) {
                 self.work(now, at, endpoint);
@@ -325,9 +325,9 @@ impl<H: Hooks> App for Bulk<H> {
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let of_flow = |flow: &Running| match &flow.part {
-            Part::Sends { source, .. } => source.next(),
+            Part::Sends { source, .. } => source.poll_timeout(),
             _ => None,
         };
         let record = self.flows.iter().any(|flow| flow.began.is_some()).then_some(self.next_record);

@@ -260,7 +260,7 @@ impl Client {
                 return;
             }
             let turned = self.link.turn(now, connection, budget);
-            self.due = self.link.next(now);
+            self.due = self.link.poll_timeout(now);
             let heard = match turned {
                 Ok(Some(word)) => self.heard(now, connection, id, word),
                 Ok(None) => {
@@ -388,7 +388,7 @@ impl App for Client {
         self.turn(now, endpoint, &mut 0);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         if self.settings.stop.load(Ordering::Relaxed) {
             return self.stop(now, endpoint);
         }
@@ -421,7 +421,7 @@ impl App for Client {
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let stage = match self.stage {
             Stage::Over => return None,
             Stage::Moving(_) => None,

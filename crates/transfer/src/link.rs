@@ -207,7 +207,7 @@ impl Link {
     }
 
     /// Time of the next call of [`Link::turn`], if no event comes before.
-    pub fn next(&self, now: Time) -> Option<Time> {
+    pub fn poll_timeout(&self, now: Time) -> Option<Time> {
         match self.wants? {
             Wants::Nothing => None,
             Wants::Soon => Some(now + SOON),

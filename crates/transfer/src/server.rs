@@ -253,7 +253,7 @@ impl Server {
             }
             let fault = match turned {
                 Ok(None) => {
-                    session.due = session.link.next(now);
+                    session.due = session.link.poll_timeout(now);
                     if session.stage == Stage::Moving
                         && session.link.work.is_done()
                         && session.link.channel.is_flushed()
@@ -455,7 +455,7 @@ impl App for Server {
         self.turn(now, endpoint, id, &mut 0);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         if self.settings.stop.load(Ordering::Relaxed) {
             return self.stop(now, endpoint);
         }
@@ -488,7 +488,7 @@ impl App for Server {
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let sessions = self.sessions.values().flat_map(|session| [session.due, session.until]).flatten();
         sessions.chain([self.watched + WATCH]).min()
     }

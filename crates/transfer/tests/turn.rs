@@ -161,11 +161,11 @@ struct Woken(Sender<()>);
 impl App for Woken {
     fn on_event(&mut self, _: Time, _: &mut dyn Endpoint, _: ConnectionId, _: Event) {}
 
-    fn on_timeout(&mut self, _: Time, _: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, _: Time, _: &mut dyn Endpoint) {
         let _ = self.0.send(());
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
 
@@ -246,12 +246,12 @@ impl Endpoint for Marked {
         self.0.handle(datagram);
     }
 
-    fn on_timeout(&mut self, now: Time) {
-        self.0.on_timeout(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.0.handle_timeout(now);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.0.next()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.0.poll_timeout()
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {
@@ -296,11 +296,11 @@ fn carry(machines: &mut [Machine<'_>], mut mangle: impl FnMut(&mut [u8])) {
     while !machines.iter().all(|machine| machine.app.is_done()) {
         let mut on_way = vec![];
         for Machine { at, endpoint, app } in machines.iter_mut() {
-            endpoint.on_timeout(now);
+            endpoint.handle_timeout(now);
             while let Some((id, event)) = endpoint.poll_event() {
                 app.on_event(now, &mut **endpoint, id, event);
             }
-            app.on_timeout(now, &mut **endpoint);
+            app.handle_timeout(now, &mut **endpoint);
             let mut buffer = vec![];
             while let Some(out) = endpoint.poll_transmit(now, &mut buffer) {
                 let size = out.segment.unwrap_or(buffer.len());
@@ -369,13 +369,13 @@ impl<A: App> App for Telling<A> {
         self.is_done.store(self.inner.is_done(), Ordering::Relaxed);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
-        self.inner.on_timeout(now, endpoint);
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        self.inner.handle_timeout(now, endpoint);
         self.is_done.store(self.inner.is_done(), Ordering::Relaxed);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.inner.next()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn is_done(&self) -> bool {
@@ -399,12 +399,12 @@ impl<E: Endpoint> Endpoint for CutOff<E> {
         self.inner.handle(datagram);
     }
 
-    fn on_timeout(&mut self, now: Time) {
-        self.inner.on_timeout(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner.handle_timeout(now);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.inner.next()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {

@@ -109,7 +109,7 @@ impl<E: Endpoint> Flow<E> {
                 }
             }
         }
-        let due = self.sides.iter().filter_map(|side| side.endpoint.next());
+        let due = self.sides.iter().filter_map(|side| side.endpoint.poll_timeout());
         let next = due.chain(self.flights.front().map(|(at, ..)| *at)).min();
         self.now = self.now.max(next.expect("a flow goes on"));
         while self.flights.front().is_some_and(|(at, ..)| *at <= self.now) {
@@ -123,7 +123,7 @@ impl<E: Endpoint> Flow<E> {
             self.spare.push(bytes);
         }
         for side in &mut self.sides {
-            side.endpoint.on_timeout(self.now);
+            side.endpoint.handle_timeout(self.now);
         }
     }
 

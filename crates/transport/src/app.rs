@@ -9,12 +9,12 @@ pub trait App {
     /// Processes an event of a connection.
     fn on_event(&mut self, now: Time, endpoint: &mut dyn Endpoint, connection: ConnectionId, event: Event);
 
-    /// Runs the timers that are due. The driver calls this at the instant that [`App::next`] returned, and whenever
+    /// Runs the timers that are due. The driver calls this at the instant that [`App::poll_timeout`] returned, and whenever
     /// it wakes up for another reason. A call at any time does no harm.
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint);
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint);
 
-    /// Deadline at which to call [`App::on_timeout`], if nothing happens earlier.
-    fn next(&self) -> Option<Time>;
+    /// Deadline at which to call [`App::handle_timeout`], if nothing happens earlier.
+    fn poll_timeout(&self) -> Option<Time>;
 
     /// Whether the application has finished. The driver then lets the endpoint send its last datagrams, and stops.
     fn is_done(&self) -> bool;

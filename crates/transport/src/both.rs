@@ -74,13 +74,13 @@ impl<Q: Endpoint, U: Endpoint> Endpoint for Both<Q, U> {
         self.one(Transport::of(datagram.bytes)).handle(datagram);
     }
 
-    fn on_timeout(&mut self, now: Time) {
-        self.quic.on_timeout(now);
-        self.udp.on_timeout(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.quic.handle_timeout(now);
+        self.udp.handle_timeout(now);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.quic.next().into_iter().chain(self.udp.next()).min()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.quic.poll_timeout().into_iter().chain(self.udp.poll_timeout()).min()
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {

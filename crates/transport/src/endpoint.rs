@@ -2,8 +2,8 @@
 //! connection carries in either direction.
 //!
 //! An endpoint is a state machine like every engine of this workspace. Inputs: [`Endpoint::handle`] and
-//! [`Endpoint::on_timeout`]. Outputs: [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`]. Next deadline:
-//! [`Endpoint::next`]. An endpoint has no socket and no clock. After every call of an endpoint or of one of its
+//! [`Endpoint::handle_timeout`]. Outputs: [`Endpoint::poll_transmit`] and [`Endpoint::poll_event`]. Next deadline:
+//! [`Endpoint::poll_timeout`]. An endpoint has no socket and no clock. After every call of an endpoint or of one of its
 //! connections, the driver drains both outputs and reads the next deadline again.
 //!
 //! Instants are nanoseconds of the machine's monotonic clock. All network namespaces of a machine share this clock,
@@ -141,13 +141,13 @@ pub trait Endpoint {
     /// ignored.
     fn handle(&mut self, datagram: Inbound<'_>);
 
-    /// Runs the timers that are due: the driver calls this at the instant that [`Endpoint::next`] returned. A call at
+    /// Runs the timers that are due: the driver calls this at the instant that [`Endpoint::poll_timeout`] returned. A call at
     /// another time does no harm.
-    fn on_timeout(&mut self, now: Time);
+    fn handle_timeout(&mut self, now: Time);
 
-    /// Deadline at which to call [`Endpoint::on_timeout`] and then [`Endpoint::poll_transmit`], if nothing happens
+    /// Deadline at which to call [`Endpoint::handle_timeout`] and then [`Endpoint::poll_transmit`], if nothing happens
     /// earlier.
-    fn next(&self) -> Option<Time>;
+    fn poll_timeout(&self) -> Option<Time>;
 
     /// Appends to `buffer` the payload of datagrams to transmit now. Call this until it returns `None`.
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound>;

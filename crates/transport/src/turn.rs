@@ -88,7 +88,7 @@ impl Control {
         self.ring();
     }
 
-    /// Makes the event loop call [`App::on_timeout`].
+    /// Makes the event loop call [`App::handle_timeout`].
     pub fn wake(&self) {
         self.wakes.store(true, Ordering::Release);
         self.ring();
@@ -279,12 +279,12 @@ impl<E: Endpoint, A: App> Turning<E, A> {
     /// Runs the timers that are due.
     fn carry_out(&mut self, is_woken: bool) {
         let now = clock::now();
-        if self.endpoint.next().is_some_and(|due| due <= now) {
-            self.endpoint.on_timeout(now);
+        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            self.endpoint.handle_timeout(now);
         }
         self.tell();
-        if is_woken || self.app.next().is_some_and(|due| due <= now) {
-            self.app.on_timeout(now, &mut self.endpoint);
+        if is_woken || self.app.poll_timeout().is_some_and(|due| due <= now) {
+            self.app.handle_timeout(now, &mut self.endpoint);
             self.tell();
         }
     }
@@ -313,7 +313,7 @@ impl<E: Endpoint, A: App> Turning<E, A> {
     /// Whether the run may end although the application waits for its peers: all peers have confirmed the close, or the
     /// maximum time has passed.
     fn has_said_all(&mut self) -> bool {
-        if !self.app.waits_for_peers() || self.endpoint.next().is_none() {
+        if !self.app.waits_for_peers() || self.endpoint.poll_timeout().is_none() {
             return true;
         }
         let now = clock::now();
@@ -325,11 +325,11 @@ impl<E: Endpoint, A: App> Turning<E, A> {
     fn sleep(&mut self, sleeper: &mut Sleeper, control: &Control) -> Option<Time> {
         let is_full = self.socket.is_full();
         let asked = clock::now();
-        let of_endpoint = if is_full { Some(asked + RETRY) } else { self.endpoint.next() };
-        let deadlines = self.radios.iter().filter_map(|radio| radio.next());
+        let of_endpoint = if is_full { Some(asked + RETRY) } else { self.endpoint.poll_timeout() };
+        let deadlines = self.radios.iter().filter_map(|radio| radio.poll_timeout());
         let due = deadlines
             .chain(of_endpoint)
-            .chain(self.app.next())
+            .chain(self.app.poll_timeout())
             .min()
             .unwrap_or(Time::NEVER)
             .min(self.ends_by);

@@ -490,18 +490,18 @@ impl Controller for Biscay {
         self.device = *flows;
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         match (self.state, &mut self.wired) {
-            (State::Fallback, Some(wired)) => wired.on_timer(now),
-            (State::Fallback, None) => self.bbr.on_timer(now),
+            (State::Fallback, Some(wired)) => wired.handle_timeout(now),
+            (State::Fallback, None) => self.bbr.handle_timeout(now),
             _ => {}
         }
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         match (self.state, &self.wired) {
-            (State::Fallback, Some(wired)) => wired.next_timer(),
-            (State::Fallback, None) => self.bbr.next_timer(),
+            (State::Fallback, Some(wired)) => wired.poll_timeout(),
+            (State::Fallback, None) => self.bbr.poll_timeout(),
             _ => None,
         }
     }

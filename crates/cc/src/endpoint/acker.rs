@@ -100,15 +100,15 @@ impl Acker {
         }
     }
 
-    /// Processes the timers that are due: the time returned by [`Acker::next`] has been reached. Calls at other times
+    /// Processes the timers that are due: the time returned by [`Acker::poll_timeout`] has been reached. Calls at other times
     /// do no harm.
     ///
     /// An ACK contains the number of the newest packet. Therefore the scheme's receiver gets no ACK before the first
     /// packet.
-    pub fn on_timeout(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         let Some(receiver) = &mut self.receiver else { return };
-        if receiver.next_timer().is_some_and(|timer| timer <= now)
-            && receiver.on_timer(now)
+        if receiver.poll_timeout().is_some_and(|timer| timer <= now)
+            && receiver.handle_timeout(now)
             && self.largest().is_some()
         {
             self.due = Some(self.due.map_or(now, |due| due.min(now)));
@@ -143,9 +143,9 @@ impl Acker {
         self.receiver.as_mut().map_or(Rider::EMPTY, |receiver| receiver.request(now))
     }
 
-    /// The time of the next call of [`Acker::on_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
-    pub fn next(&self) -> Option<Time> {
-        let timer = self.receiver.as_ref().and_then(|receiver| receiver.next_timer());
+    /// The time of the next call of [`Acker::handle_timeout`] and [`Acker::poll_ack`] if nothing arrives earlier.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let timer = self.receiver.as_ref().and_then(|receiver| receiver.poll_timeout());
         [self.due, timer].into_iter().flatten().min()
     }
 

@@ -294,17 +294,17 @@ impl Ledger {
         self.refresh(now);
     }
 
-    /// Processes the timers that are due: the time returned by [`Ledger::next`] has been reached. Calls at other times
+    /// Processes the timers that are due: the time returned by [`Ledger::poll_timeout`] has been reached. Calls at other times
     /// do no harm.
-    pub fn on_timeout(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         let mut is_news = false;
         if self.silence_deadline().is_some_and(|deadline| deadline <= now) {
             self.silent_since = now;
             self.lose_all(now);
             is_news = true;
         }
-        if self.controller.next_timer().is_some_and(|timer| timer <= now) {
-            self.controller.on_timer(now);
+        if self.controller.poll_timeout().is_some_and(|timer| timer <= now) {
+            self.controller.handle_timeout(now);
             is_news = true;
         }
         if is_news {
@@ -312,10 +312,10 @@ impl Ledger {
         }
     }
 
-    /// The time of the next call of [`Ledger::on_timeout`] and [`Ledger::allowance`] if nothing happens earlier.
-    pub fn next(&self) -> Option<Time> {
+    /// The time of the next call of [`Ledger::handle_timeout`] and [`Ledger::allowance`] if nothing happens earlier.
+    pub fn poll_timeout(&self) -> Option<Time> {
         let pacing = if let Blocked::Pacing(until) = self.blocked { Some(until) } else { None };
-        [pacing, self.silence_deadline(), self.controller.next_timer()].into_iter().flatten().min()
+        [pacing, self.silence_deadline(), self.controller.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The flow has moved to another path: the packets in flight count as lost, and the RTT estimates restart.

@@ -19,11 +19,11 @@ use crate::endpoint::{Backlog, Sender, Settled, Transmit};
 /// ```
 ///
 /// The sender is made with [`Backlog::NOTHING_CARRIED`] and belongs to one outbox. The transport
-/// 1. reports events to the sender ([`Sender::on_ack`], [`Sender::on_timeout`], …), or reports bytes that the
+/// 1. reports events to the sender ([`Sender::on_ack`], [`Sender::handle_timeout`], …), or reports bytes that the
 ///    application wrote,
 /// 2. drains [`Outbox::poll_transmit`] until `None`, instead of [`Sender::poll_transmit`],
 /// 3. drops the bytes below [`Outbox::arrived`], and asks [`Outbox::poll_room`],
-/// 4. waits until [`Sender::next`].
+/// 4. waits until [`Sender::poll_timeout`].
 ///
 /// A packet carries the bytes of one interval, and lost bytes are sent before new ones. After a spurious loss, bytes
 /// that have arrived are not retransmitted, even if some packets that carried them count as lost. A retransmitted

@@ -264,9 +264,9 @@ impl Sender {
         self.hear(now, feedback);
     }
 
-    /// Processes the timers that are due: the time returned by [`Sender::next`] has been reached. Calls at other times
+    /// Processes the timers that are due: the time returned by [`Sender::poll_timeout`] has been reached. Calls at other times
     /// do no harm.
-    pub fn on_timeout(&mut self, now: Time) -> Outcome {
+    pub fn handle_timeout(&mut self, now: Time) -> Outcome {
         if self.closed {
             return Outcome::default();
         }
@@ -291,8 +291,8 @@ impl Sender {
         } else {
             is_news = false;
         }
-        if due(self.controller.next_timer()) {
-            self.controller.on_timer(now);
+        if due(self.controller.poll_timeout()) {
+            self.controller.handle_timeout(now);
             is_news = true;
         }
         if is_news {
@@ -301,12 +301,12 @@ impl Sender {
         Outcome { acked: None, lost }
     }
 
-    /// The time of the next call of [`Sender::on_timeout`] and [`Sender::poll_transmit`] if no event occurs earlier.
-    pub fn next(&self) -> Option<Time> {
+    /// The time of the next call of [`Sender::handle_timeout`] and [`Sender::poll_transmit`] if no event occurs earlier.
+    pub fn poll_timeout(&self) -> Option<Time> {
         if self.closed {
             return None;
         }
-        let mut earliest = self.controller.next_timer().unwrap_or(Time::NEVER);
+        let mut earliest = self.controller.poll_timeout().unwrap_or(Time::NEVER);
         if let Blocked::Pacing(until) = self.blocked {
             earliest = earliest.min(until);
         }
@@ -318,7 +318,7 @@ impl Sender {
     }
 
     /// The outcomes of packets, in the order in which they were detected. After [`Sender::on_ack`] and
-    /// [`Sender::on_timeout`], call this method until it returns `None`, and then call [`Sender::set_backlog`] with the
+    /// [`Sender::handle_timeout`], call this method until it returns `None`, and then call [`Sender::set_backlog`] with the
     /// data to send now. Outcomes are returned only if the backlog is [`Backlog::Carried`].
     pub fn poll_settled(&mut self) -> Option<Settled> {
         self.settled.pop_front()

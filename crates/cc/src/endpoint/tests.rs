@@ -198,8 +198,8 @@ fn time_makes_a_loss_where_too_few_packets_follow() {
     let mut story = Story::new(2, Backlog::Limited(Bytes(3000)));
     story.send(ms(0));
     story.ack(ms(80), &[(1, 1)]);
-    assert_eq!(story.sender.next(), Some(ms(90)), "the packet is lost 9/8 of the RTT after it left");
-    story.sender.on_timeout(ms(90));
+    assert_eq!(story.sender.poll_timeout(), Some(ms(90)), "the packet is lost 9/8 of the RTT after it left");
+    story.sender.handle_timeout(ms(90));
     assert_eq!(story.lost(), [0]);
 }
 
@@ -224,10 +224,10 @@ fn silence_sends_one_probe_past_the_window_and_backs_off() {
     assert_eq!(story.send(ms(100)), [2]);
     // Probe timeout (PTO): the smoothed RTT (100 ms) plus four times the variation (50 ms), after the packet sent at
     // 100 ms.
-    assert_eq!(story.sender.next(), Some(ms(400)));
-    story.sender.on_timeout(ms(400));
+    assert_eq!(story.sender.poll_timeout(), Some(ms(400)));
+    story.sender.handle_timeout(ms(400));
     assert_eq!(story.send(ms(400)), [3], "one probe leaves although the window is full");
-    assert_eq!(story.sender.next(), Some(ms(1000)), "the next probe waits twice as long");
+    assert_eq!(story.sender.poll_timeout(), Some(ms(1000)), "the next probe waits twice as long");
 }
 
 #[test]
@@ -238,8 +238,8 @@ fn long_silence_loses_everything_and_says_so() {
     story.send(ms(40));
     story.told();
     let (now, lost) = loop {
-        let now = story.sender.next().expect("a sender with packets in flight has a timer");
-        if let Some(lost) = story.sender.on_timeout(now).lost {
+        let now = story.sender.poll_timeout().expect("a sender with packets in flight has a timer");
+        if let Some(lost) = story.sender.handle_timeout(now).lost {
             break (now, lost);
         }
         story.send(now);
@@ -266,8 +266,8 @@ fn an_outage_shown_by_an_ack_is_persistent_congestion() {
     let mut now = ms(80);
     let mut newest = 5;
     while now < ms(800) {
-        now = story.sender.next().unwrap();
-        story.sender.on_timeout(now);
+        now = story.sender.poll_timeout().unwrap();
+        story.sender.handle_timeout(now);
         newest = story.send(now).last().copied().unwrap_or(newest);
     }
     story.ack(now + Duration::from_millis(40), &[(newest, newest), (0, 2)]);
@@ -284,8 +284,8 @@ fn a_finished_application_is_probed_with_a_copy() {
     let mut story = Story::new(4, Backlog::Limited(Bytes(2_000)));
     assert_eq!(story.send(ms(0)), [0, 1]);
     assert_eq!(story.sender.inflight(), Bytes(2_000), "the last packet holds only what is left");
-    let probe_at = story.sender.next().unwrap();
-    story.sender.on_timeout(probe_at);
+    let probe_at = story.sender.poll_timeout().unwrap();
+    story.sender.handle_timeout(probe_at);
     assert_eq!(story.send(probe_at), [2]);
     story.ack(probe_at + Duration::from_millis(40), &[(2, 2)]);
     assert_eq!(
@@ -393,7 +393,7 @@ fn a_closed_sender_is_silent_but_listens() {
     story.sender.close();
     story.ack(ms(40), &[(0, 0)]);
     assert!(story.send(ms(40)).is_empty());
-    assert_eq!((story.sender.next(), story.sender.delivered()), (None, MSS));
+    assert_eq!((story.sender.poll_timeout(), story.sender.delivered()), (None, MSS));
 }
 
 fn arrive(acker: &mut Acker, now: Time, number: u64) -> Received {
@@ -426,7 +426,7 @@ fn a_receiver_reports_what_it_has_newest_first() {
 fn a_receiver_that_waits_acknowledges_every_second_packet_or_after_a_while() {
     let mut acker = Acker::new(AckPolicy { every: 2, max_delay: Duration::from_millis(25) }, None);
     arrive(&mut acker, ms(0), 0);
-    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(25))));
+    assert_eq!((acker.poll_ack(ms(0)), acker.poll_timeout()), (None, Some(ms(25))));
     let late = acker.poll_ack(ms(25)).unwrap();
     assert_eq!(late.delay, Duration::from_millis(25));
     arrive(&mut acker, ms(30), 1);
@@ -448,13 +448,13 @@ impl Receiver for Ticking {
         self.due.get_or_insert(arrival.now + Duration::from_millis(20));
     }
 
-    fn on_timer(&mut self, now: Time) -> bool {
+    fn handle_timeout(&mut self, now: Time) -> bool {
         self.ticks += 1;
         self.due = Some(now + Duration::from_millis(20));
         true
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.due
     }
 
@@ -469,16 +469,16 @@ impl Receiver for Ticking {
 fn a_receiver_half_may_speak_though_nothing_arrived() {
     let policy = AckPolicy { every: 2, max_delay: Duration::from_millis(25) };
     let mut acker = Acker::new(policy, Some(Box::new(Ticking { due: None, ticks: 0 })));
-    assert_eq!(acker.next(), None);
+    assert_eq!(acker.poll_timeout(), None);
     arrive(&mut acker, ms(0), 0);
-    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(20))));
-    acker.on_timeout(ms(19));
+    assert_eq!((acker.poll_ack(ms(0)), acker.poll_timeout()), (None, Some(ms(20))));
+    acker.handle_timeout(ms(19));
     assert_eq!(acker.poll_ack(ms(19)), None, "it is not time yet");
-    acker.on_timeout(ms(20));
+    acker.handle_timeout(ms(20));
     let early = acker.poll_ack(ms(20)).expect("the packet that waits for a second one is acknowledged too");
     assert_eq!((early.number, early.largest, early.feedback.as_bytes()), (0, 0, &[1][..]));
-    assert_eq!((acker.poll_ack(ms(20)), acker.next()), (None, Some(ms(40))));
-    acker.on_timeout(ms(40));
+    assert_eq!((acker.poll_ack(ms(20)), acker.poll_timeout()), (None, Some(ms(40))));
+    acker.handle_timeout(ms(40));
     let repeated = acker.poll_ack(ms(40)).expect("only the feedback is new");
     assert_eq!((repeated.number, repeated.ranges, repeated.feedback.as_bytes()), (1, early.ranges, &[2][..]));
 }
@@ -486,8 +486,12 @@ fn a_receiver_half_may_speak_though_nothing_arrived() {
 #[test]
 fn no_ack_leaves_before_there_is_a_packet_to_name() {
     let mut acker = Acker::new(AckPolicy::default(), Some(Box::new(Ticking { due: Some(ms(0)), ticks: 0 })));
-    acker.on_timeout(ms(0));
-    assert_eq!((acker.poll_ack(ms(0)), acker.next()), (None, Some(ms(20))), "the driver does not spin");
+    acker.handle_timeout(ms(0));
+    assert_eq!(
+        (acker.poll_ack(ms(0)), acker.poll_timeout()),
+        (None, Some(ms(20))),
+        "the driver does not spin"
+    );
     arrive(&mut acker, ms(1), 0);
     assert!(acker.poll_ack(ms(1)).is_some());
 }
@@ -511,8 +515,8 @@ proptest! {
                 ranges.push((lowest.wrapping_sub(4), lowest.wrapping_sub(2)));
             }
             let _ = story.sender.on_ack(now, &frame(now.as_nanos(), &ranges, &[]));
-            if story.sender.next().is_some_and(|next| next <= now) {
-                story.sender.on_timeout(now);
+            if story.sender.poll_timeout().is_some_and(|next| next <= now) {
+                story.sender.handle_timeout(now);
             }
             prop_assert!(story.sender.inflight() <= Bytes(40 * MSS.0));
         }

@@ -456,12 +456,12 @@ impl Controller for Pbe {
         self.update_control();
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.update_rate(now);
         self.update_control();
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let ramps =
             matches!(self.phase, Phase::Start(ramp) if ramp.has_begun() && !ramp.is_done(self.rate_time));
         ramps.then(|| self.rate_time + RAMP_STEP)

@@ -52,12 +52,12 @@ impl Receiver for RanReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Time) -> bool {
-        self.inner.as_mut().is_some_and(|inner| inner.on_timer(now))
+    fn handle_timeout(&mut self, now: Time) -> bool {
+        self.inner.as_mut().is_some_and(|inner| inner.handle_timeout(now))
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.inner.as_ref().and_then(|inner| inner.next_timer())
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.as_ref().and_then(|inner| inner.poll_timeout())
     }
 
     fn feedback(&mut self, now: Time) -> Rider {

@@ -84,12 +84,12 @@ impl Controller for RanController {
         self.inner.on_due(packets);
     }
 
-    fn on_timer(&mut self, now: Time) {
-        self.inner.on_timer(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner.handle_timeout(now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
-        self.inner.next_timer()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn control(&self) -> Control {

@@ -238,12 +238,12 @@ impl Receiver for SproutReceiver {
         }
     }
 
-    fn on_timer(&mut self, now: Time) -> bool {
+    fn handle_timeout(&mut self, now: Time) -> bool {
         self.catch_up(now);
         !self.timed || self.report.is_some_and(|(_, due)| due <= now)
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let is_heard = self.empty_ticks <= MAX_EMPTY_TICKS;
         let ends = self.tick_start.filter(|_| is_heard)? + TICK;
         if !self.timed { Some(ends) } else { self.report.map(|(_, due)| due) }
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(half.seen(start), Seen::AtLeast(2.0), "no more was to come");
         let seen: Vec<Seen> = (1..=3)
             .map(|tick| {
-                half.on_timer(start + TICK * tick);
+                half.handle_timeout(start + TICK * tick);
                 half.seen(start + TICK * tick)
             })
             .collect();
@@ -372,7 +372,7 @@ mod tests {
             "a silence of 50 ms was announced"
         );
         arrive(&mut half, start + TICK * 3, 2, Next::Open);
-        half.on_timer(start + TICK * 4);
+        half.handle_timeout(start + TICK * 4);
         assert_eq!(half.seen(start + TICK * 4), Seen::Nothing, "the application pauses");
         let mut paper = receiver(true);
         arrive(&mut paper, start, 0, Next::Within(50));
@@ -382,17 +382,17 @@ mod tests {
     #[test]
     fn every_tick_has_its_feedback_until_five_seconds_after_the_last_packet() {
         let mut half = receiver(false);
-        assert_eq!(half.next_timer(), None, "the first tick begins with the first packet");
+        assert_eq!(half.poll_timeout(), None, "the first tick begins with the first packet");
         arrive(&mut half, Time::from_secs(1), 0, Next::Now);
         let mut ticks = vec![];
-        while let Some(timer) = half.next_timer() {
-            assert!(half.on_timer(timer));
+        while let Some(timer) = half.poll_timeout() {
+            assert!(half.handle_timeout(timer));
             let feedback = half.feedback(timer);
             ticks.push(Feedback::read(feedback.as_bytes()).expect("a forecast").tick);
         }
         assert_eq!(ticks, (1..=MAX_EMPTY_TICKS + 1).collect::<Vec<_>>());
         arrive(&mut half, Time::from_secs(60), 1, Next::Now);
-        assert!(half.next_timer().is_some_and(|timer| timer <= Time::from_secs(60) + TICK));
+        assert!(half.poll_timeout().is_some_and(|timer| timer <= Time::from_secs(60) + TICK));
     }
 
     #[test]
@@ -400,7 +400,7 @@ mod tests {
         let mut half = receiver(false);
         arrive(&mut half, Time::from_secs(10), 0, Next::Now);
         arrive(&mut half, Time::from_secs(9), 1, Next::Now);
-        assert_eq!(half.next_timer(), Some(Time::from_secs(9) + TICK));
+        assert_eq!(half.poll_timeout(), Some(Time::from_secs(9) + TICK));
     }
 
     fn header(sequence: u64, throwaway: u32) -> Header {

@@ -259,12 +259,12 @@ impl Controller for Sprout {
         self.inflight = loss.inflight;
     }
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.catch_up(now);
         self.heartbeat_due |= self.heartbeat_at().is_some_and(|due| due <= now);
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         let drains = self.report.filter(|_| self.elapsed < HORIZONS - 1);
         let drains = drains.map(|report| report.at + TICK * (self.elapsed as u32 + 1));
         [drains, self.heartbeat_at()].into_iter().flatten().min()

@@ -391,12 +391,12 @@ impl Plan {
             // A wake-up that was replaced by an earlier wake-up is ignored.
             What::Wake(flow) if self.flows[flow].wake == Some(self.now) => {
                 self.flows[flow].wake = None;
-                self.flows[flow].sender.on_timeout(self.now);
+                self.flows[flow].sender.handle_timeout(self.now);
                 self.drain(flow);
             }
             What::WakeAcker(flow) if self.flows[flow].acker_wake == Some(self.now) => {
                 self.flows[flow].acker_wake = None;
-                self.flows[flow].acker.on_timeout(self.now);
+                self.flows[flow].acker.handle_timeout(self.now);
                 self.acknowledge(flow);
             }
             What::Wake(_) | What::WakeAcker(_) => {}
@@ -444,7 +444,7 @@ impl Plan {
             }
         }
         let flow = &mut self.flows[index];
-        let Some(next) = flow.sender.next() else { return };
+        let Some(next) = flow.sender.poll_timeout() else { return };
         let next = next.max(self.now);
         if flow.wake.is_none_or(|wake| next < wake) {
             flow.wake = Some(next);
@@ -513,7 +513,7 @@ impl Plan {
             self.schedule(self.now + self.conditions.rtt / 2, What::Ack(index, frame));
         }
         let flow = &mut self.flows[index];
-        let Some(next) = flow.acker.next() else { return };
+        let Some(next) = flow.acker.poll_timeout() else { return };
         let next = next.max(self.now);
         if flow.acker_wake.is_none_or(|wake| next < wake) {
             flow.acker_wake = Some(next);
@@ -524,7 +524,8 @@ impl Plan {
     /// Runs every millisecond: reports the ground truth to schemes that may use it, and the radio reports of the
     /// subframe that ends.
     fn subframe(&mut self) {
-        let active = self.flows.iter().filter(|flow| flow.sender.next().is_some()).count().max(1) as f64;
+        let active =
+            self.flows.iter().filter(|flow| flow.sender.poll_timeout().is_some()).count().max(1) as f64;
         let forward_delay = self.conditions.rtt / 2;
         let then = self.now + forward_delay;
         let capacity =

@@ -80,8 +80,8 @@ fn takes(world: &World, lost: u64, direction: Direction, length: usize) -> Optio
     let arrival = Arrival { device: DeviceId(0), direction, bytes: Bytes(length as u64), ecn: Ecn::NotEct };
     let mut ended = Ended::default();
     crossing.push(Time::ZERO, arrival, (), &mut ended);
-    while ended.0.is_none() && crossing.next() < Time::NEVER {
-        crossing.turn(crossing.next(), &mut ended);
+    while ended.0.is_none() && crossing.poll_timeout() < Time::NEVER {
+        crossing.turn(crossing.poll_timeout(), &mut ended);
     }
     ended.0.filter(|end| end.fate == Fate::Delivered).map(|end| end.at - Time::ZERO)
 }

@@ -76,7 +76,7 @@ pub fn drive(
     let mut packets = packets.iter().peekable();
     let mut over = Time::ZERO + AFTERWARDS;
     loop {
-        let due = packets.peek().map_or(Time::NEVER, |packet| packet.at).min(crossing.next());
+        let due = packets.peek().map_or(Time::NEVER, |packet| packet.at).min(crossing.poll_timeout());
         if due > over && packets.peek().is_none() {
             break;
         }

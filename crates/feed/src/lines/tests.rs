@@ -92,7 +92,7 @@ fn of_a_file_only_what_is_appended_is_read() {
     file.write_all((end.to_owned() + &line_of(3)).as_bytes()).unwrap();
     let told = turn_until(&mut lines, &mut now, |_, told| told == 2);
     assert_eq!(subframes(&told), [2, 3]);
-    assert!(lines.fd().is_none() && lines.next().is_some(), "a file cannot be waited for");
+    assert!(lines.fd().is_none() && lines.poll_timeout().is_some(), "a file cannot be waited for");
     file.set_len(0).unwrap();
     turn_until(&mut lines, &mut now, |lines, _| lines.heard().opened() == 2);
 }

@@ -111,7 +111,7 @@ impl Telemetry {
     }
 
     /// Time at which the next report is due.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.listeners.iter().filter_map(|listener| Some(listener.waiting.front()?.0)).min()
     }
 

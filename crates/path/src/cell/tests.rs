@@ -45,7 +45,7 @@ impl Source {
         Source { flow: 0, device, bytes, rate, from, until, number: 0 }
     }
 
-    fn next(&self) -> Time {
+    fn poll_timeout(&self) -> Time {
         let at = self.from + self.rate.time_for(Bytes(self.bytes * self.number));
         if at < self.until { at } else { Time::NEVER }
     }
@@ -86,9 +86,9 @@ impl Bench {
     fn run(&mut self, end: Time, mut look: impl FnMut(&mut Cell)) {
         let mut subframes = self.cell.subframes_run();
         loop {
-            let source = self.sources.iter_mut().min_by_key(|source| source.next());
-            let arrival = source.as_ref().map_or(Time::NEVER, |source| source.next());
-            let deadline = self.cell.next().expect("a cell always has a next subframe");
+            let source = self.sources.iter_mut().min_by_key(|source| source.poll_timeout());
+            let arrival = source.as_ref().map_or(Time::NEVER, |source| source.poll_timeout());
+            let deadline = self.cell.poll_timeout().expect("a cell always has a next subframe");
             let now = deadline.min(arrival);
             if now >= end {
                 return;

@@ -93,7 +93,7 @@ impl Uplink {
     }
 
     /// Time of the next packet that leaves the uplink, among the packets in `over` and `refused`.
-    pub(super) fn next(&self) -> Time {
+    pub(super) fn poll_timeout(&self) -> Time {
         time_of(&self.over).min(time_of(&self.refused))
     }
 

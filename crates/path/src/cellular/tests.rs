@@ -19,7 +19,7 @@ fn link(trains: &str, config: &CellularConfig) -> CellularLink {
 fn cross(link: &mut CellularLink, packets: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut out = vec![];
     let mut drain = |link: &mut CellularLink, until: Time| {
-        while let Some(next) = link.next().filter(|&next| next <= until) {
+        while let Some(next) = link.poll_timeout().filter(|&next| next <= until) {
             while let Some(exit) = link.pop(next) {
                 assert!(exit.time <= next, "{:?} at {next}", exit.time);
                 out.push((exit.packet.number, exit.time.as_millis()));
@@ -64,7 +64,7 @@ fn what_a_train_does_not_serve_waits_for_the_trace() {
     // of the trace, one per millisecond.
     assert_eq!(seen, [(0, 20), (1, 70), (2, 71), (3, 72), (4, 73), (5, 74)]);
     link.push(Time::from_millis(2000), packet(6, 1396));
-    assert_eq!(link.next(), Some(Time::from_millis(2020)), "then a train serves again");
+    assert_eq!(link.poll_timeout(), Some(Time::from_millis(2020)), "then a train serves again");
 }
 
 #[test]
@@ -310,7 +310,7 @@ proptest! {
         }
         prop_assert_eq!(expected.len(), arrivals.len());
         prop_assert_eq!(cross(&mut link, &arrivals), expected);
-        prop_assert_eq!((link.backlog(), link.in_heavy, link.next()), (Bytes::ZERO, 0, None));
+        prop_assert_eq!((link.backlog(), link.in_heavy, link.poll_timeout()), (Bytes::ZERO, 0, None));
     }
 
     #[test]
@@ -333,7 +333,7 @@ proptest! {
             exits.extend(std::iter::from_fn(|| link.pop(now)));
             link.push(now, Packet { sent: now, ..packet(number, bytes) });
         }
-        while let Some(next) = link.next() {
+        while let Some(next) = link.poll_timeout() {
             exits.extend(std::iter::from_fn(|| link.pop(next)));
         }
         prop_assert_eq!(exits.len(), arrivals.len());

@@ -90,7 +90,7 @@ impl LastHop {
         }
     }
 
-    /// Takes a packet in this direction. Returns whether the time of [`LastHop::next`] may have become earlier.
+    /// Takes a packet in this direction. Returns whether the time of [`LastHop::poll_timeout`] may have become earlier.
     pub(super) fn push(&mut self, now: Time, direction: Direction, packet: Packet) -> bool {
         match (self, direction) {
             (LastHop::Cell(hop), direction) => {
@@ -128,11 +128,11 @@ impl LastHop {
         }
     }
 
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
         match self {
-            LastHop::Cell(hop) => hop.cell.next(),
-            LastHop::Trace(trace) => trace.next(),
-            LastHop::Cellular(links) => links.iter().filter_map(Link::next).min(),
+            LastHop::Cell(hop) => hop.cell.poll_timeout(),
+            LastHop::Trace(trace) => trace.poll_timeout(),
+            LastHop::Cellular(links) => links.iter().filter_map(Link::poll_timeout).min(),
             LastHop::Nothing(_) => None,
         }
     }

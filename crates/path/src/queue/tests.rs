@@ -48,11 +48,11 @@ const FIFO: BufferConfig = BufferConfig {
 fn packets_leave_one_after_the_other_at_the_rate() {
     let mut queue = queue(12.0, FIFO);
     (0..3).for_each(|number| queue.push(Time::from_millis(5), packet(0, number, 1500)));
-    assert_eq!((queue.next(), queue.backlog()), (Some(Time::from_millis(6)), Bytes(4500)));
+    assert_eq!((queue.poll_timeout(), queue.backlog()), (Some(Time::from_millis(6)), Bytes(4500)));
     assert_eq!(delivered(&drain(&mut queue, Time::from_millis(7))), [(0, 6000), (1, 7000)]);
-    assert_eq!((queue.next(), queue.backlog()), (Some(Time::from_millis(8)), Bytes(1500)));
+    assert_eq!((queue.poll_timeout(), queue.backlog()), (Some(Time::from_millis(8)), Bytes(1500)));
     assert_eq!(delivered(&drain(&mut queue, Time::from_millis(8))), [(2, 8000)]);
-    assert_eq!((queue.next(), queue.backlog()), (None, Bytes::ZERO));
+    assert_eq!((queue.poll_timeout(), queue.backlog()), (None, Bytes::ZERO));
     assert_eq!(queue.base_delay(Bytes(1500)), Duration::from_millis(1));
 }
 
@@ -74,7 +74,7 @@ fn a_rate_step_takes_hold_in_the_middle_of_a_packet() {
         Queue::new(&QueueConfig { rate_mbps: 12.0, schedule, redraw: None, buffer: FIFO }).unwrap();
     (0..6).for_each(|number| queue.push(Time::ZERO, packet(0, number, 1500)));
     let mut exits = Vec::new();
-    while let Some(next) = queue.next() {
+    while let Some(next) = queue.poll_timeout() {
         exits.extend(drain(&mut queue, next));
     }
     // Half of packet 0 takes 0.5 ms at 12 Mbit/s, the other half 0.25 ms at 24 Mbit/s. Packets 1 and 2 take 0.5 ms

@@ -32,9 +32,9 @@ fn leaves(link: &mut TraceLink, until: u64) -> Vec<(u64, u64)> {
 fn a_packet_never_uses_a_chance_of_its_own_millisecond() {
     let mut link = link(&[3, 3, 4, 10], TraceConfig::default());
     link.push(Time::from_micros(3400), packet(0, 1500));
-    assert_eq!(link.next(), Some(Time::from_millis(4)));
+    assert_eq!(link.poll_timeout(), Some(Time::from_millis(4)));
     assert_eq!(leaves(&mut link, 20), [(0, 4)]);
-    assert_eq!((link.next(), link.used()), (None, 1));
+    assert_eq!((link.poll_timeout(), link.used()), (None, 1));
 }
 
 #[test]
@@ -328,7 +328,7 @@ proptest! {
         let in_flight: u64 = arrivals.iter().map(|&(_, bytes)| bytes).sum::<u64>()
             - exits.iter().map(|exit| exit.packet.bytes.0).sum::<u64>();
         prop_assert!(link.backlog().0 <= in_flight);
-        while let Some(next) = link.next() {
+        while let Some(next) = link.poll_timeout() {
             exits.extend(std::iter::from_fn(|| link.pop(next)));
         }
         prop_assert_eq!(exits.len(), arrivals.len());

@@ -27,7 +27,7 @@ fn crossing(mut wire: Wire, count: u64, gap: Duration) -> Vec<Exit> {
         wire.push(now, packet(number));
         now += gap;
     }
-    while let Some(next) = wire.next() {
+    while let Some(next) = wire.poll_timeout() {
         exits.extend(std::iter::from_fn(|| wire.pop(next)));
     }
     assert!(exits.windows(2).all(|two| two[0].time <= two[1].time), "exits come in order of time");
@@ -45,11 +45,11 @@ fn a_plain_wire_delays_and_nothing_else() {
     let mut wire = wire(WireConfig { delay_ms: 12.5, ..WireConfig::default() });
     assert!(wire.impairments.is_none(), "the fast path");
     wire.push(Time::from_millis(1), packet(0));
-    assert_eq!(wire.next(), Some(Time::from_micros(13_500)));
+    assert_eq!(wire.poll_timeout(), Some(Time::from_micros(13_500)));
     assert_eq!(wire.pop(Time::from_micros(13_499)), None);
     let exit = wire.pop(Time::from_micros(13_500)).unwrap();
     assert_eq!((exit.time, exit.fate), (Time::from_micros(13_500), Fate::Delivered));
-    assert_eq!((wire.next(), wire.backlog()), (None, Bytes::ZERO));
+    assert_eq!((wire.poll_timeout(), wire.backlog()), (None, Bytes::ZERO));
     assert_eq!(wire.base_delay(Bytes(1500)), Duration::from_micros(12_500));
 }
 

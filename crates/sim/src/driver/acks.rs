@@ -14,11 +14,11 @@ impl Driver<'_> {
     pub(super) fn acknowledge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let clock = flow.receiver_time(self.now);
-        flow.acker.on_timeout(clock);
+        flow.acker.handle_timeout(clock);
         let ack = flow.acker.poll_ack(clock);
         // The wait is a duration of the receiver's clock, used as true time: where the clock drifts, a further wait
         // follows.
-        let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
+        let due = flow.acker.poll_timeout().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
         self.agenda.set(FlowPart::Acker(index), due);
         let Some(mut frame) = ack else { return };
         frame.feedback = flow.told(self.now, frame.feedback);

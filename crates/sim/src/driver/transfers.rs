@@ -91,7 +91,7 @@ impl Driver<'_> {
     }
 
     fn wait_for_transfer(&mut self, index: usize) {
-        let due = self.flows[index].transfers.as_ref().and_then(|transfers| transfers.next());
+        let due = self.flows[index].transfers.as_ref().and_then(|transfers| transfers.poll_timeout());
         self.agenda.set(FlowPart::Transfer(index), due);
     }
 

@@ -44,7 +44,7 @@ impl Controller for Stepper {
 
     fn on_loss(&mut self, _: &Loss<'_>) {}
 
-    fn on_timer(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.at = (self.at + 1) % self.rates.len();
         // Steps are timed by their due times, so that the lateness of the timer counts too.
         let due = self.next.unwrap_or(now);
@@ -53,7 +53,7 @@ impl Controller for Stepper {
         let _ = self.told.send((due, mbps));
     }
 
-    fn next_timer(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.next
     }
 
@@ -77,12 +77,12 @@ impl<E: Endpoint> Endpoint for Tap<E> {
         self.inner.handle(datagram);
     }
 
-    fn on_timeout(&mut self, now: Time) {
-        self.inner.on_timeout(now);
+    fn handle_timeout(&mut self, now: Time) {
+        self.inner.handle_timeout(now);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.inner.next()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.inner.poll_timeout()
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {

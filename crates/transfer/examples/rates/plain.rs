@@ -127,8 +127,8 @@ impl One {
             return out(None);
         }
         if let Some(controller) = &mut self.controller {
-            if controller.next_timer().is_some_and(|due| due <= now) {
-                controller.on_timer(now);
+            if controller.poll_timeout().is_some_and(|due| due <= now) {
+                controller.handle_timeout(now);
             }
             self.pacer.set_rate(now, controller.control().pacing_rate);
         }
@@ -163,12 +163,12 @@ impl One {
         out((count > 1).then_some(size + HEADER))
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         if !self.owes.is_empty() {
             return Some(Time::ZERO);
         }
         let paced = self.has_data().then(|| self.pacer.next(MSS).unwrap_or(Time::ZERO));
-        let timer = self.controller.as_ref().and_then(|controller| controller.next_timer());
+        let timer = self.controller.as_ref().and_then(|controller| controller.poll_timeout());
         [paced, timer, self.again_at].into_iter().flatten().min()
     }
 }
@@ -251,7 +251,7 @@ impl Endpoint for Plain {
         self.events.extend(events.into_iter().map(|event| (ConnectionId(id), event)));
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         for one in self.connections.values_mut() {
             if one.again_at.is_some_and(|at| at <= now) {
                 one.again_at = Some(now + AGAIN);
@@ -263,8 +263,8 @@ impl Endpoint for Plain {
         }
     }
 
-    fn next(&self) -> Option<Time> {
-        self.connections.values().filter_map(One::next).min()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.connections.values().filter_map(One::poll_timeout).min()
     }
 
     fn poll_transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Outbound> {

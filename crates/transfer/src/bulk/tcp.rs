@@ -163,7 +163,7 @@ fn send(stream: &mut TcpStream, mut source: Source, record: Record<'_>) -> Resul
         }
         let wait = if has_finished { PollFlags::IN } else { PollFlags::empty() };
         let wait = if is_full { PollFlags::OUT } else { wait };
-        let until = source.next().map_or(next_record, |next| next.min(next_record));
+        let until = source.poll_timeout().map_or(next_record, |next| next.min(next_record));
         sleep(stream, wait, until)?;
     }
 }

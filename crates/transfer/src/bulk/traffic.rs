@@ -108,7 +108,7 @@ impl Source {
     }
 
     /// Time of the next call of `wake`.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if self.has_written_all() {
             return (self.stop < Time::NEVER).then_some(self.stop);
         }
@@ -173,14 +173,14 @@ mod tests {
             Traffic { start_s: 0.5, stop_s: Some(2.0), bytes: Some(10_000), ..Traffic::default() },
         );
         source.wake(ms(499));
-        assert_eq!((source.next(), source.wanted(Bytes(0), None)), (Some(ms(500)), Bytes(0)));
+        assert_eq!((source.poll_timeout(), source.wanted(Bytes(0), None)), (Some(ms(500)), Bytes(0)));
         source.wake(ms(500));
         assert_eq!(source.wanted(Bytes(1 << 30), None), Bytes(10_000));
         source.took(Bytes(4_000));
         assert_eq!(source.wanted(Bytes(0), None), Bytes(6_000));
         source.took(Bytes(6_000));
         assert!(source.has_written_all() && !source.is_over());
-        assert_eq!(source.next(), Some(ms(2_000)));
+        assert_eq!(source.poll_timeout(), Some(ms(2_000)));
         source.wake(ms(2_000));
         assert!(source.is_over());
     }
@@ -199,14 +199,14 @@ mod tests {
         source.wake(ms(4_500));
         assert_eq!(source.wanted(Bytes(4_900), rate), Bytes(100));
         assert_eq!(source.wanted(Bytes(9_000), rate), Bytes(0));
-        assert_eq!(source.next(), Some(ms(4_501)));
+        assert_eq!(source.poll_timeout(), Some(ms(4_501)));
     }
 
     #[test]
     fn a_flow_with_a_rate_writes_packet_by_packet() {
         let mut source = Source::new(T0, Traffic { rate_mbps: Some(12.0), ..Traffic::default() });
         source.wake(ms(0));
-        assert_eq!((source.wanted(Bytes(0), None), source.next()), (Bytes(1_500), Some(ms(1))));
+        assert_eq!((source.wanted(Bytes(0), None), source.poll_timeout()), (Bytes(1_500), Some(ms(1))));
         source.took(Bytes(1_000));
         source.wake(ms(10));
         assert_eq!(source.wanted(Bytes(9_999), None), Bytes(500 + 15_000), "whatever has not left");
@@ -229,7 +229,7 @@ mod tests {
             let mut source = Source::new(Time::from_secs(1 << 32), traffic);
             source.wake(Time::from_secs((1 << 32) + 1));
             source.took(source.wanted(Bytes(u64::MAX), Some(Rate::from_bps(u64::MAX))));
-            let _ = (source.next(), source.is_over());
+            let _ = (source.poll_timeout(), source.is_over());
         }
     }
 }

@@ -114,7 +114,7 @@ impl Silence {
     }
 
     /// Time of the next check.
-    fn next(&self) -> Time {
+    fn poll_timeout(&self) -> Time {
         self.looked.unwrap_or(Time::ZERO) + LOOK_EVERY
     }
 }
@@ -139,7 +139,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client that fetches `wanted` from a server. The first [`App::on_timeout`] connects. Once `stop` is set,
+    /// Creates a client that fetches `wanted` from a server. The first [`App::handle_timeout`] connects. Once `stop` is set,
     /// the next one cancels all files.
     pub fn new(server: SocketAddr, wanted: Vec<Wanted>, stop: Arc<AtomicBool>) -> Client {
         Client {
@@ -308,7 +308,7 @@ impl App for Client {
         self.settle(now, endpoint);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         if self.stop.load(Ordering::Relaxed) {
             self.fail_all("it was interrupted");
         } else if self.id.is_none() {
@@ -326,11 +326,11 @@ impl App for Client {
         self.settle(now, endpoint);
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         match self.id {
             _ if self.is_done => None,
             None => Some(Time::ZERO),
-            Some(_) if self.is_connected => Some(self.silence.next()),
+            Some(_) if self.is_connected => Some(self.silence.poll_timeout()),
             Some(_) => Some(self.until),
         }
     }
@@ -354,6 +354,6 @@ mod tests {
         silence.end(at(71));
         // The thread was blocked for an hour by the reader of a pipe.
         assert!(!silence.is_too_long(at(3_600)));
-        assert_eq!(silence.next(), at(3_601));
+        assert_eq!(silence.poll_timeout(), at(3_601));
     }
 }

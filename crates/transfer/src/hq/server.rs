@@ -109,7 +109,7 @@ struct Answer {
 
 impl Server {
     /// Creates a server of the files of `folder`, with a congestion control scheme. `tell` receives its events. Once `stop`
-    /// is set, the next [`App::on_timeout`] closes all connections, and the server is done.
+    /// is set, the next [`App::handle_timeout`] closes all connections, and the server is done.
     ///
     /// # Errors
     /// The scheme cannot send to other QUIC implementations.
@@ -381,7 +381,7 @@ impl App for Server {
         self.pump(now, endpoint);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
         if self.stop.load(Ordering::Relaxed) && !self.is_done {
             self.is_done = true;
             for id in self.connections.keys() {
@@ -393,7 +393,7 @@ impl App for Server {
         self.pump(now, endpoint);
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         (!self.ready.is_empty()).then_some(Time::ZERO)
     }
 

@@ -132,8 +132,8 @@ impl Pipes {
 
 impl Endpoint for Pipes {
     fn handle(&mut self, _: Inbound<'_>) {}
-    fn on_timeout(&mut self, _: Time) {}
-    fn next(&self) -> Option<Time> {
+    fn handle_timeout(&mut self, _: Time) {}
+    fn poll_timeout(&self) -> Option<Time> {
         None
     }
     fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<Outbound> {

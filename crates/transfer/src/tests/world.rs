@@ -153,10 +153,10 @@ impl World {
                     }
                 }
             }
-            if app.next().is_some_and(|at| at <= self.now) {
-                app.on_timeout(self.now, pipes);
+            if app.poll_timeout().is_some_and(|at| at <= self.now) {
+                app.handle_timeout(self.now, pipes);
             }
-            next = app.next().map_or(next, |at| next.min(at));
+            next = app.poll_timeout().map_or(next, |at| next.min(at));
         }
         // Give the threads of the store and of streams real time to run: their work takes no virtual time.
         std::thread::sleep(Duration::from_micros(if next > self.now { 200 } else { 0 }));

@@ -102,12 +102,12 @@ impl<A: App> App for Updating<A> {
         self.update(endpoint, id);
     }
 
-    fn on_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
-        self.app.on_timeout(now, endpoint);
+    fn handle_timeout(&mut self, now: Time, endpoint: &mut dyn Endpoint) {
+        self.app.handle_timeout(now, endpoint);
     }
 
-    fn next(&self) -> Option<Time> {
-        self.app.next()
+    fn poll_timeout(&self) -> Option<Time> {
+        self.app.poll_timeout()
     }
 
     fn is_done(&self) -> bool {

@@ -247,8 +247,8 @@ impl QuicConnection {
         self.noq.handle_event(event);
     }
 
-    /// Runs the timers that are due, at the instant that [`QuicConnection::next`] returned.
-    pub(super) fn on_timeout(&mut self, now: Time) {
+    /// Runs the timers that are due, at the instant that [`QuicConnection::poll_timeout`] returned.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
         self.now = now;
         self.log_at(now);
         if self.noq_deadline().is_some_and(|deadline| deadline <= now) {
@@ -257,17 +257,17 @@ impl QuicConnection {
         }
         self.settle(now, Rider::EMPTY);
         if let Some(ledger) = &mut self.ledger {
-            ledger.on_timeout(now);
+            ledger.handle_timeout(now);
         }
-        self.receiving.on_timeout(now);
+        self.receiving.handle_timeout(now);
         self.take_events(now);
     }
 
-    /// Deadline at which to call [`QuicConnection::on_timeout`] and [`QuicConnection::poll_transmit`].
-    pub(super) fn next(&self) -> Option<Time> {
-        let ledger = self.ledger.as_ref().and_then(|ledger| ledger.next());
-        let feedback = if self.is_ours { self.receiving.next() } else { None };
-        let farewell = self.farewell.as_ref().and_then(Farewell::next);
+    /// Deadline at which to call [`QuicConnection::handle_timeout`] and [`QuicConnection::poll_transmit`].
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let ledger = self.ledger.as_ref().and_then(|ledger| ledger.poll_timeout());
+        let feedback = if self.is_ours { self.receiving.poll_timeout() } else { None };
+        let farewell = self.farewell.as_ref().and_then(Farewell::poll_timeout);
         [self.noq_deadline(), self.overdue_at(), self.ack_waits_until(), ledger, feedback, farewell]
             .into_iter()
             .flatten()

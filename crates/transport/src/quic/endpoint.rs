@@ -287,7 +287,7 @@ impl Endpoint for QuicEndpoint {
         }
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         self.now = self.now.max(now);
         while let Some(&(deadline, id)) = self.deadlines.first() {
             if deadline > now {
@@ -295,13 +295,13 @@ impl Endpoint for QuicEndpoint {
             }
             self.set_deadline(id, None);
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.on_timeout(now);
+                connection.handle_timeout(now);
                 self.after(id);
             }
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         if !self.touched.is_empty() || !self.replies.is_empty() {
             return Some(self.now);
         }
@@ -330,7 +330,7 @@ impl Endpoint for QuicEndpoint {
                 self.set_deadline(id, None);
                 self.connections.remove(&id);
             } else {
-                let deadline = connection.next();
+                let deadline = connection.poll_timeout();
                 self.set_deadline(id, deadline);
             }
         }

@@ -106,18 +106,18 @@ impl Receiving {
         Some(Feedback { sequence: self.sequence, received: self.newest, bytes, window, rider })
     }
 
-    /// Runs the timers that are due, at the instant that [`Receiving::next`] returned.
-    pub(super) fn on_timeout(&mut self, now: Time) {
+    /// Runs the timers that are due, at the instant that [`Receiving::poll_timeout`] returned.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
         let Some(half) = &mut self.half else { return };
-        let is_due = half.next_timer().is_some_and(|timer| timer <= now);
-        if is_due && half.on_timer(now) && self.packets.packets > 0 {
+        let is_due = half.poll_timeout().is_some_and(|timer| timer <= now);
+        if is_due && half.handle_timeout(now) && self.packets.packets > 0 {
             self.due = Some(now);
         }
     }
 
-    /// Deadline at which to call [`Receiving::on_timeout`] and [`Receiving::poll_feedback`].
-    pub(super) fn next(&self) -> Option<Time> {
-        let timer = self.half.as_ref().and_then(|half| half.next_timer());
+    /// Deadline at which to call [`Receiving::handle_timeout`] and [`Receiving::poll_feedback`].
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        let timer = self.half.as_ref().and_then(|half| half.poll_timeout());
         [self.due, timer].into_iter().flatten().min()
     }
 

@@ -269,7 +269,8 @@ impl Pair {
             before = self.now;
             assert!(rounds < 10_000, "time stands still at {before}");
             let wire = self.wire.keys().next().map(|(at, _)| *at);
-            let next = [wire, self.client.next(), self.server.next()].into_iter().flatten().min();
+            let next =
+                [wire, self.client.poll_timeout(), self.server.poll_timeout()].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= until) else {
                 self.now = self.now.max(until);
                 return;
@@ -283,8 +284,8 @@ impl Pair {
             }
             for server in [false, true] {
                 let now = self.now;
-                if self.side(server).next().is_some_and(|due| due <= now) {
-                    self.side(server).on_timeout(now);
+                if self.side(server).poll_timeout().is_some_and(|due| due <= now) {
+                    self.side(server).handle_timeout(now);
                 }
             }
             self.settle();

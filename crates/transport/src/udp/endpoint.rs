@@ -202,7 +202,7 @@ impl UdpEndpoint {
     fn settle(&mut self, number: u64) {
         let Some(connection) = self.connections.get(&number) else { return };
         let is_over = connection.is_over();
-        let next = if is_over { None } else { connection.next() };
+        let next = if is_over { None } else { connection.poll_timeout() };
         let before = match next {
             Some(next) => self.due.insert(number, next),
             None => self.due.remove(&number),
@@ -268,7 +268,7 @@ impl Endpoint for UdpEndpoint {
         }
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time) {
         while let Some(&(due, number)) = self.timers.first()
             && due <= now
         {
@@ -276,14 +276,14 @@ impl Endpoint for UdpEndpoint {
             self.due.remove(&number);
             if let Some(connection) = self.connections.get_mut(&number) {
                 let was_half_open = connection.is_half_open();
-                connection.on_timeout(now);
+                connection.handle_timeout(now);
                 self.half_open -= usize::from(was_half_open && !connection.is_half_open());
                 self.touch(number);
             }
         }
     }
 
-    fn next(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         // While outputs are not drained, the deadline is immediate.
         let is_behind = !(self.touched.is_empty() && self.answers.is_empty() && self.events.is_empty());
         if is_behind { Some(Time::ZERO) } else { self.timers.first().map(|(due, _)| *due) }

@@ -31,7 +31,7 @@ impl PathProbe {
     }
 
     /// Instant at which the next Ping is due.
-    pub fn next(&self) -> Time {
+    pub fn poll_timeout(&self) -> Time {
         self.next
     }
 
@@ -154,16 +154,16 @@ impl Path {
     }
 
     /// Returns to the previous address if the new one does not answer in time.
-    pub fn on_timeout(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         if let Some(trial) = self.trial.take_if(|trial| trial.gives_up <= now) {
             self.ends = trial.before;
         }
     }
 
     /// Returns the next deadline. `may_ask` is whether the amplification limit permits a Ping.
-    pub fn next(&self, may_ask: bool) -> Option<Time> {
+    pub fn poll_timeout(&self, may_ask: bool) -> Option<Time> {
         let trial = self.trial.as_ref()?;
-        Some(if may_ask { trial.question.next().min(trial.gives_up) } else { trial.gives_up })
+        Some(if may_ask { trial.question.poll_timeout().min(trial.gives_up) } else { trial.gives_up })
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(path.poll_question(Time::from_millis(99), Duration::from_millis(100)), None);
         assert_eq!(path.on_pong(76), None);
         assert_eq!(path.on_pong(77), Some(ends(2).peer));
-        assert!(path.allows(1_000_000) && path.next(true).is_none());
+        assert!(path.allows(1_000_000) && path.poll_timeout(true).is_none());
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         path.on_datagram(Time::ZERO, ends(3), 100, false, 78, PATIENCE);
         assert_eq!(path.ends(), ends(2), "an old packet moves nobody");
         path.on_datagram(Time::ZERO, ends(3), 100, true, 78, PATIENCE);
-        path.on_timeout(Time::ZERO + PATIENCE);
+        path.handle_timeout(Time::ZERO + PATIENCE);
         assert_eq!(path.ends(), ends(1), "nobody answered there");
         assert!(path.allows(1_000_000));
     }

@@ -219,7 +219,7 @@ impl World {
 
     /// Advances to the next instant with an event. Returns whether there is such an instant.
     fn step(&mut self) -> bool {
-        let due = self.ends.iter().filter_map(|end| end.next());
+        let due = self.ends.iter().filter_map(|end| end.poll_timeout());
         let arrives = self.flights.first_key_value().map(|((at, _), _)| *at);
         let Some(next) = due.chain(arrives).min() else { return false };
         self.now = self.now.max(next);
@@ -233,7 +233,7 @@ impl World {
             }
         }
         for role in [CLIENT, SERVER] {
-            self.ends[role].on_timeout(self.now);
+            self.ends[role].handle_timeout(self.now);
         }
         self.drain();
         true
@@ -276,7 +276,11 @@ impl World {
         while !is_enough(self) && self.now < end && self.step() {
             steps = if at == self.now { steps + 1 } else { 0 };
             at = self.now;
-            assert!(steps < 10_000, "nobody waits at {at}: {:?}", self.ends.each_ref().map(|end| end.next()));
+            assert!(
+                steps < 10_000,
+                "nobody waits at {at}: {:?}",
+                self.ends.each_ref().map(|end| end.poll_timeout())
+            );
         }
     }
 

@@ -72,8 +72,8 @@ fn silence_tells_that_all_is_lost_and_a_number_may_be_forgotten_when_no_ack_coun
     story.send_sizes(ms(0), &[1500; 2], 0);
     let mut now = ms(0);
     while story.sender.inflight() > Bytes::ZERO {
-        now = story.sender.next().expect("a sender with packets in flight has a timer");
-        story.sender.on_timeout(now);
+        now = story.sender.poll_timeout().expect("a sender with packets in flight has a timer");
+        story.sender.handle_timeout(now);
     }
     assert_eq!(story.settled(), [lost(0), lost(1)]);
     assert_eq!(story.sender.remembered_from(), 0);
@@ -114,8 +114,8 @@ fn a_probe_without_new_bytes_names_the_packet_that_it_repeats() {
     let sent = story.send_sizes(ms(0), &[1500, 600], 0);
     assert_eq!(sent.iter().map(|transmit| transmit.copy_of).collect::<Vec<_>>(), [None, None]);
     story.ack(ms(40), &[(0, 0)]);
-    let probe_at = story.sender.next().unwrap();
-    story.sender.on_timeout(probe_at);
+    let probe_at = story.sender.poll_timeout().unwrap();
+    story.sender.handle_timeout(probe_at);
     let probe = story.sender.poll_transmit(probe_at).expect("a probe");
     assert_eq!((probe.number, probe.bytes, probe.copy_of), (2, Bytes(600), Some(1)));
 }
@@ -206,8 +206,8 @@ fn a_copy_that_arrives_stands_for_the_packet_that_it_repeats() {
     let (mut story, mut outbox) = (Story::new(4, Backlog::NOTHING_CARRIED), outbox(100_000));
     let _ = outbox.hand_over(Bytes(2_000));
     assert_eq!(send(&mut outbox, &mut story, ms(0)), [(0, 0..1500), (1, 1500..2000)]);
-    let probe_at = story.sender.next().expect("a probe");
-    story.sender.on_timeout(probe_at);
+    let probe_at = story.sender.poll_timeout().expect("a probe");
+    story.sender.handle_timeout(probe_at);
     assert_eq!(send(&mut outbox, &mut story, probe_at), [(2, 0..1500)], "the oldest packet is sent again");
     story.ack(probe_at + Duration::from_millis(40), &[(1, 2)]);
     assert_eq!(
@@ -226,8 +226,8 @@ fn the_loss_of_a_copy_asks_for_nothing() {
     send(&mut outbox, &mut story, ms(0));
     let mut now = ms(0);
     for number in 1..=2 {
-        now = story.sender.next().expect("a probe");
-        story.sender.on_timeout(now);
+        now = story.sender.poll_timeout().expect("a probe");
+        story.sender.handle_timeout(now);
         assert_eq!(send(&mut outbox, &mut story, now), [(number, 0..1500)]);
     }
     let later = now + Duration::from_millis(900);
@@ -248,8 +248,8 @@ fn a_copy_of_what_has_arrived_carries_nothing() {
     story.ack(ms(40), &[(1, 4)]);
     assert_eq!(send(&mut outbox, &mut story, ms(40)), [(5, 0..1500)]);
     story.ack(ms(41), &[(0, 4)]);
-    let probe_at = story.sender.next().expect("packet 5 is outstanding");
-    story.sender.on_timeout(probe_at);
+    let probe_at = story.sender.poll_timeout().expect("packet 5 is outstanding");
+    story.sender.handle_timeout(probe_at);
     assert_eq!(send(&mut outbox, &mut story, probe_at), [(6, 7_500..7_500)]);
 }
 
@@ -317,7 +317,7 @@ proptest! {
             story.send_sizes(now, &[1500; 4], 1).iter().for_each(|sent| next = sent.number + 1);
             let largest = next.saturating_sub(1 + back % next.max(1));
             let _ = story.sender.on_ack(now, &frame(now.as_nanos(), &[(largest.saturating_sub(length), largest)], &[]));
-            story.sender.on_timeout(now);
+            story.sender.handle_timeout(now);
             for settled in story.settled() {
                 match settled {
                     Settled::Delivered { number, declared_lost } => {

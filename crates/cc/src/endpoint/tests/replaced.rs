@@ -42,9 +42,9 @@ fn any_scheme_takes_over_from_any_point() {
         story.sender.set_controller(ms(60), ends.controller);
         let (mut now, mut newest, mut lowest) = (ms(60), 29, 12 + place as u64 % 3);
         while now < ms(4_000) {
-            now = story.sender.next().map_or(now + Duration::from_millis(10), |next| next.max(now));
+            now = story.sender.poll_timeout().map_or(now + Duration::from_millis(10), |next| next.max(now));
             now = now.min(ms(now.as_millis() / 10 * 10 + 10));
-            story.sender.on_timeout(now);
+            story.sender.handle_timeout(now);
             newest = story.send(now).last().copied().unwrap_or(newest);
             // Acknowledgements stop for a second, and about every third packet is lost.
             if !(1_000..2_000).contains(&now.as_millis()) && newest >= lowest + 2 {
@@ -65,8 +65,8 @@ fn a_receiver_half_that_is_put_in_place_later_speaks_from_then_on() {
     arrive(&mut acker, ms(0), 0);
     assert_eq!(acker.poll_ack(ms(0)).expect("an ACK").feedback, Rider::EMPTY);
     acker.set_receiver(Some(Box::new(Ticking { due: Some(ms(10)), ticks: 0 })));
-    assert_eq!(acker.next(), Some(ms(10)));
-    acker.on_timeout(ms(10));
+    assert_eq!(acker.poll_timeout(), Some(ms(10)));
+    acker.handle_timeout(ms(10));
     let ack = acker.poll_ack(ms(10)).expect("the half asked for one");
     assert_eq!((ack.number, ack.feedback.as_bytes()), (1, &[1][..]));
     acker.set_receiver(None);

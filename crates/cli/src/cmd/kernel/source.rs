@@ -102,7 +102,7 @@ fn listen<N>(
             say(format_args!("airpace: {}", radio::summary(&heard, now, need)));
             return Ok(());
         }
-        let span = radio.next().map_or(LOOK, |next| next - now).min(LOOK);
+        let span = radio.poll_timeout().map_or(LOOK, |next| next - now).min(LOOK);
         let span = Timespec { tv_sec: 0, tv_nsec: span.as_nanos() as i64 };
         let waited = match radio.fd() {
             Some(fd) => poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&span)),

@@ -127,7 +127,7 @@ fn run(
     let mut subframes = 0;
     loop {
         let arrival = packets.peek().map_or(Time::NEVER, |&(at, _)| at);
-        let now = cell.next().expect("a cell always has a next subframe").min(arrival);
+        let now = cell.poll_timeout().expect("a cell always has a next subframe").min(arrival);
         if now >= end {
             return left;
         }

@@ -38,9 +38,9 @@ impl Upload {
     pub fn run(&mut self, end: Time, mut look: impl FnMut(&mut Cell)) {
         let mut subframes = self.cell.subframes_run();
         loop {
-            let source = self.sources.iter_mut().min_by_key(|source| source.next());
-            let arrival = source.as_ref().map_or(Time::NEVER, |source| source.next());
-            let now = self.cell.next().expect("a cell always has a next subframe").min(arrival);
+            let source = self.sources.iter_mut().min_by_key(|source| source.poll_timeout());
+            let arrival = source.as_ref().map_or(Time::NEVER, |source| source.poll_timeout());
+            let now = self.cell.poll_timeout().expect("a cell always has a next subframe").min(arrival);
             if now >= end {
                 return;
             }

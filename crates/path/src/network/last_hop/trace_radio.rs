@@ -86,8 +86,8 @@ impl TraceRadio {
         Some((self.direction.opposite(), self.back.as_mut()?.pop(now)?))
     }
 
-    pub(super) fn next(&self) -> Option<Time> {
-        [Some(&self.link), self.back.as_ref()].into_iter().flatten().filter_map(Link::next).min()
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        [Some(&self.link), self.back.as_ref()].into_iter().flatten().filter_map(Link::poll_timeout).min()
     }
 
     /// Capacity of the link in this direction in the millisecond from `from` on; `None` if there is no such link. The

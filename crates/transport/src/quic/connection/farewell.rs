@@ -39,13 +39,13 @@ impl Farewell {
     }
 
     /// Deadline of the next repetition; `None` after the last one.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
         (self.left > 0).then_some(self.next)
     }
 
     /// Appends the datagram to `out` if a repetition is due.
     pub(super) fn poll(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outbound> {
-        self.next().filter(|next| *next <= now)?;
+        self.poll_timeout().filter(|next| *next <= now)?;
         self.left -= 1;
         self.next = now + self.pause;
         out.extend_from_slice(&self.bytes);

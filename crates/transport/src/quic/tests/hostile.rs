@@ -57,9 +57,9 @@ fn without_proofs_handshakes_beyond_a_bound_are_refused_and_counted() {
     }
     assert_eq!((server.half_open(), server.ignored().refused), (50, 150));
     let mut now = Time::from_secs(1_000);
-    while let Some(next) = server.next() {
+    while let Some(next) = server.poll_timeout() {
         now = now.max(next);
-        server.on_timeout(now);
+        server.handle_timeout(now);
         while server.poll_transmit(now, &mut vec![]).is_some() {}
     }
     assert_eq!((server.half_open(), server.connections_held()), (0, 0), "none stays for ever");
@@ -85,9 +85,9 @@ fn an_unproven_address_is_sent_at_most_three_times_what_it_sent() {
             server.handle(Inbound { received: now, from, to: None, ecn: Ecn::NotEct, bytes });
         }
         let mut buffer = vec![];
-        while let Some(next) = server.next().filter(|next| *next < Time::from_secs(1_200)) {
+        while let Some(next) = server.poll_timeout().filter(|next| *next < Time::from_secs(1_200)) {
             now = now.max(next);
-            server.on_timeout(now);
+            server.handle_timeout(now);
             while server.poll_transmit(now, &mut buffer).is_some() {}
         }
         assert!(buffer.len() <= 3 * size * copies, "{} bytes for {copies} times {size}", buffer.len());

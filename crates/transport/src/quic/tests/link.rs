@@ -73,8 +73,12 @@ fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64
             acks.insert((now + DELAY, serial), frame);
         }
         while sender.poll_settled().is_some() {}
-        let next =
-            [sender.next(), acker.next(), data.keys().next().copied(), acks.keys().next().map(|(at, _)| *at)];
+        let next = [
+            sender.poll_timeout(),
+            acker.poll_timeout(),
+            data.keys().next().copied(),
+            acks.keys().next().map(|(at, _)| *at),
+        ];
         now = now.max(next.into_iter().flatten().min().expect("something is under way"));
         if let Some(entry) = data.first_entry().filter(|entry| *entry.key() <= now) {
             let (sent, transmit) = entry.remove();
@@ -87,8 +91,8 @@ fn simulated(text: &str, mbps: f64, span: Duration, from: Duration) -> (f64, f64
         if let Some(entry) = acks.first_entry().filter(|entry| entry.key().0 <= now) {
             sender.on_ack(now, &entry.remove()).unwrap();
         }
-        acker.on_timeout(now);
-        sender.on_timeout(now);
+        acker.handle_timeout(now);
+        sender.handle_timeout(now);
     }
     measured(arrived.into_iter(), Time::ZERO + from, Time::ZERO + span)
 }

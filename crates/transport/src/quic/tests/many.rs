@@ -20,7 +20,7 @@ fn two_hundred_connections_at_once_each_bring_their_own_bytes() {
     let address = |index: usize| SocketAddr::from(([10, 1, (index / 100) as u8, (index % 100) as u8], 700));
     for _ in 0..4_000 {
         for (index, client) in clients.iter_mut().enumerate() {
-            client.on_timeout(now);
+            client.handle_timeout(now);
             while let Some((id, event)) = client.poll_event() {
                 let connection = client.connection(id).unwrap();
                 match event {
@@ -43,7 +43,7 @@ fn two_hundred_connections_at_once_each_bring_their_own_bytes() {
                 buffer.clear();
             }
         }
-        server.on_timeout(now);
+        server.handle_timeout(now);
         while let Some((id, _)) = server.poll_event() {
             let Some(connection) = server.connection(id) else { continue };
             let peer = connection.peer();

@@ -260,8 +260,8 @@ impl UdpConnection {
         }
     }
 
-    /// Runs the timers that are due, at the instant that [`UdpConnection::next`] returned.
-    pub fn on_timeout(&mut self, now: Time) {
+    /// Runs the timers that are due, at the instant that [`UdpConnection::poll_timeout`] returned.
+    pub fn handle_timeout(&mut self, now: Time) {
         let now = self.at(now);
         let (silent_at, span) = self.silence();
         let is_silent = silent_at <= now;
@@ -280,13 +280,13 @@ impl UdpConnection {
             }
             State::Open { .. } if is_silent => self.end(Closed::Silence(span)),
             State::Open { .. } => {
-                self.path.on_timeout(now);
+                self.path.handle_timeout(now);
                 if self.keep_alive_at() <= now && self.question.is_none() {
                     self.ask(now);
                 }
-                let outcome = self.sender.on_timeout(now);
+                let outcome = self.sender.handle_timeout(now);
                 self.note(outcome);
-                self.acker.on_timeout(now);
+                self.acker.handle_timeout(now);
                 self.announce();
             }
             State::Closing(goodbye) => {
@@ -301,7 +301,7 @@ impl UdpConnection {
     }
 
     /// Returns the next deadline, if nothing happens earlier.
-    pub fn next(&self) -> Option<Time> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         let (idle, _) = self.silence();
         match &self.state {
             State::Hello(greeting) => Some(greeting.next.min(greeting.gives_up)),
@@ -310,13 +310,13 @@ impl UdpConnection {
                 // Before the peer's address is validated, the deadlines of transmissions that are not permitted are
                 // ignored.
                 let full = (MSS - overhead(&self.path.ends().peer)).0 as usize;
-                let of_data = if self.path.allows(full) { self.sender.next() } else { None };
-                let asks = self.question.map_or(self.keep_alive_at(), |question| question.next());
+                let of_data = if self.path.allows(full) { self.sender.poll_timeout() } else { None };
+                let asks = self.question.map_or(self.keep_alive_at(), |question| question.poll_timeout());
                 let of_control = match self.path.allows(CONTROL_BYTES) {
-                    true => [Some(asks), self.acker.next()],
+                    true => [Some(asks), self.acker.poll_timeout()],
                     false => [None, None],
                 };
-                let of_path = self.path.next(self.path.allows(PING_BYTES));
+                let of_path = self.path.poll_timeout(self.path.allows(PING_BYTES));
                 [of_data, of_path, Some(idle)].into_iter().chain(of_control).flatten().min()
             }
             State::Closing(goodbye) => Some(goodbye.next.min(goodbye.ends)),

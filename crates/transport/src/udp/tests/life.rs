@@ -69,7 +69,7 @@ fn silence_ends_a_connection_soon_if_an_answer_is_awaited() {
     }
     assert!(ended[SERVER] <= begin + answer + Duration::from_secs(1), "who sends knows first: {ended:?}");
     assert!(ended[SERVER] >= begin + answer - Duration::from_millis(50), "{ended:?}");
-    assert!(world.ends.iter().all(|end| end.held() == 0 && end.next().is_none()), "nothing is left");
+    assert!(world.ends.iter().all(|end| end.held() == 0 && end.poll_timeout().is_none()), "nothing is left");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn two_hundred_connections_at_once_keep_their_bytes_apart() {
                 buffer.clear();
             }
         }
-        let due = ends.iter().filter_map(|end| end.next());
+        let due = ends.iter().filter_map(|end| end.poll_timeout());
         let next = flights.first_key_value().map(|((at, _), _)| *at).into_iter().chain(due).min();
         now = now.max(next.expect("something happens"));
         while let Some(entry) = flights.first_entry()
@@ -221,7 +221,7 @@ fn two_hundred_connections_at_once_keep_their_bytes_apart() {
             let from = at[1 - role];
             ends[role].handle(Inbound { received: now, from, to: None, ecn: Ecn::NotEct, bytes: &mut bytes });
         }
-        ends.iter_mut().for_each(|end| end.on_timeout(now));
+        ends.iter_mut().for_each(|end| end.handle_timeout(now));
     }
     assert_eq!(complete, 2 * MANY);
     assert!(now < Time::from_secs(105), "{now}");
