@@ -45,7 +45,7 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=AIRPACE_CLANG");
     println!("cargo::rustc-check-cfg=cfg(has_programs)");
-    // Optimized as in the kernel, also in debug builds.
+    // The C ports are optimized as in the kernel, also in debug builds.
     cc::Build::new()
         .file("src/bpf/host.c")
         .opt_level(2)
@@ -54,7 +54,8 @@ fn main() {
         .compile("airpace_twins");
     if env::var_os("CARGO_FEATURE_LOAD").is_some() {
         if let Err(said) = programs() {
-            // Users of a package cannot rebuild it with clang.
+            // In a package build, missing programs are an error, because users of a package cannot rebuild it with
+            // clang.
             assert!(env::var_os("CARGO_FEATURE_PACKAGED").is_none(), "no programs for the kernel: {said}");
             println!("cargo::warning=no programs for the kernel: {said}");
         } else {
@@ -67,7 +68,8 @@ fn main() {
 fn programs() -> Result<(), String> {
     let clang = env::var("AIRPACE_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    // The programs contain the names of their sources. Relative names make the bytes independent of the folder.
+    // The programs contain the names of their sources. With relative names, the compiled bytes do not depend on the
+    // folder.
     let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     for program in PROGRAMS {
         let output = Command::new(&clang)

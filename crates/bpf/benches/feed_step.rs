@@ -1,13 +1,15 @@
-//! Time from a new rate in the kernel's feed until the sender paces at it. BISCAY: over a path with a round trip of 20 ms.
-//! PBE-CC: from the feed of the receiver's kernel, over a link without delay between two network namespaces.
+//! Measures the time from a new rate in the kernel's feed until the sender paces at this rate. BISCAY is measured over
+//! a path with a round trip of 20 ms. PBE-CC is measured from the feed of the receiver's kernel, over a link without
+//! delay between two network namespaces.
 //!
 //! ```text
 //! cargo bench -p airpace-bpf --features load --bench feed_step      (as root)
 //! ```
 //!
-//! By default, BISCAY keeps its bandwidth until there is a queue (`hold`). This is off here, as is its return to BBR. A
-//! BISCAY step counts as followed when the rate has covered half of the way, as a ratio. PBE-CC's new rate travels with the
-//! next ACK, which is sent for the next two packets: most of the measured time is the time of these packets.
+//! By default, BISCAY keeps its bandwidth until there is a queue (`hold`). In this benchmark, this option and the
+//! return to BBR are off. A step counts as followed when BISCAY's pacing rate passes the geometric mean of the old and
+//! the new rate. PBE-CC's new rate travels with the next ACK, which is sent for the next two packets: most of the
+//! measured time is the transmission time of these packets.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -32,14 +34,14 @@ use machine::{Flow, Group, connected, pbe, wire};
 
 const STEPS: u32 = 60;
 
-/// One-way delay of a packet on BISCAY's path, and (`SETTLES`) the time after which a flow there has left its start.
+/// One-way delay of a packet on BISCAY's path. `SETTLES` is the time after which a flow on this path has left STARTUP.
 const DELAY: Duration = Duration::from_millis(10);
 const SETTLES: Duration = Duration::from_secs(2);
 
-/// Payload fraction of a packet of 1500 bytes with headers of IPv4, TCP, time stamps, and PBE-CC's option.
+/// Fraction of payload in a packet of 1500 bytes with headers of IPv4, TCP, time stamps, and PBE-CC's option.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
-/// Maximum time of a step. A longer step counts as failed.
+/// Maximum time of a step. A step that is not followed within this time counts as failed.
 const MAX_STEP_TIME: Duration = Duration::from_secs(2);
 
 /// `IPPROTO_TCP`, `TCP_INFO`, and the offset of `tcpi_pacing_rate` in its structure, in bytes.
@@ -53,7 +55,7 @@ unsafe extern "C" {
     fn getsockopt(fd: i32, level: i32, name: i32, value: *mut u8, length: *mut u32) -> i32;
 }
 
-/// The socket's pacing rate in Mbit/s.
+/// Reads the socket's pacing rate in Mbit/s from the kernel.
 fn pacing_mbps(socket: &TcpStream) -> f64 {
     let mut info = [0; 256];
     let mut length = info.len() as u32;
@@ -64,7 +66,8 @@ fn pacing_mbps(socket: &TcpStream) -> f64 {
     bytes as f64 * 8e-6
 }
 
-/// Writes the feed every millisecond until the socket paces at the new rate. Returns the time until then.
+/// Writes the feed every millisecond until the socket paces at the new rate. Returns the time that passed; `None` if
+/// the step failed.
 fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) -> bool) -> Option<Duration> {
     let began = Instant::now();
     let mut told = None;
@@ -80,7 +83,7 @@ fn step(mut tell: impl FnMut(), socket: &TcpStream, is_followed: impl Fn(f64) ->
     None
 }
 
-/// Keeps writing the feed every millisecond for `span`.
+/// Writes the feed every millisecond for `span`.
 fn hold(mut tell: impl FnMut(), span: Duration) {
     let began = Instant::now();
     while began.elapsed() < span {
@@ -89,7 +92,7 @@ fn hold(mut tell: impl FnMut(), span: Duration) {
     }
 }
 
-/// A pause that is not synchronous with the packets.
+/// Length of the pause before step `number`. The lengths vary, so that steps are not synchronous with packets.
 fn pause(number: u32) -> Duration {
     Duration::from_micros(60_000 + u64::from(number) * 371 % 7_000)
 }

@@ -17,17 +17,17 @@ const PROGRAM: &[u8] = &[];
 /// Source: Linux include/net/tcp.h (TCP_CA_NAME_MAX)
 const NAME: usize = 16;
 
-/// The selection is active for the lifetime of this value.
+/// A selection of a scheme, which is active for the lifetime of this value.
 pub struct Chooser {
     _link: Link,
     _object: Object,
 }
 
 impl Chooser {
-    /// TCP connections of programs in the control group `group` (version 2) use `scheme`.
+    /// From now on, TCP connections of programs in the control group `group` (version 2) use `scheme`.
     ///
     /// # Errors
-    /// [`LoadError`] explains what to do.
+    /// The kernel rejects the program; [`LoadError`] explains the remedy.
     pub fn attach(group: BorrowedFd<'_>, scheme: &'static str) -> Result<Chooser, LoadError> {
         if PROGRAM.is_empty() {
             return Err(LoadError::NoPrograms);

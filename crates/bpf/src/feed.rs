@@ -1,5 +1,5 @@
-//! The mapped array through which a feeder reports the radio's bandwidth to the kernel. A write is a few stores into shared
-//! memory; the programs read it with the next ACK or send.
+//! The mapped array through which a feeder reports the radio's bandwidth to the kernel. A write is a few stores into
+//! shared memory; the programs read the new values at the next ACK or send.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -24,11 +24,12 @@ pub struct GrantRecord {
     pub bandwidth: Option<Rate>,
     /// Maximum rate granted over a frame of 10 ms; zero if unknown.
     pub burst: Rate,
-    /// Each flow's part as numerator and denominator, both below 2²⁴; `None`: the kernel counts its flows.
+    /// Each flow's part of the bandwidth as numerator and denominator, both below 2²⁴; `None`: the kernel computes the
+    /// part from the number of flows.
     pub share: Option<(u32, u32)>,
 }
 
-/// The array, mapped for writing. At most one writer is allowed.
+/// The array `feed`, mapped for writing. At most one writer is allowed.
 pub struct Feed {
     memory: Mapped<FeedWords>,
 }
@@ -37,7 +38,7 @@ impl Feed {
     /// Maps the array `feed`.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// The operating system refuses the operation.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<Feed> {
         Ok(Feed { memory: Mapped::new(fd, true)? })
     }
@@ -58,7 +59,7 @@ impl Feed {
         );
     }
 
-    /// The record in the array, and its age; `None` if none was written yet.
+    /// The valid record of the array, and its age; `None` if no record was written yet.
     pub fn read(&self) -> Option<(GrantRecord, Duration)> {
         let [time, bandwidth, burst, share] = read(&self.memory.sequence, &self.memory.told);
         if time == 0 {
@@ -74,8 +75,8 @@ impl Feed {
     }
 }
 
-/// The array of PBE-CC, mapped for writing: the measurements of the phone's radio, which the ACKs report to the senders. At
-/// most one writer is allowed.
+/// The array `feed` of PBE-CC, mapped for writing. It contains the measurements of the phone's radio, which ACKs report
+/// to the senders. At most one writer is allowed.
 pub struct CellFeed {
     memory: Mapped<CellWords>,
 }
@@ -84,7 +85,7 @@ impl CellFeed {
     /// Maps the array `feed`.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// The operating system refuses the operation.
     pub fn map(fd: BorrowedFd<'_>) -> io::Result<CellFeed> {
         Ok(CellFeed { memory: Mapped::new(fd, true)? })
     }
@@ -97,13 +98,13 @@ impl CellFeed {
         write(&self.memory.sequence, &self.memory.told, told);
     }
 
-    /// The device's capacity and fair share in the array, and their age; `None` if none were written yet.
+    /// The device's capacity and fair share in the array, and their age; `None` if they were not written yet.
     pub fn read(&self) -> Option<([Rate; 2], Duration)> {
         let [time, _, capacity, fair_share, ..] = read(&self.memory.sequence, &self.memory.told);
         (time != 0).then(|| ([capacity, fair_share].map(Rate::from_bps), age(time)))
     }
 
-    /// The most recently reported RTprop of a sender.
+    /// The RTprop that a sender last reported; `None` before the first report.
     pub fn rtprop(&self) -> Option<Duration> {
         let rtprop = self.memory.rtprop.load(Relaxed);
         (rtprop != 0).then(|| Duration::from_nanos(rtprop))
@@ -115,7 +116,7 @@ type Places<const WORDS: usize> = [[AtomicU64; WORDS]; 2];
 
 fn write<const WORDS: usize>(number: &AtomicU64, places: &Places<WORDS>, news: [u64; WORDS]) {
     let sequence = number.load(Relaxed).wrapping_add(1);
-    // No reader sees the new words before those of the previous record.
+    // This fence orders the writes: no reader sees the new words before the words of the previous record.
     fence(Release);
     place(places, sequence).iter().zip(news).for_each(|(word, news)| word.store(news, Relaxed));
     number.store(sequence, Release);

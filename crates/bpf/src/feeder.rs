@@ -1,5 +1,5 @@
-//! Conversion of a radio's reports into the kernel's feed: the computation of BISCAY's device, or of PBE-CC's receiver, in
-//! the simulator.
+//! Converts a radio's reports into records of the kernel's feed. The computation is the same as in BISCAY's device or
+//! PBE-CC's receiver in the simulator.
 
 use std::time::Duration;
 
@@ -20,12 +20,13 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// A feeder without reports. `direction`: the downlink for the relay, otherwise the uplink.
+    /// A feeder before the first report. `direction` is the downlink for the relay (`biscay@window`), otherwise the
+    /// uplink.
     pub fn new(direction: Direction, tuning: &Tuning) -> Feeder {
         Feeder { bandwidth: CellularBandwidth::new(direction, tuning.determination) }
     }
 
-    /// Processes one report. Returns the record for the kernel, if the report contained grants of the device.
+    /// Processes one report. Returns the record for the kernel; `None` if the report contained no grants of the device.
     pub fn report(&mut self, report: &RadioReport) -> Option<GrantRecord> {
         self.bandwidth.on_report(report).then(|| GrantRecord {
             bandwidth: self.bandwidth.get(),
@@ -35,20 +36,21 @@ impl Feeder {
     }
 }
 
-/// Computes the capacity of a phone's cell, as PBE-CC's receiver does. Programs in the kernel process the packets:
-/// `bpf/pbe_receiver.h`.
+/// Computes the capacity of a phone's cell, as PBE-CC's receiver does. The packets are processed by programs in the
+/// kernel (`bpf/pbe_receiver.h`).
 pub struct PbeFeeder {
     receiver: PbeReceiver,
     heard: u64,
 }
 
 impl PbeFeeder {
-    /// A feeder without reports.
+    /// A feeder before the first report.
     pub fn new(tuning: &pbe::Tuning) -> PbeFeeder {
         PbeFeeder { receiver: PbeReceiver::new(*tuning, Bytes(1500)), heard: 0 }
     }
 
-    /// Number of unusable reports: they lack the grants of other devices, or contain nothing about this phone.
+    /// Number of unusable reports: such reports lack the grants of other devices, or contain no information about this
+    /// phone.
     pub fn refused(&self) -> u64 {
         self.receiver.refused()
     }

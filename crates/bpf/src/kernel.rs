@@ -55,7 +55,7 @@ pub const MORC: &str = "morc";
 /// The name by which sockets choose PBE-CC.
 pub const PBE: &str = "pbe";
 
-/// BISCAY for downloads from senders without BISCAY. No socket chooses it.
+/// Name of the relay: BISCAY for downloads from senders without BISCAY. Sockets do not choose the relay by this name.
 pub const RELAY: &str = "biscay@window";
 
 /// The schemes that sockets choose.
@@ -92,8 +92,8 @@ pub enum KernelScheme {
     Morc(MorcTuning),
     /// PBE-CC.
     Pbe(PbeTuning),
-    /// The kernel's own BBR, called by a program. It measures the cost per ACK of a program that does nothing else; users
-    /// do not need it.
+    /// The kernel's own BBR, called by a program. It is used to measure the cost per ACK of a program that only calls
+    /// BBR; users do not need it.
     KernelBbr,
 }
 
@@ -147,10 +147,11 @@ impl KernelScheme {
         opened.map_err(|error| refused(self.name(), "open", error))
     }
 
-    /// The names of its programs and of its maps, as the kernel lists them once they are loaded.
+    /// The names of the scheme's programs and of its maps, in the form in which the kernel lists them after they are
+    /// loaded.
     ///
     /// # Errors
-    /// If the build had no compiler for the programs.
+    /// The build had no compiler for the programs.
     pub fn names(&self) -> Result<[Vec<String>; 2], LoadError> {
         let shown =
             |name: &std::ffi::OsStr| name.to_string_lossy().chars().take(MAX_NAME - 1).collect::<String>();
@@ -173,27 +174,29 @@ const OPTIONS: &str = "pbe_options";
 /// The programs that count the host's flows: sent flows, or received flows.
 const COUNTERS: [&str; 2] = ["count_egress", "count_ingress"];
 
-/// The programs of the relay.
+/// The program of the relay that limits windows. `LIFT` is the program that removes these limits.
 const BOUND: &str = "window_relay";
 const LIFT: &str = "window_lift";
 
-/// The program that records the creator of each socket, and the map of the applications found by it.
+/// The program that records the creator of each socket. `APPS` is the map of the applications found by this program.
 const OWNER: &str = "count_owner";
 const APPS: &str = "device_apps";
 
 const BOUNDS: &str = "relay";
 
-/// For PBE-CC: the program that counts receiving sockets, and the one that replaces a SACK block by its option.
+/// For PBE-CC: the program that counts receiving sockets. `ROOM` is the program that replaces a SACK block by PBE-CC's
+/// option.
 const DOWNLOADS: &str = "pbe_downloads";
 const ROOM: &str = "pbe_room";
 
-/// The program that iterates over the flows, and the file from which they are read.
+/// The program that iterates over the flows. `FLOWS` is the name of the file from which the flows are read.
 const SHOW: &str = "show_flows";
 const FLOWS: &str = "flows";
 
 const OPS: &str = "ops";
 
-/// Flag: a scheme lives as long as its link. Kernels before 6.4 do not support links of such programs.
+/// Flag of a scheme that is active as long as its link exists. Kernels before 6.4 do not support links of such
+/// programs.
 ///
 /// Source: Linux include/uapi/linux/bpf.h
 const LINK_FLAG: u32 = 1 << 13;
@@ -258,7 +261,7 @@ pub enum LoadError {
          lockdown=confidentiality"
     )]
     Lockdown,
-    /// There is no file system in which schemes can stay.
+    /// There is no file system in which schemes can be pinned.
     #[error(
         "there is no BPF file system at {PINS_ROOT}, in which schemes stay: `mount -t bpf -o mode=0700 bpf {PINS_ROOT}` \
          (systemd does it at each start)"
@@ -269,7 +272,7 @@ pub enum LoadError {
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// Why the folder is not this user's alone.
+        /// The reason why other users have access to the folder.
         error: io::Error,
     },
     /// A congestion control of this name exists already.
@@ -305,15 +308,16 @@ pub enum LoadError {
 pub struct Kernel {
     name: &'static str,
     object: Object,
-    /// The link of the scheme, if sockets choose it.
+    /// The link of the scheme; `None` if sockets do not choose the scheme.
     link: Option<Link>,
-    /// The links of the program that bounds the windows of downloads, once it is attached.
+    /// The links of the programs that limit the windows of downloads, once they are attached.
     relay: Relay,
     /// The link of the program that reads and writes the TCP option.
     options: Option<Link>,
     /// Whether the kernel supports links of congestion control programs.
     has_links: bool,
-    /// The links of the program that counts the host's flows, and of the one that records the creators of sockets.
+    /// The link of the program that counts the host's flows. `owners` is the link of the program that records the
+    /// creators of sockets.
     counter: Option<Link>,
     owners: Option<Link>,
     /// Whether applications share the bandwidth instead of flows.
@@ -324,15 +328,16 @@ impl Kernel {
     /// Loads a scheme.
     ///
     /// # Errors
-    /// [`LoadError`] explains what to do.
+    /// The scheme cannot be loaded; [`LoadError`] explains the remedy.
     pub fn load(part: &KernelScheme) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, true)
     }
 
-    /// Loads a scheme as if programs could not call the kernel's BBR: for tests of the BBR that replaces it.
+    /// Loads a scheme as if programs could not call the kernel's BBR: for tests of `bbr.h`, which replaces the kernel's
+    /// BBR.
     ///
     /// # Errors
-    /// [`LoadError`] explains what to do.
+    /// The scheme cannot be loaded; [`LoadError`] explains the remedy.
     pub fn load_without_bbr(part: &KernelScheme) -> Result<Kernel, LoadError> {
         Kernel::load_into(part, false)
     }
@@ -375,7 +380,7 @@ impl Kernel {
             }
         }
         let mut object = open.load().map_err(refused("load"))?;
-        // The relay is no congestion control.
+        // The relay is not a congestion control.
         let scheme = object.maps_mut().find(|map| map.name() == name);
         let link =
             scheme.map(|mut scheme| scheme.attach_struct_ops().map_err(refused("attach"))).transpose()?;
@@ -393,22 +398,22 @@ impl Kernel {
         })
     }
 
-    /// Connections of programs in the control group `group` (version 2) and below exchange PBE-CC's feedback, and share the
-    /// radio's measured capacity. Use the root group for the whole host.
+    /// From now on, connections of programs in the control group `group` (version 2) and in groups below it exchange
+    /// PBE-CC's feedback and share the radio's measured capacity. Use the root group for the whole host.
     ///
     /// # Errors
-    /// If the scheme exchanges no feedback, or the kernel rejects its programs there.
+    /// The scheme exchanges no feedback, or the kernel does not attach its programs to the group.
     pub fn exchange(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         self.options = Some(self.attach(OPTIONS, group, "exchange what receivers measure")?);
         self.counter = Some(self.attach(DOWNLOADS, group, "count what receives")?);
         Ok(())
     }
 
-    /// Bounds the downloads of TCP connections by the radio's grants: connections that programs in the control group
-    /// `group` (version 2) and below make from now on.
+    /// Limits the windows of downloads according to the radio's grants. This applies to TCP connections that programs
+    /// in the control group `group` (version 2) and in groups below it make from now on.
     ///
     /// # Errors
-    /// If this is not the relay, or the kernel rejects its program there.
+    /// This is not the relay, or the kernel does not attach its program to the group.
     pub fn bound_downloads(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         let lift = self.object.progs_mut().find(|program| program.name() == LIFT);
         let lift = lift.ok_or(LoadError::NoPrograms)?.attach();
@@ -418,11 +423,11 @@ impl Kernel {
         Ok(())
     }
 
-    /// Removes the bounds of all downloads, and sets no more bounds. Dropping this value does the same, unless it was
-    /// pinned.
+    /// Removes the limits of all downloads, and sets no more limits. Dropping this value has the same effect, unless
+    /// the relay was pinned.
     ///
     /// # Errors
-    /// If the kernel does not let this program iterate over its sockets.
+    /// The kernel does not permit this process to iterate over its sockets.
     pub fn lift(&mut self) -> Result<(), LoadError> {
         self.relay.end().map_err(|error| refused(self.name, "lift", error))
     }
@@ -430,7 +435,7 @@ impl Kernel {
     /// The program that makes space for PBE-CC's option at network devices.
     ///
     /// # Errors
-    /// If the scheme has no option, or the system has no descriptor left.
+    /// The scheme has no option, or the system has no free file descriptor.
     pub fn room(&self) -> io::Result<RoomProgram> {
         let found = self.object.progs().find(|found| found.name() == ROOM);
         let program = found.ok_or(io::ErrorKind::NotFound)?.as_fd().try_clone_to_owned()?;
@@ -438,10 +443,10 @@ impl Kernel {
     }
 
     /// Counts all TCP and UDP flows that programs in the control group `group` (version 2) send, not only the scheme's
-    /// flows; with the relay, those that they receive. Use the root group for the whole host.
+    /// flows. For the relay, counts the flows that these programs receive. Use the root group for the whole host.
     ///
     /// # Errors
-    /// If the scheme counts no flows, or the kernel rejects its program there.
+    /// The scheme counts no flows, or the kernel does not attach its program to the group.
     pub fn count_flows(&mut self, group: BorrowedFd<'_>) -> Result<(), LoadError> {
         if self.counts_apps {
             self.owners = Some(self.attach(OWNER, group, "note who makes sockets")?);
@@ -460,10 +465,11 @@ impl Kernel {
         link.map_err(|error| refused(self.name, what, error))
     }
 
-    /// The number of the host's active flows as of the last packet; `None` if they are not counted, or none is active.
+    /// The number of the host's active flows as of the last packet; `None` if flows are not counted, or no flow is
+    /// active.
     ///
     /// # Errors
-    /// If the system does not map the array.
+    /// The operating system does not map the array.
     pub fn active_flows(&self) -> io::Result<Option<u64>> {
         read_host(self.data(".data.host")?.as_fd())
     }
@@ -471,7 +477,7 @@ impl Kernel {
     /// Keeps the scheme in the kernel after this value and the process are gone.
     ///
     /// # Errors
-    /// If there is no BPF file system at `/sys/fs/bpf`, the scheme is pinned already, or other users can write to its
+    /// There is no BPF file system at `/sys/fs/bpf`, the scheme is already pinned, or other users can write to its
     /// folder.
     pub fn pin(&mut self) -> Result<(), LoadError> {
         let folder = pins().ok_or(LoadError::NoPins)?.join(self.name);
@@ -537,7 +543,7 @@ impl Kernel {
     /// The array for a feeder.
     ///
     /// # Errors
-    /// If the scheme needs no array, or the system does not map it.
+    /// The scheme needs no array, or the operating system does not map the array.
     pub fn feed(&self) -> io::Result<Feed> {
         Feed::map(self.data(".data.feed")?.as_fd())
     }
@@ -545,7 +551,7 @@ impl Kernel {
     /// The array for a feeder of PBE-CC.
     ///
     /// # Errors
-    /// If this is another scheme, or the system does not map the array.
+    /// This scheme is not PBE-CC, or the operating system does not map the array.
     pub fn cell(&self) -> io::Result<CellFeed> {
         CellFeed::map(self.data(".data.feed")?.as_fd())
     }
@@ -554,18 +560,18 @@ impl Kernel {
         Ok(self.object.maps().find(|map| map.name() == name).ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// The counters of its flows.
+    /// The counters of the scheme's flows.
     ///
     /// # Errors
-    /// If the system does not map the array.
+    /// The operating system does not map the array.
     pub fn totals(&self) -> io::Result<Totals> {
         read_totals(self.data(".data.totals")?.as_fd())
     }
 
-    /// The CPU cost of each of its programs.
+    /// The CPU cost of each of the scheme's programs.
     ///
     /// # Errors
-    /// If `/proc` cannot be read.
+    /// `/proc` cannot be read.
     pub fn costs(&self) -> io::Result<Vec<Cost>> {
         let cost = |program: libbpf_rs::Program<'_>| {
             let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_fd().as_raw_fd()))?;

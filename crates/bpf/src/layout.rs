@@ -1,4 +1,5 @@
-//! Layouts of the arrays that user space and the programs share: those of `bpf/intf.h`. A test compares them.
+//! Layouts of the arrays that user space and the programs share: they are equal to the layouts in `bpf/intf.h`, which a
+//! test checks.
 
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +19,7 @@ pub struct FeedWords {
 pub struct CellWords {
     /// The valid record is `told[sequence % 2]`.
     pub sequence: AtomicU64,
-    /// The most recently reported RTprop of a sender, in nanoseconds; zero before the first report.
+    /// The RTprop that a sender last reported, in nanoseconds; zero before the first report.
     pub rtprop: AtomicU64,
     /// Two records: the time of writing, and the contents.
     pub told: [[AtomicU64; 6]; 2],
@@ -67,14 +68,14 @@ pub struct ShownWords {
 pub struct SharesWords {
     /// The active applications.
     pub apps: HostWords,
-    /// Bytes that all flows moved, by slot.
+    /// Number of bytes that all flows moved, per slot.
     pub all: [AtomicU64; 2],
 }
 
 /// `struct ap_host`.
 #[repr(C)]
 pub struct HostWords {
-    /// Number of flows, indexed by the slot of their last packet.
+    /// For each recent slot: the slot and the number of flows whose last packet was sent in this slot.
     pub ring: [AtomicU64; 16],
     /// Number of active flows.
     pub flows: AtomicU64,

@@ -10,7 +10,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::layout::{CellWords, FeedWords, HostWords, SharesWords, TotalsWords};
 
-/// Size of a mapping in bytes: the maximum size of an array here.
+/// Size of a mapping in bytes. No array is larger.
 const PAGE: usize = 4096;
 
 /// Layout of an array.
@@ -19,18 +19,18 @@ const PAGE: usize = 4096;
 /// The type consists only of atomic words and arrays of them: any content of the memory is a valid value, and may change.
 pub unsafe trait Words: Sync {}
 
-// SAFETY: so is its layout.
+// SAFETY: the type consists only of atomic words and arrays of them.
 unsafe impl Words for FeedWords {}
-// SAFETY: so is its layout.
+// SAFETY: the type consists only of atomic words and arrays of them.
 unsafe impl Words for CellWords {}
-// SAFETY: so is its layout.
+// SAFETY: the type consists only of atomic words and arrays of them.
 unsafe impl Words for TotalsWords {}
-// SAFETY: so is its layout.
+// SAFETY: the type consists only of atomic words and arrays of them.
 unsafe impl Words for HostWords {}
-// SAFETY: so is its layout.
+// SAFETY: the type consists only of atomic words and arrays of them.
 unsafe impl Words for SharesWords {}
 
-/// A mapped array that starts with `T`. A store into a read-only mapping terminates the process.
+/// A mapped array that starts with `T`. If the mapping is read-only, a store terminates the process.
 pub struct Mapped<T: Words> {
     page: NonNull<T>,
 }
@@ -42,7 +42,7 @@ impl<T: Words> Mapped<T> {
     /// Maps the array behind `fd`, for writing or only for reading.
     ///
     /// # Errors
-    /// If the system refuses: the descriptor is no array that can be mapped, or it is read-only.
+    /// The operating system refuses: the descriptor is not an array that can be mapped, or the array is read-only.
     pub fn new(fd: BorrowedFd<'_>, writes: bool) -> io::Result<Mapped<T>> {
         const { assert!(size_of::<T>() <= PAGE && align_of::<T>() <= 8) };
         let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };

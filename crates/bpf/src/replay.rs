@@ -20,11 +20,11 @@ use crate::twin::{Answer, Biscay, KernelAck, KernelRadio, KernelTuning, NONE};
 /// Source: BISCAY §5.4
 const FED_PARTS: u64 = 65_535;
 
-/// A flow of an ACK trace, replayed.
+/// Replays a flow of an ACK trace through BISCAY's C port.
 pub struct Replay {
     twin: Biscay,
     stale_after: Duration,
-    /// Bandwidth and burst rate of the sender's own radio.
+    /// Bandwidth of the sender's own radio. `own_burst` is its burst rate.
     own: Option<Rate>,
     own_burst: Rate,
     /// Whether a radio report has arrived since the last ACK.
@@ -84,10 +84,11 @@ impl Replay {
         self.twin.answer()
     }
 
-    /// The radio's state, as a feeder would write it: that of the sender's own radio, otherwise the receiver's feedback.
+    /// The radio's state as a feeder would write it: the state of the sender's own radio or, without such a radio, the
+    /// receiver's feedback.
     ///
-    /// The controllers of the trace have no clock between ACKs. They date a report at the first ACK after it, and so does
-    /// this function.
+    /// The controllers of the trace have no clock between ACKs. They use the time of the first ACK after a report as
+    /// the time of the report, and so does this function.
     fn radio(&self, now: Time) -> KernelRadio {
         let is_fresh = self.last_heard.is_some_and(|heard| now - heard <= self.stale_after);
         match (self.own, self.fed) {
@@ -110,7 +111,7 @@ impl Replay {
     }
 }
 
-/// The kernel's counts for the flows of the simulator's device.
+/// The values that the kernel would count for the flows of the simulator's device.
 fn seen(flows: &DeviceFlows) -> DeviceView {
     DeviceView {
         flows: flows.flows.into(),
@@ -121,7 +122,7 @@ fn seen(flows: &DeviceFlows) -> DeviceView {
     }
 }
 
-/// Total byte count in which a flow's used share is expressed.
+/// Total number of moved bytes that is assumed when a flow's used share is converted to bytes.
 const MOVED: u64 = 1 << 30;
 
 fn bps(rate: Option<Rate>) -> u64 {

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::messages;
 
-/// Handle and priority by which the filter is found again in a kernel without links.
+/// Handle of the filter, by which the filter is found again in a kernel without links. `PRIORITY` is its priority.
 ///
 /// Chosen: the identifier of the option, and the first priority.
 const HANDLE: u32 = 0xA19B;
@@ -22,12 +22,12 @@ pub fn device_number(name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(any, name).ok()
 }
 
-/// The program, not yet attached.
+/// The program that replaces a SACK block, not yet attached to a device.
 pub struct RoomProgram {
     program: OwnedFd,
 }
 
-/// The program attached to a device. Dropping this value in the device's network namespace detaches it.
+/// The program attached to a device. Dropping this value in the device's network namespace detaches the program.
 pub struct AttachedRoom {
     /// A link; in kernels before 6.6, a filter, which remains if the process is killed.
     kind: Kind,
@@ -48,7 +48,7 @@ impl RoomProgram {
     /// Attaches the program to the device of this index, in the network namespace of this thread.
     ///
     /// # Errors
-    /// If there is no such device, or the caller lacks privileges.
+    /// There is no such device, or the caller lacks privileges.
     pub fn attach(&self, device: u32) -> io::Result<AttachedRoom> {
         self.attach_link(device).or_else(|_| self.attach_filter(device))
     }
@@ -59,13 +59,13 @@ impl RoomProgram {
     /// As [`RoomProgram::attach`].
     pub fn attach_link(&self, device: u32) -> io::Result<AttachedRoom> {
         let index = device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: numbers only; without options, the pointer may be null.
+        // SAFETY: the arguments are numbers, and the pointer may be null, because there are no options.
         let link =
             unsafe { bpf_link_create(self.program.as_raw_fd(), index, BPF_TCX_EGRESS, std::ptr::null()) };
         if link < 0 {
             return Err(io::Error::from_raw_os_error(-link));
         }
-        // SAFETY: the descriptor is new, and nobody else has it.
+        // SAFETY: the descriptor is new, and this value is its only owner.
         Ok(AttachedRoom { kind: Kind::Link { _link: unsafe { OwnedFd::from_raw_fd(link) } } })
     }
 
@@ -82,17 +82,17 @@ impl RoomProgram {
         Ok(AttachedRoom { kind: Kind::Filter { program: self.program.try_clone()?, index } })
     }
 
-    /// Removes a filter that an earlier process left at a device. Returns whether there was one.
+    /// Removes a filter that an earlier process left at a device. Returns whether there was a filter.
     ///
     /// # Errors
-    /// If the index is not valid.
+    /// The index is not valid.
     pub fn detach_filter(&self, device: u32) -> io::Result<bool> {
         let mut hook = hook(&self.program, device.try_into().map_err(|_| io::ErrorKind::InvalidInput)?);
         Ok(hook.query().is_ok() && hook.detach().is_ok())
     }
 }
 
-/// This crate's filter at a device.
+/// This crate's filter at the device with this index.
 fn hook(program: &OwnedFd, index: i32) -> TcHook {
     let mut builder = TcHookBuilder::new(program.as_fd());
     builder.ifindex(index).replace(true).handle(HANDLE).priority(PRIORITY);

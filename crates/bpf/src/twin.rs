@@ -14,7 +14,7 @@ use std::time::Duration;
 use airpace_cc::biscay::{Startup, Tuning};
 use airpace_core::{Bytes, Rate, Time};
 
-/// A missing value.
+/// Number that represents a missing value.
 pub const NONE: u64 = u64::MAX;
 
 /// Maximum rate that the kernel programs can represent.
@@ -43,12 +43,12 @@ pub struct KernelTuning {
     reserved: u32,
 }
 
-/// Options that the kernel's scheme does not support: each option, with its supported values.
+/// Options with values that the kernel's scheme does not support: the name of each option, and its supported values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported(Vec<(&'static str, &'static str)>);
 
 impl Unsupported {
-    /// One option, with its supported values.
+    /// The error for one option, with its supported values.
     fn one(option: &'static str, known: &'static str) -> Unsupported {
         Unsupported(vec![(option, known)])
     }
@@ -122,7 +122,8 @@ impl KernelTuning {
         active::split(self.split, seen)
     }
 
-    /// Whether applications share the bandwidth instead of flows: then the kernel must record the creator of each socket.
+    /// Whether applications share the bandwidth instead of flows. If so, the kernel must record the creator of each
+    /// socket.
     pub fn counts_apps(&self) -> bool {
         self.split == active::number(airpace_cc::biscay::split::Split::App)
     }
@@ -137,13 +138,13 @@ impl KernelTuning {
         sys::bytes_of(self)
     }
 
-    /// Maximum age of a report. Without a newer one, the bandwidth is unknown.
+    /// Maximum age of a report. If the last report is older, the bandwidth is unknown.
     pub fn stale_after(&self) -> Duration {
         Duration::from_nanos(self.stale_after)
     }
 }
 
-/// `span` in nanoseconds.
+/// Converts `span` to nanoseconds; [`NONE`] if the result does not fit into 64 bits.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(NONE)
 }
@@ -153,7 +154,7 @@ fn libm_round(percent: f64) -> u32 {
     (percent + 0.5) as u32
 }
 
-/// `struct biscay_ack`: contents of one ACK. [`NONE`] stands for missing values.
+/// `struct biscay_ack`: contents of one ACK. [`NONE`] represents missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelAck {
@@ -177,7 +178,7 @@ pub struct KernelAck {
     pub rate: u64,
     /// 1 if the sender was application-limited when the newest packet was sent.
     pub app_limited: u64,
-    /// The window in force before this ACK, in bytes.
+    /// Congestion window before this ACK, in bytes.
     pub cwnd: u64,
 }
 
@@ -195,7 +196,7 @@ pub struct KernelRadio {
     pub share_den: u64,
 }
 
-/// The states of BISCAY.
+/// The states of BISCAY's controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Slow start.
@@ -219,9 +220,9 @@ pub struct Answer {
     pub end_to_end: Rate,
 }
 
-/// BISCAY in C.
+/// A flow of BISCAY's C port.
 pub struct Biscay {
-    /// `struct biscay`.
+    /// The memory of `struct biscay`.
     words: Box<[u64]>,
 }
 
@@ -231,8 +232,8 @@ impl Biscay {
         Biscay { words: sys::biscay(&tuning, mss.0) }
     }
 
-    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
-    /// to send after it.
+    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more
+    /// data to send after this packet.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, is_first: bool, app_limited: bool) {
         sys::sent(&mut self.words, now.as_nanos(), bytes.0, is_first, app_limited);
     }
@@ -247,7 +248,7 @@ impl Biscay {
         sys::loss(&mut self.words, lost.0, is_silence, radio);
     }
 
-    /// Called before the kernel sends.
+    /// Processes the call that the kernel makes before it sends.
     pub fn before_send(&mut self, now: Time, radio: &KernelRadio) {
         sys::before_send(&mut self.words, now.as_nanos(), radio);
     }
@@ -406,7 +407,7 @@ mod tests {
         #[test]
         fn a_part_differs_by_at_most_one(bps in 0..=MAX_RATE.as_bps(), num in 0u64..1 << 20, den in 1u64..1 << 20) {
             let exact = Rate::from_bps(bps).scaled(num as f64 / den as f64).as_bps();
-            // A double has 53 bits: a larger product with `num` is rounded in Rust, but not in C.
+            // A double has 53 bits: if the product with `num` is larger, Rust rounds it, but C does not.
             let allowed = 1 + exact / (1 << 50);
             prop_assert!(sys::scaled(bps, num, den).abs_diff(exact) <= allowed);
         }

@@ -35,7 +35,7 @@ fn a_flow_that_changes_hands_is_its_new_owner_s_with_its_next_slot() {
     assert_eq!(kernel.seen(2, at(1_020)), [2, 2, 1]);
 }
 
-/// For each split policy, the kernel's options and the controller's options.
+/// Returns the kernel's options and the controller's options for each split policy.
 fn policies() -> [(KernelTuning, Tuning); 3] {
     ["equal", "app", "proportional"].map(|policy| {
         let spec = SchemeSpec::parse(&format!("biscay:split={policy}")).unwrap();
@@ -45,8 +45,8 @@ fn policies() -> [(KernelTuning, Tuning); 3] {
 }
 
 proptest! {
-    /// Applications are counted in the same way as flows: the kernel counts those of the registry, and at most those in
-    /// addition that left the registry less than a slot ago.
+    /// Applications are counted in the same way as flows: the kernel counts the applications in the registry, and in
+    /// addition at most the applications that left the registry less than a slot ago.
     #[test]
     fn it_counts_the_applications_that_the_registry_counts(
         packets in prop::collection::vec((0u64..40_000, 0u16..30), 1..400),
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// The bytes that a flow moved equal those of the registry exactly.
+    /// The kernel's number of bytes that a flow transferred equals the registry's number exactly.
     #[test]
     fn what_moved_is_what_the_registry_says(
         packets in prop::collection::vec((0u64..90_000, 0u16..4, 1u64..70_000), 1..300),
@@ -92,7 +92,8 @@ proptest! {
         }
     }
 
-    /// Parts equal those of the simulator's policies: for flows and applications exactly, for recent use to 2^-26.
+    /// The kernel's shares of the bandwidth equal the shares of the simulator's policies: for flows and applications
+    /// exactly, for recent use with an error of at most 2^-26.
     #[test]
     fn parts_are_those_of_the_policies(
         flows in 0u16..=4_096, apps in 0u16..=4_096, app_flows in 0u16..=4_096, used in 0u64..1 << 33, others in 0u64..1 << 33,
@@ -112,8 +113,8 @@ proptest! {
         }
     }
 
-    /// After each packet, the kernel counts the flows of the registry, and at most those in addition that left the registry
-    /// less than a slot ago.
+    /// After each packet, the kernel counts the flows in the registry, and in addition at most the flows that left the
+    /// registry less than a slot ago.
     #[test]
     fn it_counts_what_the_registry_counts(
         packets in prop::collection::vec((0u64..40_000, 0u16..50), 1..400),

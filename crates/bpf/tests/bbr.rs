@@ -11,7 +11,7 @@ use airpace_sim::builtin;
 use common::{Trace, drawn, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// Maximum relative difference of windows and rates: a few roundings.
+/// Maximum relative difference of the two versions' windows and rates: the error of a few roundings.
 const TOLERANCE: f64 = 1e-6;
 
 fn state(answer: &Answer) -> State {
@@ -49,11 +49,11 @@ fn compare(name: &str, mss: Bytes, rng: Rng, entries: &[Entry]) -> Result<[u64; 
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, [0; 4]);
     for (name, text) in builtin() {
-        // The scenario that does not name its own trace file.
+        // This scenario does not name a trace file, so it cannot run without one.
         if *name == "trace" {
             continue;
         }
-        // One scenario is long enough for ProbeRTT.
+        // One scenario runs long enough to reach ProbeRTT.
         let seconds = if *name == "stationary-busy" { "12" } else { "6" };
         let Some(Trace { flow, mss, entries }) = traced(name, text, "bbr", seconds) else { continue };
         let rng = Streams::new(1).stream(&format!("flow.{flow}.controller"));

@@ -1,4 +1,4 @@
-//! BISCAY in the kernel shares the bandwidth with all flows of the host, not only with its own flows.
+//! BISCAY in the kernel shares the bandwidth with all flows of the host, not only with flows that use BISCAY.
 #![cfg(feature = "load")]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const MAX_FLOWS: u64 = 4_096;
 const HERE: &str = "10.87.0.1";
 const THERE: &str = "10.87.0.2";
 
-/// A flow over the link.
+/// Opens a flow over the link.
 fn flow(ends: &[Namespace; 2], scheme: &str) -> Flow {
     let [here, there] = ends;
     let listener =
@@ -35,12 +35,12 @@ fn flow(ends: &[Namespace; 2], scheme: &str) -> Flow {
     Flow::of(sender, receiver)
 }
 
-/// Waits until this number of flows is counted.
+/// Waits until the kernel counts this number of flows.
 fn counts(kernel: &Kernel, flows: Option<u64>) {
     wait_until(&format!("{flows:?} flows"), || kernel.active_flows().unwrap() == flows);
 }
 
-/// The window of the only BISCAY flow, in packets, from `ss`.
+/// Returns the window of the only BISCAY flow, in packets, from the output of `ss`.
 fn window(here: &Namespace) -> u32 {
     let output = Command::new("ss").args(["-N", here.name(), "-tinH", "dst", THERE]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -51,8 +51,8 @@ fn window(here: &Namespace) -> u32 {
     cwnd.and_then(|cwnd| cwnd.parse().ok()).unwrap_or_else(|| panic!("no window: {text}"))
 }
 
-/// The bandwidth in Mbit/s. On a link without delay, BISCAY's window is 8 ms of data and three packets: 269 packets for one
-/// flow, and 69 packets at a quarter of the bandwidth.
+/// The device's bandwidth in Mbit/s. On a link without delay, BISCAY's window is the data of 8 ms and three packets:
+/// 269 packets for one flow, and 69 packets at a quarter of the bandwidth.
 const MBPS: f64 = 400.0;
 
 fn alone(window: u32) -> bool {
@@ -93,7 +93,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     let within = ends[0].inside(|| Flow::start("reno").unwrap());
     within.goes_on();
     ours.goes_on();
-    // A machine that stalls for a moment counts nothing in that moment.
+    // A machine that stalls for a moment counts no flows in that moment.
     let seen = kernel.active_flows().unwrap();
     assert!(
         seen.is_none_or(|flows| flows == 1),
@@ -108,7 +108,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 socket.send_to(&[0; 100], (THERE, 4_000)).unwrap();
-                // A datagram without payload.
+                // Sends a datagram without payload.
                 socket.send_to(&[], (THERE, 4_001)).unwrap();
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -130,7 +130,7 @@ fn flows_of_other_schemes_and_of_udp_take_their_part_and_acks_alone_do_not() {
     before.comes_again();
 }
 
-/// The windows of BISCAY's flows by their ports, in packets, from `ss`.
+/// Returns the windows of BISCAY's flows by their ports, in packets, from the output of `ss`.
 fn windows(here: &Namespace) -> BTreeMap<u16, u32> {
     let output = Command::new("ss").args(["-N", here.name(), "-tinOH", "dst", THERE]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -142,7 +142,7 @@ fn windows(here: &Namespace) -> BTreeMap<u16, u32> {
     text.lines().filter(|line| line.contains(" biscay ")).filter_map(window).collect()
 }
 
-/// Waits until each flow of these ports has a window between the two bounds.
+/// Waits until each flow of these ports has a window from `least` to `most` packets.
 fn windows_come(here: &Namespace, ports: &[u16], least: u32, most: u32) {
     wait_until(&format!("windows from {least} to {most}"), || {
         let windows = windows(here);
@@ -153,7 +153,7 @@ fn windows_come(here: &Namespace, ports: &[u16], least: u32, most: u32) {
 /// Environment variable: the address to which the other program sends.
 const TO: &str = "AIRPACE_TEST_SENDS_TO";
 
-/// A second program besides the test: it has one flow of BISCAY, until the test ends it.
+/// A second program besides the test: it has one flow that uses BISCAY, until the test ends the program.
 #[test]
 #[ignore = "it is part of another test"]
 fn another_program() {
@@ -187,7 +187,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
         })
         .collect();
     counts(&kernel, Some(3));
-    // A third of 267 packets, plus three packets.
+    // Each window is a third of 267 packets, plus three packets.
     windows_come(here, &ports, 80, 105);
     let mut other = Command::new("ip")
         .args(["netns", "exec", here.name()])
@@ -201,7 +201,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
         let mut bytes = [0; 65_536];
         while receiver.read(&mut bytes).is_ok_and(|read| read > 0) {}
     });
-    // Half of the bandwidth for each program.
+    // Each program has half of the bandwidth.
     windows_come(here, &[from.port()], 125, 150);
     windows_come(here, &ports, 40, 56);
     counts(&kernel, Some(4));
@@ -209,7 +209,7 @@ fn a_program_with_three_flows_gets_no_more_than_one_with_one_flow() {
     other.wait().unwrap();
     drain.join().unwrap();
     windows_come(here, &ports, 80, 105);
-    // The closed flow's share goes to the two other flows of the same program.
+    // The share of the closed flow is divided between the two other flows of the same program.
     let mut ours = ours;
     ours.pop();
     ports.pop();
@@ -235,7 +235,8 @@ fn a_flow_that_uses_little_leaves_most_of_its_part_to_one_that_uses_much() {
         let port = sender.local_addr().unwrap().port();
         (Flow::paced(sender, listener.accept().unwrap().0, bytes), port)
     });
-    // The flows used ten and one of eleven parts: 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 · 1/11 + 1/8.
+    // The two flows used 10/11 and 1/11 of the bandwidth: their windows are 3/4 · 10/11 + 1/8 of 267 packets, and 3/4 ·
+    // 1/11 + 1/8 of 267 packets.
     windows_come(here, &[much_port], 200, 235);
     windows_come(here, &[little_port], 42, 66);
     counts(&kernel, Some(2));
@@ -259,11 +260,12 @@ fn more_flows_than_the_map_holds_are_counted_up_to_a_bound_and_harm_nobody() {
     let socket = ends[0].inside(|| UdpSocket::bind((HERE, 0)).unwrap());
     let mut most = 0;
     for port in 1_000..60_000 {
-        // The link drops packets that do not fit; they have left the socket all the same.
+        // The link drops packets that do not fit in its queue; the kernel counts them anyway, because they have left
+        // the socket.
         let _ = socket.send_to(&[0; 10], (THERE, port));
         most = most.max(kernel.active_flows().unwrap().unwrap_or(0));
     }
-    // The number of packets within 100 ms depends on the machine.
+    // The number of packets that are sent within 100 ms depends on the machine.
     assert!((2..=MAX_FLOWS).contains(&most), "{most}");
     ours.goes_on();
     counts(&kernel, Some(1));

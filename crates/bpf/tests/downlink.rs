@@ -21,13 +21,14 @@ use machine::{
 const PHONE: &str = "10.89.0.1";
 const SERVER: &str = "10.89.0.2";
 
-/// Time that the window covers in addition to the round trip, in seconds: `cwnd_slack_ms`.
+/// Time that the window covers in addition to the round-trip time, in seconds: `cwnd_slack_ms`.
 const SLACK: f64 = 0.027;
 
 /// Payload fraction of a packet of 1500 bytes with time stamps.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 
-/// The relay for connections of this process, and a phone and a server with a link between them.
+/// Loads the relay for connections of this process, and creates namespaces of a phone and a server with a link between
+/// them.
 fn prepared(options: &str) -> Option<(Kernel, Group, [Namespace; 2])> {
     let mut kernel = load(&relay(options))?;
     let group = Group::enter()?;
@@ -38,7 +39,7 @@ fn prepared(options: &str) -> Option<(Kernel, Group, [Namespace; 2])> {
     Some((kernel, group, ends))
 }
 
-/// A download to the phone.
+/// Starts a download from the server to the phone.
 fn download([phone, server]: &[Namespace; 2]) -> Flow {
     let listener = server.inside(|| TcpListener::bind((SERVER, 0)).unwrap());
     let address = listener.local_addr().unwrap();
@@ -48,7 +49,7 @@ fn download([phone, server]: &[Namespace; 2]) -> Flow {
     Flow::of(sender, receiver)
 }
 
-/// The values that `ss` shows after `word` for the server's senders.
+/// Returns the values that `ss` shows after `word` for the server's senders.
 fn shown(server: &Namespace, word: &str) -> Vec<f64> {
     let output = Command::new("ss").args(["-N", server.name(), "-tinOH"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -59,17 +60,17 @@ fn shown(server: &Namespace, word: &str) -> Vec<f64> {
     text.lines().filter(|line| line.contains(" cubic ")).filter_map(number).collect()
 }
 
-/// Whether the windows of the server's senders match this rate in Mbit/s. A round trip takes less than two milliseconds
-/// here.
+/// Whether the windows of the server's `flows` senders match this rate in Mbit/s. The round-trip time of this link is
+/// less than two milliseconds.
 fn follows(server: &Namespace, mbps: f64, flows: usize) -> bool {
     let bytes = |span: f64| (mbps * 125_000.0 * span + 3.0 * 1500.0) * PAYLOAD;
-    // The window field has steps of up to a kilobyte.
+    // The unit of the header's window field is up to a kilobyte.
     let allowed = bytes(SLACK) * 0.99..=bytes(SLACK + 0.002) + 1_024.0;
     let windows = shown(server, "snd_wnd");
     windows.len() == flows && windows.iter().all(|window| allowed.contains(window))
 }
 
-/// Whether the windows have no bound.
+/// Whether the device does not limit the windows of the server's senders.
 fn is_open(server: &Namespace) -> bool {
     let windows = shown(server, "snd_wnd");
     !windows.is_empty() && windows.iter().all(|window| *window >= 62_000.0)
@@ -94,7 +95,7 @@ fn the_advertised_window_follows_the_feed_and_opens_when_that_stops() {
     flow.goes_on();
     let feeding = Feeding::start(&kernel, mbps(10.0));
     wait_until("the window of 10 Mbit/s again", || follows(server, 10.0, 1));
-    // Another download takes half of the bandwidth.
+    // A second download uses half of the bandwidth.
     let other = download(&ends);
     wait_until("the windows of 5 Mbit/s", || follows(server, 5.0, 2));
     drop(other);
@@ -153,7 +154,8 @@ fn what_stays_in_the_kernel_takes_its_bounds_along_when_it_is_unloaded() {
     before.comes_again();
 }
 
-/// Drops received packets with PBE-CC's option after the handshake. Returns whether the kernel can.
+/// Makes the namespace drop received packets with PBE-CC's option after the handshake. Returns whether the kernel
+/// supports this rule.
 fn drop_options(namespace: &Namespace) -> bool {
     let rules = "table ip strict {\nchain refuse {\ntype filter hook input priority 0\n\
                  tcp flags & syn == 0 tcp option 254 exists drop\n}\n}";
@@ -215,7 +217,7 @@ fn a_queue_of_cubic_s_becomes_short() {
     wait_until("a short queue", || rtt_ms() < 35.0);
     flow.goes_on();
     flow.goes_on();
-    // If a busy machine delays the feeder by 100 ms, the bound is removed for a moment.
+    // If a busy machine delays the feeder by 100 ms, the receiver does not limit the window for a moment.
     wait_until("a queue that is short still", || rtt_ms() < 35.0);
     drop(feeding);
     wait_until("CUBIC's queue again", || rtt_ms() > 50.0);

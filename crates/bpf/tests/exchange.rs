@@ -1,5 +1,5 @@
-//! PBE-CC in the kernel of this machine: a receiver's measurements reach the sender with the ACKs, and control it. The
-//! tests are skipped if the kernel cannot load the programs.
+//! PBE-CC in the kernel of this machine: a receiver's measurements reach the sender with the ACKs, and control the
+//! sender's rate. The tests are skipped if the kernel cannot load the programs.
 #![cfg(feature = "load")]
 
 mod machine;
@@ -23,12 +23,12 @@ use machine::{Flow, Group, Namespace, connected, feed_until, ip, loaded, pbe, wa
 /// Payload fraction of a packet of 1500 bytes with headers of IPv4, TCP, time stamps, and PBE-CC's option.
 const PAYLOAD: f64 = (1500.0 - 20.0 - 20.0 - 12.0 - 8.0) / 1500.0;
 
-/// The feed of a phone with this capacity (Mbit/s) now.
+/// The state of a cell with this capacity (Mbit/s) at the current time.
 fn told(capacity: f64) -> Cell {
     Cell::constant(Rate::from_mbps(capacity), now())
 }
 
-/// The pacing rate of a namespace's sender in Mbit/s; `None` if `ss` shows none.
+/// Returns the pacing rate of a namespace's sender in Mbit/s; `None` if `ss` shows no pacing rate.
 fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
     let output =
         Command::new("ss").args(["-N", namespace.name(), "-tinH"]).output().expect("iproute2 has ss");
@@ -39,18 +39,18 @@ fn pacing_mbps(namespace: &Namespace) -> Option<f64> {
     Some(rate / 1e6)
 }
 
-/// Writes the same record until the condition holds.
+/// Writes records of the same capacity (Mbit/s) until the condition holds.
 fn tell_until(feed: &mut CellFeed, capacity: f64, is_enough: impl Fn() -> bool) {
     let mut asked = 0_u32;
     wait_until("what the feed brings", || {
         feed.tell(&told(capacity));
-        // Each check starts a process, so checks are less frequent than writes.
+        // Each check of the condition starts a process, so checks are less frequent than writes.
         asked += 1;
         asked.is_multiple_of(20) && is_enough()
     });
 }
 
-/// The scheme, a group in which its option is exchanged, and a network.
+/// Loads the scheme, and creates a control group whose sockets exchange the scheme's option, and a network namespace.
 fn prepared(what: &str) -> Option<(Kernel, impl Sized, Group, Namespace)> {
     let (mut kernel, turn) = loaded(&pbe())?;
     let namespace = Namespace::new(what)?;
@@ -76,7 +76,7 @@ fn the_sender_paces_at_what_its_receiver_measures_and_without_it_as_bbr() {
     }
     let before = kernel.totals().unwrap();
     assert_eq!((before.flows, before.confirmed), (1, 1), "{before:?}");
-    // The feeder has stopped: its last record soon becomes too old, and the sender is notified.
+    // The feeder has stopped: its last record soon becomes too old, and the receiver notifies the sender.
     feed_until(&kernel, None, |totals| totals.fallbacks > 0);
     flow.goes_on();
     let returns = kernel.totals().unwrap().returns;
@@ -104,7 +104,8 @@ fn a_peer_that_knows_nothing_of_it_gets_bbr() {
     assert!(pacing_mbps(&namespace).is_some_and(|mbps| mbps > 2.0), "not what nobody confirmed");
 }
 
-/// Removes PBE-CC's option from received packets that match `which`. Returns whether the kernel can.
+/// Makes the namespace remove PBE-CC's option from received packets that match `which`. Returns whether the kernel
+/// supports this rule.
 fn strip(namespace: &Namespace, which: &str) -> bool {
     let rule = format!("{which} reset tcp option 254");
     let rules =
@@ -136,7 +137,7 @@ fn a_path_that_takes_the_option_away_has_bbr() {
     }
 }
 
-/// Reports an idle cell with a capacity of this many Mbit/s, until it is dropped.
+/// A thread that reports an idle cell with a capacity of this many Mbit/s, until this value is dropped.
 struct Telling {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -163,7 +164,7 @@ impl Drop for Telling {
     }
 }
 
-/// A phone and a server with a link between them, and flows from the server to the phone.
+/// Creates namespaces of a phone and a server with a link between them, and opens flows from the server to the phone.
 fn downloads(flows: usize) -> Option<(Kernel, impl Sized, [Namespace; 2], Vec<Flow>)> {
     let (mut kernel, turn) = loaded(&pbe())?;
     let [phone, server] = wire("10.17.1.1", "10.17.1.2")?;
@@ -189,15 +190,16 @@ fn a_bottleneck_elsewhere_is_told_and_left_when_it_is_gone() {
     wait_until("the rate that the cell could give", || paces_at(60.0));
     assert_eq!(kernel.totals().unwrap().elsewhere, 0);
     let name = server.name();
-    // On this link, the window is the cell's capacity over 4 ms: about 30 kB, which wait 60 ms at the lower rate.
+    // On this link, the window is the data that the cell's capacity transfers in 4 ms: about 30 kB. At the lower rate
+    // of the link, 30 kB wait for 60 ms.
     ip(&[
         "netns", "exec", name, "tc", "qdisc", "add", "dev", "wire", "root", "tbf", "rate", "4mbit", "burst",
         "3000", "latency", "400ms",
     ])
     .unwrap();
     wait_until("a bottleneck elsewhere", || kernel.totals().unwrap().elsewhere > 0);
-    // BBR's rate varies around the path's capacity: 1.25 times the capacity in a probe, and higher values while it
-    // decreases.
+    // BBR's rate varies around the path's capacity: it is 1.25 times the capacity in a probe, and higher while BBR's
+    // rate decreases to the capacity.
     wait_until("its rate", || pacing_mbps(&server).is_some_and(|seen| seen < 6.0));
     flows[0].goes_on();
     ip(&["netns", "exec", name, "tc", "qdisc", "del", "dev", "wire", "root"]).unwrap();

@@ -15,8 +15,8 @@ use airpace_core::Rate;
 use machine::{Flow, Group, InKernel, biscay, feed_until, load, loaded, mbps, morc, pbe, relay, turn};
 use rustix::net::sockopt::tcp_congestion;
 
-/// Maximum number of instructions that the verifier may process in a program: a fifth of the kernel's limit, because other
-/// kernel versions count differently.
+/// Maximum number of instructions that the verifier may process in a program: a fifth of the kernel's limit, because
+/// other kernel versions count instructions differently.
 const MAX_VERIFIED: u64 = 200_000;
 
 #[test]
@@ -57,7 +57,7 @@ fn a_feeder_that_dies_leaves_the_flow_to_bbr_and_one_that_returns_takes_it_back(
     feed.tell(&mbps(2_000.0));
     let flow = Flow::start("biscay").unwrap();
     feed_until(&kernel, Some((&mut feed, mbps(2_000.0))), |totals| totals.acks > 1_000);
-    // A feeder that a busy machine delays by 100 ms counts as silent too.
+    // The kernel also treats the feeder as silent if a busy machine delays it by 100 ms.
     let before = kernel.totals().unwrap();
     assert_eq!(before.flows, 1, "{before:?}");
     feed_until(&kernel, None, |totals| totals.silences > before.silences);

@@ -1,6 +1,6 @@
-//! Closed loops: the C controllers send through the simulator over paths with random losses. Their throughput (±5 %) and mean
-//! delay (±10 %) equal those of the Rust controllers. A replay follows the windows of the Rust controller; here, each
-//! decision of the C controller affects its later inputs.
+//! Closed loops: the C controllers send through the simulator over paths with random losses. Their throughput (±5 %)
+//! and mean delay (±10 %) equal the values of the Rust controllers. In a replay, the Rust controller's windows
+//! determine the inputs; in these tests, each decision of the C controller affects its later inputs.
 
 mod common;
 
@@ -26,7 +26,7 @@ use airpace_sim::{Scenario, builtin};
 /// A controller in C. It returns no decision while the kernel's BBR controls the flow.
 type InC = Box<dyn FnMut(&Entry) -> Option<Control> + Send>;
 
-/// The controller in C, which receives the same calls as the one in Rust. The Rust controller decides before the first
+/// The C controller, which receives the same calls as the Rust controller. The Rust controller decides before the first
 /// entry, and while the C controller returns no decision.
 struct Looped {
     rust: Traced,
@@ -124,7 +124,7 @@ fn in_c(scheme: &str, setup: &Setup) -> InC {
     }
 }
 
-/// The scheme with its controller in C.
+/// Returns the scheme with its C controller.
 fn looped(scheme: &'static str) -> SchemeSpec {
     let make = move |setup: &Setup| {
         let spec = SchemeSpec::parse(scheme).unwrap();
@@ -138,7 +138,7 @@ fn looped(scheme: &'static str) -> SchemeSpec {
     SchemeSpec::own("in-c", Arc::new(make)).unwrap()
 }
 
-/// Received traffic.
+/// Traffic that the receiver received.
 #[derive(Default)]
 struct Arrivals {
     bytes: u64,
@@ -158,7 +158,7 @@ impl Recorder for Arrivals {
     }
 }
 
-/// Throughput in Mbit/s and mean one-way delay in ms, over three seeds.
+/// Runs a scenario with three seeds. Returns the mean throughput in Mbit/s and the mean one-way delay in ms.
 fn carried(scenario: &Scenario, spec: &SchemeSpec) -> (f64, f64) {
     let mut all = Arrivals::default();
     for seed in 1..=3 {

@@ -13,8 +13,8 @@ use airpace_sim::builtin;
 use common::{Trace, changed, drawn, step, told, trace_of, traced, unless_tie};
 use proptest::prelude::*;
 
-/// Maximum relative difference of windows and rates: a rate of 100 kbit/s in whole bit/s has an error of 10^-5, and the
-/// next rate is based on it.
+/// Maximum relative difference of the two versions' windows and rates: a rate of 100 kbit/s in whole bit/s has a
+/// relative error of 10^-5, and the next rate is computed from it.
 const TOLERANCE: f64 = 1e-4;
 
 /// Results of a comparison.
@@ -67,7 +67,7 @@ fn compare(name: &str, mss: Bytes, entries: &[Entry]) -> Result<Seen, String> {
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The scenario that does not name its own trace file.
+        // This scenario does not name a trace file, so it cannot run without one.
         if *name == "trace" {
             continue;
         }

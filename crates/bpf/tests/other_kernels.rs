@@ -6,8 +6,8 @@
 //! AIRPACE_KERNEL_IMAGE=DIR/boot/vmlinuz-6.1.0-NN-cloud-amd64 cargo test -p airpace-bpf --features load --test other_kernels
 //! ```
 //!
-//! The kernel's first process is this test binary, in an initramfs with its libraries and `ip`. It runs one test. The other
-//! test searches the machine's output for the result.
+//! The kernel's first process is this test binary, in an initramfs with the binary's libraries and `ip`. The first
+//! process runs only the test `inside`. The tests outside search the emulated machine's output for the result.
 #![cfg(feature = "load")]
 
 use std::collections::BTreeSet;
@@ -35,16 +35,16 @@ use airpace_testing::{has_program, skipped};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
-/// Environment variable: the kernel to boot.
+/// Environment variable with the path of the kernel to boot.
 const IMAGE: &str = "AIRPACE_KERNEL_IMAGE";
 
 /// Environment variable that the kernel's command line sets for its first process.
 const INSIDE: &str = "AIRPACE_INSIDE";
 
-/// Mount point of the machine's control groups.
+/// Mount point of the control groups in the emulated machine.
 const GROUPS: &str = "/tmp/groups";
 
-/// The machine's last message.
+/// The emulated machine's last message.
 const DONE: &str = "airpace: every scheme has moved data";
 const LOCKED: &str = "airpace: the kernel is locked down, and says so";
 
@@ -59,7 +59,7 @@ fn a_kernel_that_is_locked_down_takes_no_scheme_and_is_named_as_the_reason() {
     boots_and_says("locked", "lockdown=confidentiality", LOCKED);
 }
 
-/// Boots the kernel with these command-line words, and expects this message of its first process.
+/// Boots the kernel with `words` on its command line, and expects the message `expected` from its first process.
 fn boots_and_says(what: &str, words: &str, expected: &str) {
     let Some(image) = std::env::var_os(IMAGE).map(PathBuf::from) else {
         return skipped(&format!(
@@ -95,7 +95,7 @@ fn boots_and_says(what: &str, words: &str, expected: &str) {
 fn first_process(folder: &Path) -> Vec<u8> {
     let program = folder.join("first");
     let this = std::env::current_exe().unwrap();
-    // Without debug information, the file has a tenth of the size.
+    // Without debug information, the file has a tenth of its size.
     let is_stripped = Command::new("strip").arg(&this).arg("-o").arg(&program).status();
     if !is_stripped.is_ok_and(|status| status.success()) {
         fs::copy(&this, &program).unwrap();
@@ -125,7 +125,7 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
     words.map(PathBuf::from).collect()
 }
 
-/// Files in the format of an initramfs.
+/// An archive of files in the format of an initramfs.
 ///
 /// Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst (newc)
 #[derive(Default)]
@@ -171,7 +171,7 @@ impl Archive {
     }
 }
 
-/// Runs in the machine, as its first process.
+/// Runs in the emulated machine, as its first process.
 #[test]
 #[ignore = "it is the first process of another kernel"]
 fn inside() {
@@ -182,11 +182,11 @@ fn inside() {
         println!("{done}");
     }
     std::io::stdout().flush().unwrap();
-    // The machine stops when its first process exits.
+    // The machine would stop with a kernel panic if its first process exited, so this process switches the machine off.
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
 }
 
-/// Returns the message for the machine's output.
+/// Runs the checks in the emulated machine. Returns the message for the machine's output.
 fn in_the_machine() -> &'static str {
     use rustix::mount::{MountFlags, mount};
     let systems = [
@@ -244,7 +244,7 @@ fn every_scheme() {
                 .unwrap_or_else(|error| panic!("{error}"));
         }
         kernel.pin().unwrap_or_else(|error| panic!("{name}: {error}"));
-        // The scheme stays without the program that loaded it.
+        // The scheme stays in the kernel after its loader ends.
         drop(kernel);
         let pinned = Pinned::open(name).unwrap().expect("it was pinned");
         if let Some(mut feed) = feed {
@@ -282,8 +282,8 @@ fn is_shown(pinned: &Pinned, scheme: &str) {
     assert!(!is_there(), "{scheme}: it has another one now");
 }
 
-/// The machine has only a loopback device, whose connections are not bounded. So the test only loads, calls and removes the
-/// programs.
+/// The machine has only a loopback device, and the relay does not limit the windows of loopback connections. So the
+/// test only loads, calls and removes the programs.
 fn relay_comes_and_goes(tuning: KernelTuning) {
     let part = KernelScheme::Relay(tuning);
     let name = part.name();
@@ -321,7 +321,7 @@ fn pbe() {
     println!("pbe: {totals:?}");
     assert!(totals.acks > 0 && totals.confirmed == totals.flows && totals.flows > 0, "{totals:?}");
     assert!(feed.rtprop().is_some(), "the receiver has heard its sender");
-    // The feed is no longer written.
+    // No process writes the feed any more.
     moves(PBE, || {});
     let totals = pinned.totals().unwrap();
     assert!(totals.fallbacks > 0, "{totals:?}");
@@ -334,7 +334,7 @@ fn pbe() {
     assert!(unload(PBE).unwrap());
 }
 
-/// Transfers four megabytes.
+/// Transfers four megabytes under `scheme`, and calls `meanwhile` during the transfer.
 fn moves(scheme: &str, mut meanwhile: impl FnMut()) {
     const BYTES: usize = 4_000_000;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

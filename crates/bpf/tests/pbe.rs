@@ -14,7 +14,7 @@ use airpace_sim::builtin;
 use common::{Step, Trace, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// Maximum relative difference of windows and rates: a few roundings.
+/// Maximum relative difference of the two versions' windows and rates: the error of a few roundings.
 const TOLERANCE: f64 = 1e-6;
 
 /// Results of a comparison.
@@ -45,7 +45,7 @@ fn generator(flow: usize) -> Rng {
     Streams::new(1).stream(&format!("flow.{flow}.controller"))
 }
 
-/// The phase, and the state of BBR if BBR controls the flow.
+/// Returns the phase, and the state of BBR if BBR controls the flow.
 fn state(answer: &Answer) -> (Phase, Option<State>) {
     let (phase, bbr) = answer.state.split_once('.').unwrap_or((&answer.state, ""));
     let phase = match phase {
@@ -100,12 +100,12 @@ fn compare(name: &str, tuning: &PbeTuning, mss: Bytes, rng: Rng, entries: &[Entr
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The scenario that does not name its own trace file.
+        // This scenario does not name a trace file, so it cannot run without one.
         if *name == "trace" {
             continue;
         }
-        // One scenario has a receiver with false reports after five seconds, another has a bottleneck in the Internet
-        // later.
+        // In one scenario, the receiver sends false reports after five seconds; in another scenario, the bottleneck
+        // moves to the Internet later.
         let seconds = match *name {
             "misreport" => "10",
             "wired-bottleneck" => "25",

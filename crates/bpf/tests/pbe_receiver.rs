@@ -1,5 +1,5 @@
-//! PBE-CC's receiver in C returns the same feedback as the one in Rust, for all packets of flows of the built-in scenarios.
-//! The cell's capacity is measured once, in Rust, as the kernel's feeder does.
+//! The C port of PBE-CC's receiver returns the same feedback as the Rust receiver, for all packets of flows of the
+//! built-in scenarios. The cell's capacity is measured once, in Rust, because the kernel's feeder is also in Rust.
 
 mod common;
 
@@ -18,7 +18,8 @@ use airpace_radio::RadioReport;
 use airpace_sim::{EndpointReplacement, Scenario, builtin, run_changed};
 use common::{load, their_flow};
 
-/// Maximum relative difference of rates: the feedback in the simulator encodes a rate as an interval in whole nanoseconds.
+/// Maximum relative difference of the two versions' rates: the feedback in the simulator encodes a rate as an interval
+/// in whole nanoseconds.
 const TOLERANCE: f64 = 2e-4;
 
 /// Unit of the radio delay in the feedback, in nanoseconds.
@@ -76,7 +77,7 @@ fn is_same(rust: &Feedback, c: &PbeFed) -> bool {
     let flags = [rust.internet, rust.fresh, rust.clear].map(u32::from) == [c.internet, c.fresh, c.clear];
     let counts = [rust.carriers, rust.activations].map(u32::from) == [c.carriers, c.activations];
     let is_near = |rust: Option<Rate>, c: u64| {
-        // A rate too low for the feedback's interval is encoded as none.
+        // A rate that is too low for the feedback's interval is encoded as a missing value.
         let rust = rust.map_or(0, Rate::as_bps);
         rust.abs_diff(c) as f64 <= 1.0 + c as f64 * TOLERANCE || rust == 0 && c < 4
     };
@@ -166,7 +167,7 @@ fn judge(name: &str, seen: &Seen, total: &mut Seen) {
 fn every_flow_of_the_built_in_scenarios_is_told_the_same() {
     let (mut scenarios, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The scenario that does not name its own trace file.
+        // This scenario does not name a trace file, so it cannot run without one.
         if *name == "trace" {
             continue;
         }

@@ -24,7 +24,7 @@ use rustix::net::sockopt::tcp_congestion;
 
 const FLOWS: usize = 2_000;
 
-/// The scheme with its programs in a control group, and a feed.
+/// The scheme with its programs in a control group, and a thread that writes the feed.
 struct Phone {
     stop: Arc<AtomicBool>,
     feeder: Option<JoinHandle<()>>,
@@ -77,7 +77,7 @@ fn two_thousand_downloads_at_once_move_data() {
         let totals = phone.kernel.totals().unwrap();
         assert_eq!((totals.flows, totals.confirmed), (FLOWS as u64, FLOWS as u64), "{totals:?}");
         assert!(phone.kernel.active_flows().unwrap().is_some_and(|flows| flows > 10), "they are counted");
-        // The closed half of the flows leaves its bandwidth to the other half.
+        // Half of the flows are closed. The other flows use the bandwidth of the closed flows.
         pairs.truncate(FLOWS / 2);
         all_move(&mut pairs);
     });
@@ -115,8 +115,8 @@ fn ten_times_loaded_and_unloaded_under_a_transfer() {
             here.inside(move || drop(attached));
             drop(phone);
         }
-        // Each flow continues after its scheme is removed: ACKs carry no feedback any more, but the data still has its
-        // option.
+        // Each flow continues after its scheme is removed: ACKs carry no feedback any more, but data packets still
+        // carry the sender's option.
         flows.iter().for_each(Flow::goes_on);
         flows.drain(..flows.len().saturating_sub(3));
     }

@@ -23,7 +23,7 @@ const MSS: Bytes = Bytes(1500);
 /// Maximum difference of two windows in bytes, caused by rounding of a rate and of a product.
 const TOLERANCE: u64 = 2;
 
-/// A modem's report of a millisecond.
+/// A modem's report of one millisecond with `bits` granted bits.
 fn report(now: Time, bits: u64) -> RadioReport {
     let own = Rnti(9);
     let subframe = now.as_nanos() / 1_000_000;
@@ -92,7 +92,8 @@ impl Both {
         self.heard = true;
     }
 
-    /// The receiver in Rust has no clock between two calls, and dates a report at the next call.
+    /// The Rust receiver has no clock between two calls, and takes the time of the next call as a report's arrival
+    /// time.
     fn see_clock(&mut self, now: Time) {
         if std::mem::take(&mut self.heard) {
             self.last_heard = Some(now);
@@ -111,7 +112,7 @@ impl Both {
         self.c.on_echo(now, Duration::from_micros(micros.into()));
     }
 
-    /// The window of both, if they agree.
+    /// Returns the window of the two versions, or an error if their windows differ.
     fn window(&mut self, now: Time) -> Result<Option<Bytes>, String> {
         self.see_clock(now);
         let mut seen = Inspect::default();
@@ -139,7 +140,7 @@ fn download(scheme: &str, flows: u16) -> [u64; 2] {
     let half = Duration::from_millis(20);
     let mut both = Both::new(scheme);
     both.device = DeviceFlows { flows, ..DeviceFlows::ALONE };
-    // Packets on the way to the cell, and in its queue, with their arrival times and echoed time stamps.
+    // Packets on the way to the cell, with their arrival times and echoed time stamps, and packets in the cell's queue.
     let (mut coming, mut queue) = (VecDeque::new(), VecDeque::<Time>::new());
     let mut now = Time::from_secs(1_000);
     coming.extend((0..10).map(|_| (now + half * 2, now)));
@@ -150,7 +151,7 @@ fn download(scheme: &str, flows: u16) -> [u64; 2] {
             queue.extend(coming.pop_front().map(|(_, echoed)| echoed));
         }
         let mbps = [12, 4, 20, 9][(milli / 5_000) as usize % 4];
-        // The modem sends no reports for a while.
+        // The modem sends no reports for 300 ms.
         let is_silent = (30_000..30_300).contains(&milli);
         budget = (budget + mbps * 1_000).min(24_000);
         while budget >= MSS.0 * 8 {
@@ -160,7 +161,7 @@ fn download(scheme: &str, flows: u16) -> [u64; 2] {
             in_flight -= 1;
             both.packet(now, echoed);
             let window = both.window(now).unwrap_or_else(|unlike| panic!("{scheme}: {unlike}"));
-            // Without a limit, the sender fills a buffer of 400 packets.
+            // If the receiver sets no limit, the sender fills a buffer of 400 packets.
             let may = window.map_or(400, |window| (window.0 / MSS.0).max(1));
             while in_flight < may {
                 in_flight += 1;

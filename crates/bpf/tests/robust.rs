@@ -37,7 +37,7 @@ fn two_thousand_flows_at_once_move_data() {
             let mut pairs: Vec<_> = (0..FLOWS).map(|_| pair(&listener, Some(part.name()))).collect();
             all_move(&mut pairs);
             assert_eq!(kernel.totals().unwrap().flows, FLOWS as u64);
-            // The closed half of the flows leaves its bandwidth to the other half.
+            // Half of the flows are closed. The other flows use the bandwidth of the closed flows.
             pairs.truncate(FLOWS / 2);
             all_move(&mut pairs);
         });
@@ -46,7 +46,8 @@ fn two_thousand_flows_at_once_move_data() {
     before.comes_again();
 }
 
-/// The value that `ss` shows after `word` for the only sender in a namespace, if it is present.
+/// Returns the value that `ss` shows after `word` for the only sender in a namespace; `None` if the output does not
+/// contain `word`.
 fn shown(namespace: &Namespace, word: &str) -> Option<f64> {
     let output =
         Command::new("ss").args(["-N", namespace.name(), "-tinH", "dport", "!=", "0"]).output().unwrap();
@@ -83,7 +84,7 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
             let narrow = Flow::between(Some(part.name()), LOOPBACK).unwrap();
             narrow.goes_on();
             assert_eq!(kernel.totals().unwrap().flows, 0, "it has no state");
-            // No other code sets a pacing rate for it.
+            // Only BBR sets a pacing rate for this flow.
             wait_until("BBR's pacing rate", || {
                 shown(&namespace, "pacing_rate ").is_some_and(|bps| bps > 1e6)
             });
@@ -98,7 +99,8 @@ fn a_flow_without_room_for_its_state_goes_on_as_bbr() {
     before.comes_again();
 }
 
-/// An application's limit for its socket (`SO_MAX_PACING_RATE`) bounds each scheme as long as it is set.
+/// The limit that an application sets for its socket (`SO_MAX_PACING_RATE`) bounds the pacing rate of each scheme as
+/// long as the limit is set.
 #[test]
 fn a_socket_s_own_limit_bounds_the_pacing_rate() {
     let _turn = turn();
@@ -111,7 +113,8 @@ fn a_socket_s_own_limit_bounds_the_pacing_rate() {
             let listener = TcpListener::bind(LOOPBACK).unwrap();
             let sender = connected(Some(part.name()), listener.local_addr().unwrap()).unwrap();
             pace_at_most(&sender, Rate::from_mbps(80.0)).unwrap();
-            // This copy is dropped first: the flow's receiver waits for the end of the connection.
+            // This copy of the socket is dropped before the flow, because the flow's receiver waits for the end of the
+            // connection.
             let also = sender.try_clone().unwrap();
             let (flow, limited) = (Flow::of(sender, listener.accept().unwrap().0), also);
             for _ in 0..10 {
@@ -163,7 +166,7 @@ fn without_room_and_without_bbr_a_flow_is_reno_s() {
         wait_until("a loss", || shown(&here, "ssthresh:").is_some());
         for _ in 0..10 {
             flow.goes_on();
-            // About 40 packets fill the queue.
+            // The queue holds about 40 packets.
             let cwnd = shown(&here, "cwnd:").expect("it is there");
             assert!((2.0..=80.0).contains(&cwnd), "{} has a window of {cwnd} packets", part.name());
         }

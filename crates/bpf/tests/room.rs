@@ -25,16 +25,16 @@ use socket2::{Domain, Protocol, Socket, Type};
 const PHONE: Ipv4Addr = Ipv4Addr::new(10, 17, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 17, 0, 2);
 
-/// Number of ACKs that are inspected in each phase.
+/// Number of ACKs that are inspected in each phase of the test.
 const ACKS: u64 = 3_000;
 
-/// Options of the phone's pure ACKs, as they arrived.
+/// Counts of the options in the phone's pure ACKs, as the ACKs arrived at the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acks {
     all: u64,
-    /// ACKs with the option.
+    /// Number of ACKs with PBE-CC's option.
     told: u64,
-    /// ACKs by their number of SACK blocks; the next field counts those that also have the option.
+    /// Number of ACKs for each number of SACK blocks; the next field counts the ACKs that also carry PBE-CC's option.
     blocks: [u64; 5],
     blocks_told: [u64; 5],
     wrong_sums: u64,
@@ -89,7 +89,7 @@ fn sum(addresses: &[u8], tcp: &[u8]) -> u16 {
     all as u16
 }
 
-/// Inspects the packets that arrive in a namespace, until it is dropped.
+/// A thread that inspects the packets that arrive in a namespace, until this value is dropped.
 struct Capture {
     stop: Arc<AtomicBool>,
     seen: Arc<Mutex<Acks>>,
@@ -116,7 +116,8 @@ impl Capture {
         Capture { stop, seen, thread: Some(thread) }
     }
 
-    /// Inspects the next ACKs. The first set is discarded, because some of its packets were waiting in the socket already.
+    /// Inspects the next ACKs. The first set of ACKs is discarded, because some of its packets were waiting in the
+    /// socket already.
     fn acks(&self) -> Acks {
         for _ in 0..2 {
             *self.seen.lock().unwrap() = Acks::default();
@@ -133,7 +134,7 @@ impl Drop for Capture {
     }
 }
 
-/// Drops this percentage of large received packets. Returns whether the kernel can.
+/// Makes the namespace drop `percent` % of large received packets. Returns whether the kernel supports this rule.
 fn lose(namespace: &Namespace, percent: u32) -> bool {
     let rule = format!("meta length > 500 numgen random mod 100 < {percent} drop");
     let rules =
@@ -146,7 +147,7 @@ fn lose(namespace: &Namespace, percent: u32) -> bool {
     output.status.success()
 }
 
-/// Disables offloads: one packet at a time, with its own checksum.
+/// Disables the offloads of a namespace's device: the kernel then handles one packet at a time, with its own checksum.
 fn without_offloads(namespace: &Namespace) {
     let words =
         ["netns", "exec", namespace.name(), "ethtool", "-K", "wire", "tx", "off", "tso", "off", "gso", "off"];

@@ -16,7 +16,7 @@ use airpace_sim::builtin;
 use common::{Step, Trace, drawn, step, told, traced, unless_tie};
 use proptest::prelude::*;
 
-/// Maximum relative difference of windows and rates: a few roundings of 10^-7 each.
+/// Maximum relative difference of the two versions' windows and rates: the error of a few roundings of 10^-7 each.
 const TOLERANCE: f64 = 1e-6;
 
 /// Maximum relative difference if flows share by recent use. A difference of 10^-8 in the share can change a window by a
@@ -103,11 +103,11 @@ fn compare(
 fn every_flow_of_the_built_in_scenarios_gets_the_same_rates() {
     let (mut compared, mut total) = (0, Seen::default());
     for (name, text) in builtin() {
-        // The scenario that does not name its own trace file.
+        // This scenario does not name a trace file, so it cannot run without one.
         if *name == "trace" {
             continue;
         }
-        // One flow of each scenario, so that the test does not take minutes.
+        // The test compares one flow of each scenario, and so does not take minutes.
         let seconds = if *name == "biscay-wired-bottleneck" { "16" } else { "6" };
         let Some(Trace { mss, entries, .. }) = traced(name, text, "biscay", seconds) else { continue };
         let seen =

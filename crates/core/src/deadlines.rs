@@ -1,15 +1,15 @@
-//! Event queue of the simulator and of the network: the part with the earliest deadline.
+//! Event queue of the simulator and of the network: finds the part with the earliest deadline.
 
 use crate::time::Time;
 
-/// The deadlines of a fixed number of parts, by the index of each part. If several parts are due at the same instant,
-/// the one with the lowest index comes first.
+/// The deadlines of a fixed number of parts, by the index of each part. If the deadlines of several parts are equal,
+/// the part with the lowest index comes first.
 ///
-/// A change takes logarithmic time in the number of parts, and so does the search for the next part.
+/// A change of a deadline and the search for the next part take logarithmic time in the number of parts.
 #[derive(Clone, Debug)]
 pub struct Deadlines {
-    /// A tree in an array: node 1 is the root, nodes 2n and 2n + 1 are below node n, and the lowest row holds the
-    /// deadlines. Each node holds the earliest deadline below it.
+    /// A binary tree in an array: node 1 is the root, nodes 2n and 2n + 1 are below node n, and the lowest row holds
+    /// the deadlines of the parts. Each node holds the earliest deadline below the node.
     earliest: Vec<Time>,
     /// Index of the first node of the lowest row.
     leaves: usize,
@@ -22,7 +22,7 @@ impl Deadlines {
         Deadlines { earliest: vec![Time::NEVER; 2 * leaves], leaves }
     }
 
-    /// Sets the deadline of part `place`; `None` means never.
+    /// Sets the deadline of part `place`; `None` means that the part has no deadline.
     ///
     /// # Panics
     /// If `place` is not below the number of parts, rounded up to a power of two.
@@ -78,7 +78,7 @@ mod tests {
             let mut plain = vec![Time::NEVER; parts];
             for _ in 0..400 {
                 let place = (rng.next_u64() % parts as u64) as usize;
-                // Use few distinct instants, so that many deadlines are equal.
+                // The test uses few distinct instants, so that many deadlines are equal.
                 let deadline = (!rng.chance(0.2)).then(|| Time::from_millis(rng.next_u64() % 5));
                 deadlines.set(place, deadline);
                 plain[place] = deadline.unwrap_or(Time::NEVER);

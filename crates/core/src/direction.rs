@@ -3,10 +3,10 @@
 /// The direction of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// From the cell to the device.
+    /// Data moves from the cell to the device.
     #[default]
     Downlink,
-    /// From the device to the cell.
+    /// Data moves from the device to the cell.
     Uplink,
 }
 

@@ -3,9 +3,9 @@
 /// Returns the name in `known` that is most similar to `wrong`; `None` if no name is similar. The comparison ignores
 /// case.
 ///
-/// Chosen: a name is similar if it differs by at most one typing error plus one per three letters, or if `wrong` has at
-/// least two letters and is a prefix of the name. Of equally similar names, the first in alphabetical order is
-/// returned.
+/// Chosen: a name is similar if it differs from `wrong` by at most one typing error plus one per three letters, or if
+/// `wrong` has at least two letters and is a prefix of the name. Of equally similar names, the first in alphabetical
+/// order is returned.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&wrong, &known.to_lowercase());

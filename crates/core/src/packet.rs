@@ -3,11 +3,12 @@
 use crate::time::Time;
 use crate::units::Bytes;
 
-/// One transport flow of a run; the index of its `[[flow]]` in the scenario.
+/// Identifies one transport flow of a run: the index of the flow's `[[flow]]` in the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u16);
 
-/// One mobile device of a run; the index of its `[[device]]` in the scenario. A device has one queue per cell.
+/// Identifies one mobile device of a run: the index of the device's `[[device]]` in the scenario. A device has one
+/// queue per cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
@@ -53,7 +54,7 @@ impl Packet {
     }
 }
 
-/// Header option of a packet: a scheme's header on data packets, its feedback on ACKs.
+/// Header option of a packet: a scheme's header on data packets, the scheme's feedback on ACKs.
 ///
 /// Contains at most [`Rider::CAPACITY`] bytes without allocation, so that packets stay plain data.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,12 +64,12 @@ pub struct Rider {
 }
 
 impl Rider {
-    /// Maximum size in bytes; enough for Sprout's eight-tick forecast.
+    /// Maximum size of a header option in bytes; enough for Sprout's eight-tick forecast.
     pub const CAPACITY: usize = 47;
     /// The empty header option.
     pub const EMPTY: Rider = Rider { len: 0, bytes: [0; Rider::CAPACITY] };
 
-    /// Creates a header option from `bytes`; `None` if they are more than [`Rider::CAPACITY`].
+    /// Creates a header option from `bytes`; `None` if `bytes` are more than [`Rider::CAPACITY`].
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Rider> {
         let mut rider = Rider::EMPTY;
@@ -77,7 +78,7 @@ impl Rider {
         Some(rider)
     }
 
-    /// The content.
+    /// The content of the header option.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

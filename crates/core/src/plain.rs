@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// Returns `text` with unsafe characters replaced by their code (`\u{1b}`): control characters except line ends and
 /// tabs, and bidirectional formatting marks. Such characters could move, hide or reverse the text around them. After
-/// the replacement, a label, file name or message from an untrusted source can only be read.
+/// the replacement, a terminal only prints a label, file name or message from an untrusted source.
 ///
 /// Source: Unicode Consortium 2024, Standard Annex 9, revision 50, §2 (directional formatting characters)
 pub fn plain(text: &str) -> Cow<'_, str> {

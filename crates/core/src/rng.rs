@@ -1,14 +1,14 @@
-//! Named random streams: adding a user does not change the random numbers of other users.
+//! Named random streams: an additional user of random numbers does not change the random numbers of other users.
 //!
 //! | source | a number is bound to | used for |
 //! | --- | --- | --- |
 //! | [`Rng`], a stream | its position in the stream | quantities drawn equally often in every run |
 //! | [`Draws`] | an address from the caller | quantities whose number of draws depends on the traffic |
 //!
-//! If a packet arrived a millisecond later, a stream would return one number at another time, and all later numbers
-//! would belong to other events. Two runs with equal starts would then diverge completely. A number of [`Draws`] is
-//! bound to its event: the block of a subframe gets the same random number, independent of the number of earlier
-//! blocks.
+//! If a packet arrived a millisecond later, a caller might take a number from a stream at another time, and all later
+//! numbers of the stream would belong to other events. Two runs with equal starts would then diverge completely. A
+//! number of [`Draws`] is bound to its event: the transport block of a subframe gets the same random number,
+//! independent of the number of earlier blocks.
 //!
 //! The run's seed and a name form the key of every source. Transcendental functions come from `libm`. The same seed
 //! gives the same numbers on any machine.
@@ -25,7 +25,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Creates the streams of a run with this seed.
+    /// Creates the streams of a run with the seed `seed`.
     pub const fn new(seed: u64) -> Streams {
         Streams { seed }
     }
@@ -54,55 +54,56 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The stream of a seed, for a program that needs one stream and no [`Streams`].
+    /// The stream of the seed `seed`, for a program that needs one stream and no [`Streams`].
     pub fn seeded(seed: u64) -> Rng {
         Streams::new(seed).stream("")
     }
 
-    /// A stream whose key consists of the next 32 bytes of another generator.
+    /// A stream whose key consists of the next 32 bytes of the generator `source`.
     pub fn from_rand(source: &mut impl rand_core::Rng) -> Rng {
         let mut key = [0; 32];
         source.fill_bytes(&mut key);
         Rng { bits: ChaCha8Rng::from_seed(key) }
     }
 
-    /// 64 uniformly random bits.
+    /// Returns 64 uniformly random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.bits.next_u64()
     }
 
-    /// Uniform in [0, 1), with 53 random bits.
+    /// Returns a number that is uniform in [0, 1), with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         unit(self.next_u64())
     }
 
-    /// Uniform in [low, high).
+    /// Returns a number that is uniform in [low, high).
     pub fn range(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform in 0..n; 0 if `n` is 0.
+    /// Returns an integer that is uniform in 0..n; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         scaled(self.next_u64(), n)
     }
 
-    /// True with this probability.
+    /// Returns true with the probability `probability`.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// Exponential with this mean.
+    /// Returns an exponentially distributed number with the mean `mean`.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         exponential(mean, self.uniform())
     }
 
-    /// Normal with mean 0 and standard deviation 1 (Box–Muller; the second value is discarded).
+    /// Returns a normally distributed number with mean 0 and standard deviation 1 (Box–Muller; the second value is
+    /// discarded).
     pub fn normal(&mut self) -> f64 {
         let first = self.uniform();
         box_muller(first, self.uniform())
     }
 
-    /// Poisson with this mean (Knuth's product; meant for means below about 30).
+    /// Returns a Poisson-distributed number with the mean `mean` (Knuth's product; meant for means below about 30).
     pub fn poisson(&mut self, mean: f64) -> u32 {
         let limit = libm::exp(-mean);
         let mut product = self.uniform();
@@ -147,34 +148,35 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Uniform in [0, 1), with 53 random bits.
+    /// Returns a number that is uniform in [0, 1), with 53 random bits.
     #[inline]
     pub fn uniform(self) -> f64 {
         unit(self.bits[0])
     }
 
-    /// Uniform in 0..n; 0 if `n` is 0.
+    /// Returns an integer that is uniform in 0..n; 0 if `n` is 0.
     pub fn below(self, n: u64) -> u64 {
         scaled(self.bits[0], n)
     }
 
-    /// True with this probability. A draw that is true for one probability is also true for every higher probability.
+    /// Returns true with the probability `probability`. A draw that is true for one probability is also true for every
+    /// higher probability.
     #[inline]
     pub fn chance(self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// Exponential with this mean.
+    /// Returns an exponentially distributed number with the mean `mean`.
     pub fn exponential(self, mean: f64) -> f64 {
         exponential(mean, self.uniform())
     }
 
-    /// Normal with mean 0 and standard deviation 1.
+    /// Returns a normally distributed number with mean 0 and standard deviation 1.
     pub fn normal(self) -> f64 {
         box_muller(unit(self.bits[0]), unit(self.bits[1]))
     }
 
-    /// Poisson with this mean (by inversion; meant for means below about 30).
+    /// Returns a Poisson-distributed number with the mean `mean` (by inversion; meant for means below about 30).
     pub fn poisson(self, mean: f64) -> u32 {
         let mut rest = self.uniform();
         let mut probability = libm::exp(-mean);
@@ -187,19 +189,19 @@ impl Draw {
         count
     }
 
-    /// Addressed numbers derived from this number, for an event that needs several.
+    /// Returns addressed numbers derived from this number, for an event that needs several numbers.
     pub fn draws(self) -> Draws {
         Draws { key: self.bits[0] }
     }
 }
 
-/// Uniform in [0, 1) from 64 random bits.
+/// Returns a number that is uniform in [0, 1), from 64 random bits.
 #[inline]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Uniform in 0..n from 64 random bits.
+/// Returns an integer that is uniform in 0..n, from 64 random bits.
 fn scaled(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
@@ -212,7 +214,7 @@ fn box_muller(first: f64, second: f64) -> f64 {
     libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(2.0 * std::f64::consts::PI * second)
 }
 
-/// 128 random bits for an address: Philox 2×64 with ten rounds, a bijection of addresses for every key.
+/// Returns 128 random bits for an address: Philox 2×64 with ten rounds, a bijection of addresses for every key.
 ///
 /// Source: Salmon, Moraes, Dror, Shaw 2011, Parallel random numbers: as easy as 1, 2, 3
 #[inline]
@@ -313,8 +315,8 @@ mod tests {
         );
     }
 
-    /// Chi-squared statistic of `counts` against a uniform distribution, as deviation from its mean in standard
-    /// deviations.
+    /// Chi-squared statistic of `counts` against a uniform distribution, as deviation from the statistic's mean in
+    /// standard deviations.
     fn unevenness(counts: &[u32]) -> f64 {
         let even = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
         let chi2: f64 = counts.iter().map(|&count| (f64::from(count) - even).powi(2) / even).sum();
@@ -322,7 +324,7 @@ mod tests {
         (chi2 - freedom) / (2.0 * freedom).sqrt()
     }
 
-    /// Two uniform numbers of adjacent events, for 200,000 events.
+    /// Pairs of uniform numbers of two adjacent events, for 200,000 events.
     fn pairs_of(neighbours: impl Fn(u64) -> [Draw; 2]) -> Vec<(f64, f64)> {
         let pair = |event| {
             let [one, other] = neighbours(event);
@@ -388,7 +390,7 @@ mod tests {
                 (one.bits[0] ^ other.bits[0]).count_ones() + (one.bits[1] ^ other.bits[1]).count_ones()
             };
             let mean = f64::from((0..1000).map(changed).sum::<u32>()) / 1000.0;
-            // The standard deviation of the mean is sqrt(128 / 4 / 1000).
+            // The standard deviation of the mean number of changed bits is sqrt(128 / 4 / 1000).
             assert!((mean - 64.0).abs() < 5.0 * 0.18, "bit {bit} changes {mean} of 128 bits");
         }
     }

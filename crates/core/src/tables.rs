@@ -7,13 +7,13 @@ pub mod nr;
 /// Modulation of a resource element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Modulation {
-    /// 2 bits.
+    /// QPSK: 2 bits per resource element.
     Qpsk,
-    /// 4 bits.
+    /// 16QAM: 4 bits per resource element.
     Qam16,
-    /// 6 bits.
+    /// 64QAM: 6 bits per resource element.
     Qam64,
-    /// 8 bits.
+    /// 256QAM: 8 bits per resource element.
     Qam256,
 }
 
@@ -29,28 +29,28 @@ impl Modulation {
     }
 }
 
-/// Code rate: information bits per coded bit. Stored exactly, as a multiple of 1/2048: the tables contain multiples of
-/// 1/1024, except two rows with an odd multiple of 1/2048.
+/// Code rate: information bits per coded bit. The rate is stored exactly, as a multiple of 1/2048: the tables contain
+/// multiples of 1/1024, except two rows with an odd multiple of 1/2048.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeRate(u16);
 
 impl CodeRate {
-    /// The rate `numerator` / 1024.
+    /// The code rate `numerator` / 1024.
     pub const fn from_1024ths(numerator: u16) -> CodeRate {
         CodeRate(2 * numerator)
     }
 
-    /// The rate `numerator` / 2048.
+    /// The code rate `numerator` / 2048.
     pub const fn from_2048ths(numerator: u16) -> CodeRate {
         CodeRate(numerator)
     }
 
-    /// The numerator over 2048.
+    /// The numerator of the code rate over the denominator 2048.
     pub const fn as_2048ths(self) -> u16 {
         self.0
     }
 
-    /// The rate as a fraction of one.
+    /// The code rate as a number from 0 to 1.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 2048.0
     }

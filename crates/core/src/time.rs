@@ -15,7 +15,7 @@ pub struct Time(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any event: the deadline of an event that will not happen.
+    /// An instant after any event: the deadline of an event that will not happen.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the epoch.
@@ -42,7 +42,7 @@ impl Time {
         Time(secs * 1_000_000_000)
     }
 
-    /// The instant `secs` seconds after the epoch, rounded to the nanosecond; negative or NaN gives the epoch.
+    /// The instant `secs` seconds after the epoch, rounded to the nanosecond; the epoch if `secs` is negative or NaN.
     #[inline]
     pub fn from_secs_f64(secs: f64) -> Time {
         // `as` saturates and maps NaN to zero.
@@ -73,20 +73,20 @@ impl Time {
         self.0 as f64 * 1e-6
     }
 
-    /// Signed nanoseconds from `earlier` to this instant. Unlike `-`, this difference may be negative, as between two
-    /// clocks.
+    /// Signed nanoseconds from `earlier` to this instant. Unlike the result of `-`, this difference may be negative, as
+    /// between the times of two clocks.
     #[inline]
     pub const fn signed_nanos_since(self, earlier: Time) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 
-    /// The earlier one of this instant and `other`.
+    /// The earlier of the two instants `self` and `other`.
     #[inline]
     pub fn min(self, other: Time) -> Time {
         Time(self.0.min(other.0))
     }
 
-    /// The later one of this instant and `other`.
+    /// The later of the two instants `self` and `other`.
     #[inline]
     pub fn max(self, other: Time) -> Time {
         Time(self.0.max(other.0))

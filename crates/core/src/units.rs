@@ -38,7 +38,7 @@ impl Bits {
     /// Zero bits.
     pub const ZERO: Bits = Bits(0);
 
-    /// Whole bytes, rounded down.
+    /// The same amount in whole bytes, rounded down.
     #[inline]
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 / 8)
@@ -49,25 +49,26 @@ impl Rate {
     /// Rate zero.
     pub const ZERO: Rate = Rate(0);
 
-    /// `bps` bits per second.
+    /// The rate of `bps` bits per second.
     #[inline]
     pub const fn from_bps(bps: u64) -> Rate {
         Rate(bps)
     }
 
-    /// `bps` bits per second, rounded; negative or NaN gives zero.
+    /// The rate of `bps` bits per second, rounded to an integer; zero if `bps` is negative or NaN.
     #[inline]
     pub fn from_bps_f64(bps: f64) -> Rate {
         Rate(round(bps))
     }
 
-    /// `mbps` megabits (10⁶ bits) per second, rounded to the bit; negative or NaN gives zero.
+    /// The rate of `mbps` megabits (10⁶ bits) per second, rounded to the bit per second; zero if `mbps` is negative or
+    /// NaN.
     #[inline]
     pub fn from_mbps(mbps: f64) -> Rate {
         Rate::from_bps_f64(mbps * 1e6)
     }
 
-    /// The rate that carries `amount` in `span`; zero if `span` is zero.
+    /// The rate that transfers `amount` in the time `span`; zero if `span` is zero.
     #[inline]
     pub fn from_bytes_per(amount: Bytes, span: Duration) -> Rate {
         match nanos(span) {
@@ -76,19 +77,19 @@ impl Rate {
         }
     }
 
-    /// Bits per second.
+    /// The rate in bits per second.
     #[inline]
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
-    /// Megabits (10⁶ bits) per second.
+    /// The rate in megabits (10⁶ bits) per second.
     #[inline]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
-    /// Bytes transmitted in `span` at this rate, rounded down: a bandwidth-delay product.
+    /// Bytes transmitted in the time `span` at this rate, rounded down: a bandwidth-delay product.
     #[inline]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(scale(self.0, nanos(span), BIT_NANOS_PER_BYTE))
@@ -137,10 +138,11 @@ fn scale(a: u64, b: u64, divisor: u64) -> u64 {
     }
 }
 
-/// `libm::round(amount) as u64`, several times faster: halves round up; negative or NaN gives zero.
+/// Returns `libm::round(amount) as u64`, several times faster: halves are rounded up; a negative `amount` or NaN gives
+/// zero.
 #[inline]
 fn round(amount: f64) -> u64 {
-    // `as` truncates, saturates and maps NaN to zero. From 2⁵³ on, every `f64` is a whole number.
+    // `as` truncates, saturates and maps NaN to zero. Every `f64` from 2⁵³ on is a whole number.
     let whole = amount as u64;
     whole.saturating_add(u64::from(amount - whole as f64 >= 0.5))
 }

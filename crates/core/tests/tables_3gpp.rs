@@ -114,8 +114,8 @@ fn every_nr_cqi_row_is_that_of_the_specification() {
 fn every_small_nr_block_size_is_that_of_the_specification() {
     let Some(rows) = rows("3gpp/tbs_nr_small.csv") else { return };
     assert_eq!(rows.len(), 93);
-    // One resource element of QPSK at rate 1/2 is one bit, so `res` is the number of information bits. A number between
-    // two table sizes gets the upper size, apart from quantisation.
+    // One resource element of QPSK at code rate 1/2 contains one information bit, so `res` is the number of information
+    // bits. A number of bits between two sizes of the table gets the larger size, apart from quantisation.
     let half = CodeRate::from_1024ths(512);
     let ours: std::collections::BTreeSet<u64> =
         (1..=3824).map(|bits| nr::tbs(bits, Modulation::Qpsk, half, 1).0).collect();
@@ -128,7 +128,7 @@ fn every_nr_block_size_is_that_of_an_independent_implementation() {
     let Some(rows) = rows("../docs/cell-model-data/nr_tbs_38214_table1.csv") else { return };
     assert_eq!(rows.len(), 3132);
     for row in rows {
-        // mcs_table, mcs, Qm, R × 1024, layers, n_prb, symbols, DMRS per PRB, overhead, N_info, TBS
+        // Columns: mcs_table, mcs, Qm, R × 1024, layers, n_prb, symbols, DMRS per PRB, overhead, N_info, TBS.
         let allocation = nr::Allocation {
             n_prb: number(&row[5]).unwrap(),
             symbols: number(&row[6]).unwrap(),
@@ -141,7 +141,7 @@ fn every_nr_block_size_is_that_of_an_independent_implementation() {
     }
 }
 
-/// Columns: table, index, Q_m, rate × 1024, efficiency; the last three are empty in row 0.
+/// Columns: table, index, Q_m, code rate × 1024, efficiency; the last three columns are empty in row 0.
 fn check_cqi(cqi: Option<Cqi>, row: &[String]) {
     assert_eq!(cqi.and_then(|cqi| order(cqi.modulation)), number(&row[2]), "{row:?}");
     assert_eq!(cqi.map(|cqi| cqi.rate.as_f64() * 1024.0), number(&row[3]), "{row:?}");

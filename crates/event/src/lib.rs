@@ -13,7 +13,8 @@ pub trait Recorder {
     /// Receives one event. Events arrive in order of time.
     fn record(&mut self, event: Event<'_>);
 
-    /// Returns whether the driver must create events of this kind, which take work. The driver asks once, before the run.
+    /// Returns whether the driver must create events of the kind `detail`, which need additional computation. The
+    /// driver asks once, before the run.
     fn wants(&self, detail: Detail) -> bool {
         detail == Detail::Subframes
     }
@@ -24,10 +25,10 @@ pub trait Recorder {
 pub enum Detail {
     /// [`Event::Subframe`].
     Subframes,
-    /// [`Event::Reported`] of a device, from this source.
+    /// [`Event::Reported`] of this device, from this source.
     Reports(DeviceId, Source),
-    /// [`Event::Reported`] of a device, from the source that its flows use: the modem if only its senders use reports,
-    /// otherwise the control channel.
+    /// [`Event::Reported`] of this device, from the source that the device's flows use: the modem if only the device's
+    /// senders use reports, otherwise the control channel.
     UsedReports(DeviceId),
 }
 
@@ -58,9 +59,9 @@ pub enum Event<'a> {
     Inspected(&'a Inspected<'a>),
     /// One subframe of one carrier, as the cell scheduled it.
     Subframe(&'a Subframe<'a>),
-    /// Capacity of the last hop to or from a device.
+    /// Capacity of the last hop to or from a device in an interval.
     Capacity(Capacity),
-    /// A radio report to a device.
+    /// A radio report that a device received.
     Reported(&'a Reported<'a>),
     /// A transfer of a flow reached a step.
     Transfer(Transfer),
@@ -75,14 +76,14 @@ pub enum Fate {
     QueueFull,
     /// Active queue management dropped the packet.
     Aqm,
-    /// The packet was lost on a wire.
+    /// The packet was lost on a wired link.
     WireLoss,
     /// All HARQ transmissions of a transport block that contained the packet failed.
     HarqFailure,
 }
 
 impl Fate {
-    /// Returns the name in tables.
+    /// Returns the name of the fate in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Fate::Delivered => "delivered",
@@ -103,41 +104,41 @@ pub struct Arrived {
     pub packet: Packet,
     /// Whether and why the packet was delivered or dropped.
     pub fate: Fate,
-    /// Whether these bytes had been delivered before (a duplicate on the wire).
+    /// Whether the packet's bytes had been delivered before (the packet is a duplicate made on a wired link).
     pub duplicate: bool,
     /// The one-way delay on an idle path. The actual one-way delay minus this value is the queueing delay.
     pub propagation_delay: Duration,
 }
 
-/// An acknowledgement at the sender.
+/// An acknowledgement that a sender processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
     /// Time at which the acknowledgement was processed.
     pub time: Time,
-    /// The flow.
+    /// The flow of this event.
     pub flow: FlowId,
-    /// Highest packet number newly acknowledged.
+    /// Highest packet number that the acknowledgement newly acknowledges.
     pub largest: u64,
-    /// Bytes newly acknowledged.
+    /// Bytes that the acknowledgement newly acknowledges.
     pub acked: Bytes,
-    /// Bytes outstanding afterwards.
+    /// Bytes outstanding after the acknowledgement.
     pub inflight: Bytes,
     /// Round-trip time sample, if the highest newly acknowledged packet gave one.
     pub rtt: Option<Duration>,
-    /// Delivery-rate sample, if one was valid.
+    /// Delivery-rate sample, if the acknowledgement gave a valid one.
     pub delivery_rate: Option<Rate>,
 }
 
-/// Packets declared lost by their sender.
+/// Packets that their sender declared lost at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Time of the declaration.
     pub time: Time,
-    /// The flow.
+    /// The flow of this event.
     pub flow: FlowId,
-    /// Number of packets.
+    /// Number of lost packets.
     pub packets: u64,
-    /// Number of bytes.
+    /// Number of bytes of the lost packets.
     pub bytes: Bytes,
 }
 
@@ -146,24 +147,24 @@ pub struct Lost {
 pub struct Transfer {
     /// Time of the step.
     pub time: Time,
-    /// The flow.
+    /// The flow of this event.
     pub flow: FlowId,
-    /// Number of the transfer among those of the flow, from 0.
+    /// Number of the transfer among the transfers of the flow, from 0.
     pub number: u64,
-    /// The step.
+    /// The step that the transfer reached.
     pub step: TransferStep,
 }
 
 /// The steps of a transfer, in order. Several steps may have the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferStep {
-    /// The client has sent its request; without requests, the sender has the data.
+    /// The client has sent its request; if the flow has no requests, the sender's data is available.
     Began,
-    /// The first bytes have arrived.
+    /// The first bytes of the transfer have arrived.
     FirstByte,
     /// Enough bytes have arrived for the client's start-up, for example to show a first picture.
     StartedUp,
-    /// All bytes have arrived.
+    /// All bytes of the transfer have arrived.
     Complete,
 }
 
@@ -172,9 +173,9 @@ pub enum TransferStep {
 pub struct Inspected<'a> {
     /// Time of the sample.
     pub time: Time,
-    /// The flow.
+    /// The flow of this event.
     pub flow: FlowId,
-    /// The controller's state, with the name used in its paper (`Startup`, `Wireless`, …).
+    /// The controller's state, with the name that the scheme's paper uses (`Startup`, `Wireless`, …).
     pub state: &'a str,
     /// Whether `state` differs from the previous state.
     pub state_changed: bool,
@@ -182,7 +183,7 @@ pub struct Inspected<'a> {
     pub cwnd: Bytes,
     /// Pacing rate; `None` if the flow is not paced.
     pub pacing_rate: Option<Rate>,
-    /// Bytes outstanding.
+    /// Bytes outstanding at the time of the sample.
     pub inflight: Bytes,
     /// Named internal values of controller and receiver; each name ends in its unit (`btlbw_mbps`, `rtprop_ms`).
     pub values: &'a [(&'static str, f64)],
@@ -195,34 +196,36 @@ pub enum Owner {
     Device(DeviceId),
     /// A background data user, by index.
     Background(u16),
-    /// A user that only updates parameters.
+    /// A background user that only updates parameters.
     Control,
 }
 
 /// One subframe of one carrier: its grants and their owners.
 #[derive(Clone, Copy, Debug)]
 pub struct Subframe<'a> {
-    /// The grants, without errors.
+    /// The report on all grants of the subframe, without errors.
     pub report: &'a RadioReport,
     /// The owner of each grant in `report.dcis`, with the same length and order.
     pub owners: &'a [Owner],
 }
 
-/// Capacity of the last hop to or from one device in an interval: the bytes that it carried, plus the unused capacity.
+/// Capacity of the last hop to or from one device in an interval: the bytes that the hop transferred, plus the hop's
+/// unused capacity.
 ///
-/// For a cell: (PRBs given to the device + idle PRBs, over its active carriers) at the device's current bits per PRB,
-/// minus expected HARQ errors and radio headers. For a trace: its delivery opportunities.
+/// For a cell, the capacity is the number of PRBs granted to the device and of idle PRBs, over the device's active
+/// carriers, times the device's current bits per PRB, minus expected HARQ errors and radio headers. For a trace, the
+/// capacity is the sum of the trace's delivery opportunities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Start of the interval.
     pub time: Time,
     /// Length of the interval.
     pub span: Duration,
-    /// The device.
+    /// The device of this event.
     pub device: DeviceId,
-    /// Direction: to the device or from it.
+    /// Direction of the capacity: to the device or from the device.
     pub direction: Direction,
-    /// IP bytes that could have been carried.
+    /// IP bytes that the hop could have transferred in the interval.
     pub bytes: Bytes,
 }
 
@@ -242,7 +245,7 @@ pub enum Source {
 /// devices receive them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {
-    /// The device.
+    /// The device of this event.
     pub device: DeviceId,
     /// The source of the report.
     pub source: Source,

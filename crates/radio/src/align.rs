@@ -4,75 +4,76 @@
 //! may start at different times. [`Alignment`] determines an offset for the numbers of each recording, so that
 //! simultaneous subframes have the same number. [`Fusion`](crate::fusion::Fusion) then merges their reports.
 
-/// Method for the alignment of recordings.
+/// Method by which recordings are aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// By subframe numbers, if they agree at recordings with the same start; otherwise by time.
+    /// Aligns by subframe numbers, if the numbers match a simultaneous start of the recordings; otherwise by time.
     #[default]
     Auto,
-    /// By frame and subframe numbers, independently of the start of the recordings.
+    /// Aligns by frame and subframe numbers, independently of the start of the recordings.
     Sfn,
-    /// By the time since the start of each recording, as if all had started at once.
+    /// Aligns by the time since the start of each recording, as if all recordings had started at once.
     Time,
 }
 
 /// Maximum difference of frame numbers (subframes) between two recordings with the same start, if the cells have equal
 /// frame numbers.
 ///
-/// Chosen: people cannot start two receivers by hand within a tenth of a second, but programs can.
+/// Chosen: people cannot start two receivers by hand within a tenth of a second, but programs can do this.
 const ALIKE: i64 = 100;
 
-/// Maximum delay (subframes) that frame numbers may indicate after silence. Subframes of a recording may be late then,
-/// because they waited in a pipe. If the numbers indicate a longer delay, they are ignored, and the recording is aligned
-/// with the newest subframe of the others.
+/// Maximum delay (subframes) that frame numbers may indicate after silence. After silence, subframes of a recording may
+/// be late because they waited in a pipe. If the frame numbers indicate a longer delay, the numbers are ignored, and
+/// the recording is aligned with the newest subframe of the other recordings.
 ///
-/// Chosen: half a cycle of frame numbers. No pipe buffers this many samples of a radio.
+/// Chosen: half a cycle of frame numbers. No pipe buffers the samples of a radio over this many subframes.
 const MAX_STEP_BACK: i64 = WRAP / 2;
 
 /// Number of subframes after which frame numbers wrap.
 const WRAP: i64 = 10_240;
 
-/// Offset of a recording's subframe numbers from those of the first recording.
+/// Offset of a recording's subframe numbers from the subframe numbers of the first recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// Offset to add to the recording's subframe numbers.
     pub subframes: i64,
-    /// Start of the recording relative to the start of the first one (ms).
+    /// Start of the recording relative to the start of the first recording (ms).
     pub begin_ms: f64,
     /// Possible error of the alignment, for a warning to the user.
     pub doubt: Option<Doubt>,
 }
 
-/// [`Align::Auto`] aligned a recording by time, but its frame numbers do not match those of the first recording, so the
-/// alignment may be wrong. Either the cells have different frame numbers, or the recordings did not start at once.
+/// [`Align::Auto`] aligned a recording by time, but the recording's frame numbers do not match the frame numbers of the
+/// first recording, so the alignment may be wrong. Either the cells have different frame numbers at the same time, or
+/// the recordings did not start at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// Difference of the frame numbers in subframes, −5,120…5,119. If the cells have equal frame numbers, the recording
-    /// started this many milliseconds before the first one, or after it if the number is negative.
+    /// started this many milliseconds before the first recording, or after it if the difference is negative.
     pub apart: i64,
 }
 
 /// A jump in a recording's frame numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Leap {
-    /// Number of the subframe after the jump.
+    /// Subframe number of the subframe after the jump.
     pub index: u64,
     /// Start of that subframe, relative to the recording's first sample (ms).
     pub at_ms: f64,
     /// Size of the jump in subframes, in addition to the elapsed time.
     pub by: i64,
-    /// Whether the cell is the same as before.
+    /// Whether the recording shows the same cell before and after the jump.
     pub is_same_cell: bool,
 }
 
-/// Determines the offsets of recordings from the first subframe of each, and again after possible changes.
+/// Determines the offset of each recording from the recording's first subframe, and again after possible changes.
 ///
 /// Recordings are identified by their index, from 0. The subframes of a recording must be added in order, with numbers
 /// that do not wrap. All methods panic if `recording` is not below the number of recordings.
 #[derive(Debug)]
 pub struct Alignment {
     align: Align,
-    /// First subframe of the first recording: its number and its time (ms).
+    /// Number and time (ms) of the first subframe of the first recording.
     reference: Option<(u64, f64)>,
     all: Vec<Known>,
 }
@@ -80,30 +81,30 @@ pub struct Alignment {
 /// State of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// Offset added to its subframe numbers.
+    /// Offset added to the recording's subframe numbers.
     shift: Option<i64>,
-    /// Number of its last subframe in the shared numbering.
+    /// Number of the recording's last subframe in the shared numbering.
     last: i64,
-    /// Whether it was silent for a while, and its subframes are not yet within [`ALIKE`] of the newest subframe of the
-    /// others.
+    /// Whether the recording was silent, and its subframes are not yet within [`ALIKE`] of the newest subframe of the
+    /// other recordings.
     is_behind: bool,
     /// Newest subframe of the other recordings at the time when, after silence, this recording was assumed to be
-    /// simultaneous with it. Subframes of this recording that arrive in one burst were buffered, so none of them is
-    /// newer.
+    /// simultaneous with that subframe. Subframes of this recording that arrive in one burst were buffered, so none of
+    /// these subframes is newer than that subframe.
     placed: Option<i64>,
 }
 
 impl Alignment {
-    /// Creates the state for `recordings` recordings.
+    /// Creates an alignment of `recordings` recordings.
     pub fn new(align: Align, recordings: usize) -> Alignment {
         Alignment { align, reference: None, all: vec![Known::default(); recordings] }
     }
 
-    /// Adds subframe `index` of a recording, which started `at_ms` milliseconds after its first sample. Returns the
-    /// recording's offset from this subframe on, if it is new or changes: at the first subframe, and while the recording
-    /// catches up after silence.
+    /// Adds subframe `index` of a recording. The subframe started `at_ms` milliseconds after the recording's first
+    /// sample. Returns the recording's offset from this subframe on, if the offset is new or changes: at the first
+    /// subframe, and while the recording catches up after silence.
     ///
-    /// Source: TS 36.300 §5.5 (cells that can be aggregated count frames alike)
+    /// Source: TS 36.300 §5.5 (cells that can be aggregated have equal frame numbers)
     pub fn hear(&mut self, recording: usize, index: u64, at_ms: f64) -> Option<Shift> {
         let newest = self.newest_beside(recording);
         let known = &mut self.all[recording];
@@ -111,8 +112,8 @@ impl Alignment {
             known.last = index as i64 + shift;
             known.is_behind &= known.last + ALIKE < newest;
             known.placed = known.placed.filter(|placed| newest <= placed + ALIKE);
-            // The last of the buffered subframes is simultaneous with the newest subframe of the others, not the first of
-            // them.
+            // The last of the buffered subframes, not the first, is simultaneous with the newest subframe of the other
+            // recordings.
             let ahead = known.last - newest;
             return (known.placed.is_some() && ahead > 0).then(|| {
                 let shift = self.set(recording, index, at_ms, shift - ahead);
@@ -133,17 +134,20 @@ impl Alignment {
         Some(Shift { doubt, ..self.set(recording, index, at_ms, subframes) })
     }
 
-    /// Reports that a recording is silent and the others do not wait for it. Its next jump may change its offset.
+    /// Reports that a recording is silent and the other recordings do not wait for it. The next jump of this recording
+    /// may change its offset.
     pub fn stall(&mut self, recording: usize) {
         self.all[recording].is_behind = true;
     }
 
     /// Reports a jump of a recording's frame numbers, while its subframe numbers continue by the time of its samples.
-    /// Returns the offset from then on, if it changes. Call [`Alignment::hear`] with the subframe after the jump first.
+    /// Returns the offset from the jump on, if the offset changes. Call [`Alignment::hear`] with the subframe after the
+    /// jump first.
     ///
     /// The offset changes only if samples may be missing without a notification: with [`Align::Sfn`], or after silence.
-    /// The recording is then aligned by its frame numbers, if the result is not later than the newest subframe of the
-    /// others. Otherwise its newest subframe is aligned with theirs.
+    /// In these cases, the recording is aligned by its frame numbers, if the result is not later than the newest
+    /// subframe of the other recordings. Otherwise, the newest subframe of this recording is aligned with the newest
+    /// subframe of the other recordings.
     pub fn leap(&mut self, recording: usize, leap: Leap) -> Option<Shift> {
         let Known { shift, is_behind, .. } = self.all[recording];
         let shift = shift?;
@@ -188,7 +192,8 @@ impl Alignment {
 mod tests {
     use super::*;
 
-    /// Offset of a second recording with subframe `index` when the first one has subframe 100, both after 10 ms.
+    /// Returns the offset of a second recording with subframe `index` while the first recording has subframe 100, both
+    /// at 10 ms after their first sample.
     fn second(align: Align, index: u64) -> Shift {
         let mut alignment = Alignment::new(align, 2);
         let first = alignment.hear(0, 100, 10.0).expect("the first time");

@@ -1,16 +1,17 @@
 //! Merges the reports of several cells by subframe.
 //!
 //! Every cell is decoded separately, with its own delay. A subframe is returned when all cells have reported it. The
-//! fusion does not wait for a cell that falls too far behind: the others continue, and [`Fused::Stalled`] reports the
-//! cell. It also does not wait for a cell that is known to be silent or to have ended. When such a cell comes back, its
-//! reports may have a wrong time. Until it has kept up with the others for a while, no cell counts as behind it.
+//! fusion does not wait for a cell that falls too far behind: the other cells continue, and [`Fused::Stalled`] reports
+//! the cell. The fusion also does not wait for a cell that is known to be silent or to have ended. When such a cell
+//! comes back, its reports may have a wrong time. Until the cell has kept up with the other cells for `patience`
+//! subframes ([`Fusion::new`]), no other cell counts as behind this cell.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::report::{CarrierId, RadioReport};
 use crate::slot::Slot;
 
-/// Output of the fusion.
+/// One output of the fusion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fused {
     /// One subframe of all cells, with the reports in the order of the carriers. There is no report from a cell that lost
@@ -18,7 +19,7 @@ pub enum Fused {
     Subframe {
         /// Subframe number in the shared numbering.
         index: u64,
-        /// Reports, at least one.
+        /// Reports of the cells on this subframe, at least one.
         reports: Vec<RadioReport>,
     },
     /// The fusion stops waiting for this cell.
@@ -27,14 +28,14 @@ pub enum Fused {
     Back(CarrierId),
 }
 
-/// Merges reports of several cells.
+/// Merges the reports of several cells by subframe.
 #[derive(Clone, Debug)]
 pub struct Fusion {
     cells: BTreeMap<CarrierId, Source>,
     /// Maximum delay of a cell behind the fastest cell (subframes).
     patience: u64,
     waiting: BTreeMap<u64, Vec<RadioReport>>,
-    /// Last returned subframe. Reports up to this subframe are too late.
+    /// Last returned subframe. Reports on this subframe or an earlier one are too late.
     done: Option<u64>,
     stalls: Vec<Fused>,
 }
@@ -43,14 +44,14 @@ pub struct Fusion {
 struct Source {
     /// Offset added to the cell's own subframe numbers.
     offset: i64,
-    /// Future offsets, each with the cell's own subframe number from which it applies.
+    /// Future offsets, each with the cell's own subframe number from which the offset applies.
     offsets: VecDeque<(u64, i64)>,
     /// Last slot of the cell, in the shared numbering.
     last: Option<Slot>,
     /// Whether the fusion does not wait for the cell until it has caught up.
     is_stalled: bool,
-    /// For a cell that came back: newest subframe of the others when the cell was last away from them. `None` for a cell
-    /// in its normal state.
+    /// For a cell that came back: newest subframe of the other cells at the last time when this cell was far from them.
+    /// `None` for a cell in its normal state.
     last_apart: Option<u64>,
     /// Whether the cell's remaining reports arrive at once.
     is_leaving: bool,
@@ -65,7 +66,7 @@ impl Source {
         self.is_stalled || self.has_ended
     }
 
-    /// Converts one of the cell's own slots to the shared numbering. The own numbers must increase.
+    /// Converts a slot with the cell's own number to the shared numbering. The cell's own numbers must increase.
     fn shared(&mut self, own: Slot) -> Slot {
         while let Some(&(_, offset)) = self.offsets.front().filter(|(from, _)| *from <= own.subframe()) {
             self.offset = offset;
@@ -74,7 +75,7 @@ impl Source {
         own.later_by(self.offset)
     }
 
-    /// Last subframe of the cell.
+    /// Last subframe of the cell, in the shared numbering.
     fn newest(&self) -> Option<u64> {
         self.last.map(Slot::subframe)
     }
@@ -88,16 +89,16 @@ impl Source {
 }
 
 impl Fusion {
-    /// Unlimited patience, for complete recordings: always waits for the slowest cell.
+    /// Unlimited patience, for complete recordings: the fusion always waits for the slowest cell.
     pub const WITHOUT_END: u64 = u64::MAX;
 
-    /// Patience with live cells (subframes).
+    /// Maximum delay of a live cell behind the fastest cell (subframes).
     ///
     /// Chosen: receiver buffers differ by tens of milliseconds, and a rate controller needs reports soon.
     pub const LIVE_PATIENCE: u64 = 100;
 
-    /// Creates a fusion of these carriers. A cell may be `patience` subframes behind the fastest: [`Fusion::WITHOUT_END`]
-    /// if waiting costs nothing, [`Fusion::LIVE_PATIENCE`] for live cells.
+    /// Creates a fusion of `carriers`. A cell may be `patience` subframes behind the fastest cell:
+    /// [`Fusion::WITHOUT_END`] if waiting has no cost, [`Fusion::LIVE_PATIENCE`] for live cells.
     pub fn new(carriers: impl IntoIterator<Item = CarrierId>, patience: u64) -> Fusion {
         Fusion {
             cells: carriers.into_iter().map(|carrier| (carrier, Source::default())).collect(),
@@ -108,29 +109,30 @@ impl Fusion {
         }
     }
 
-    /// Adds `offset` to the subframe numbers of one cell, starting at its own number `from`, because cells may have
-    /// different frame numbers. Call this before the report of that number is pushed.
+    /// Adds `offset` to the subframe numbers of one cell, starting at the cell's own number `from`, because cells may
+    /// have different frame numbers. Call this method before the report with the number `from` is pushed.
     pub fn align(&mut self, carrier: CarrierId, from: u64, offset: i64) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.offsets.push_back((from, offset));
         }
     }
 
-    /// Reports that a timer detected silence of a cell. The fusion does not wait for it until it has caught up.
+    /// Reports that a timer detected silence of a cell. The fusion does not wait for the cell until the cell has caught
+    /// up.
     pub fn stall(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_stalled = true;
         }
     }
 
-    /// Reports that the remaining reports of a cell arrive at once, so that no other cell counts as behind it.
+    /// Reports that the remaining reports of a cell arrive at once, so that no other cell counts as behind this cell.
     pub fn leave(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.is_leaving = true;
         }
     }
 
-    /// Reports that a cell sends no more reports. The fusion does not wait for it.
+    /// Reports that a cell sends no more reports. The fusion does not wait for the cell.
     pub fn end(&mut self, carrier: CarrierId) {
         if let Some(source) = self.cells.get_mut(&carrier) {
             source.has_ended = true;
@@ -189,7 +191,7 @@ impl Fusion {
         if is_complete { self.take() } else { None }
     }
 
-    /// Returns the next output, complete or not, if no more reports arrive.
+    /// Returns the next output, complete or not. Call this method when no more reports arrive.
     pub fn flush(&mut self) -> Option<Fused> {
         self.pop().or_else(|| self.take())
     }
@@ -229,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Numbers of the returned subframes and their carriers, without [`Fused::Stalled`] and [`Fused::Back`].
+    /// Returns the numbers and carriers of the returned subframes, without [`Fused::Stalled`] and [`Fused::Back`].
     fn drain(fusion: &mut Fusion) -> Vec<(u64, Vec<u8>)> {
         std::iter::from_fn(|| fusion.pop())
             .filter_map(|fused| match fused {
@@ -313,7 +315,7 @@ mod tests {
         fusion.stall(CarrierId(1));
         (1..=1000).for_each(|index| fusion.push(report(0, index)));
         assert_eq!(drain(&mut fusion).len(), 1001);
-        // Three hundred subframes arrive at once, with numbers that are too high.
+        // The reports of three hundred subframes arrive at once, with numbers that are too high.
         (1001..=1300).for_each(|index| fusion.push(report(1, index)));
         assert_eq!(fusion.pop(), Some(Fused::Back(CarrierId(1))));
         for index in 1001..=2000 {

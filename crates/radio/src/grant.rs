@@ -1,4 +1,4 @@
-//! Grants: downlink control information, and the user that receives it.
+//! Grants: downlink control information (DCI), and the user that receives it.
 
 use airpace_core::{Bits, Direction};
 
@@ -11,9 +11,9 @@ use crate::prb::PrbSet;
 pub struct Rnti(pub u16);
 
 impl Rnti {
-    /// Paging.
+    /// RNTI of paging messages.
     pub const PAGING: Rnti = Rnti(0xFFFE);
-    /// System information.
+    /// RNTI of system information.
     pub const SYSTEM_INFORMATION: Rnti = Rnti(0xFFFF);
 }
 
@@ -46,22 +46,25 @@ pub struct Dci {
     pub format: DciFormat,
     /// Granted PRB pairs.
     pub prbs: PrbSet,
-    /// MCS index per codeword. `None` for a codeword that is not transmitted ([`Dci::is_sent`]), or with an unknown MCS:
-    /// a modem may report only the size. 29…31 are retransmissions (TBS unknown here).
+    /// MCS index per codeword. `None` for a codeword that is not transmitted ([`Dci::is_sent`]), or with an unknown
+    /// MCS: a modem may report only the size. The indices 29…31 are retransmissions, whose transport block size is not
+    /// known from this grant.
     pub mcs: [Option<u8>; 2],
-    /// Transport block size per codeword (bits); zero if not transmitted or unknown (reserved MCS).
+    /// Transport block size per codeword (bits); zero if the codeword is not transmitted or the size is unknown
+    /// (reserved MCS).
     pub tbs: [Bits; 2],
     /// Redundancy version per codeword; `None` if unknown, or for a codeword that is not transmitted.
     pub rv: [Option<u8>; 2],
-    /// New-data indicator per codeword: toggles when the HARQ process takes new data. `None` if unknown, or for a
+    /// New-data indicator per codeword: toggles when the HARQ process transmits new data. `None` if unknown, or for a
     /// codeword that is not transmitted.
     pub ndi: [Option<bool>; 2],
     /// HARQ process number; `None` if unknown.
     pub harq: Option<u8>,
     /// Number of spatial layers.
     pub layers: u8,
-    /// Whether the block of each codeword is a retransmission in this HARQ process. The component that made the grant or
-    /// tracked the NDI sets this. One codeword may be a retransmission while the other is new.
+    /// Whether the transport block of each codeword is a retransmission in this HARQ process. The component that made
+    /// the grant or tracked the NDI sets this field. One codeword may be a retransmission while the other codeword has
+    /// new data.
     pub retransmission: [bool; 2],
 }
 
@@ -72,19 +75,19 @@ impl Dci {
         self.mcs[codeword].is_some() || self.tbs[codeword] > Bits::ZERO
     }
 
-    /// Whether any block is a retransmission.
+    /// Whether the transport block of any codeword is a retransmission.
     #[inline]
     pub fn is_retransmission(&self) -> bool {
         self.retransmission[0] || self.retransmission[1]
     }
 
-    /// Size of all granted transport blocks (bits); zero if unknown.
+    /// Total size of the granted transport blocks (bits); a block of unknown size counts as zero.
     #[inline]
     pub fn bits(&self) -> Bits {
         self.tbs[0] + self.tbs[1]
     }
 
-    /// Size of the transport blocks with new data (bits); zero if unknown.
+    /// Total size of the transport blocks with new data (bits); a block of unknown size counts as zero.
     #[inline]
     pub fn new_bits(&self) -> Bits {
         let of =

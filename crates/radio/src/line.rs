@@ -8,13 +8,13 @@
 //!   "own":{"rnti":4660,"active":true,"sinr_db":20.1,"bits_per_prb":160.7,"decoded":true}}]}
 //! ```
 //!
-//! `scope` is the scope of the grants in the report: `everyone`, `own`, or `partly`. With `partly`, `unexplained` is the
-//! number of unexplained control channel elements. Such a report may contain `missed`, an estimate of the undecoded
-//! messages, with `recall`, `messages`, `cces` and `prbs` (see [`Missed`]); without this field there is no estimate.
-//! `prb` contains ranges of PRBs in the first slot, including their last PRB. Lists of two have an entry per block; a
-//! block is transmitted if its `mcs` is not null or its `tbs` not 0. `own` is null for a bystander. `decoded` is null if
-//! there is no grant or its outcome is unknown. Unknown values are null. `idle_prbs` follows from the other fields and is
-//! ignored by the parser.
+//! `scope` is the scope of the grants in the report: `everyone`, `own`, or `partly`. With `partly`, `unexplained` is
+//! the number of control channel elements with undecoded transmissions. Such a report may contain `missed`, an estimate
+//! of the undecoded messages, with `recall`, `messages`, `cces` and `prbs` (see [`Missed`]); without this field, the
+//! report has no estimate. `prb` contains ranges of PRBs in the first slot, including their last PRB. Lists of two have
+//! an entry per codeword; a codeword is transmitted if its `mcs` is not null or its `tbs` is not 0. `own` is null if
+//! the reporter is a bystander. `decoded` is null if the report has no grant for the device or the outcome of this
+//! grant is unknown. Unknown values are null. `idle_prbs` follows from the other fields, so the parser ignores it.
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::de::Error as _;
@@ -103,7 +103,7 @@ struct Grant {
 struct Own {
     rnti: u16,
     active: bool,
-    /// Null if it was not measured.
+    /// Null if the SINR was not measured.
     sinr_db: Option<f64>,
     bits_per_prb: Option<f64>,
     decoded: Option<bool>,
@@ -134,7 +134,7 @@ enum Way {
     Up,
 }
 
-/// Names of the formats.
+/// Names of the DCI formats.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(remote = "DciFormat")]
 enum Named {
@@ -198,7 +198,7 @@ impl Report {
             carrier: report.carrier.0,
             numerology: report.slot.numerology.mu(),
             slot: report.slot.index,
-            // A division gives the shortest text: the product of 997999980 and 1e-6 is 997.9999799999999.
+            // A division by 1e6 gives the shortest text: the product of 997999980 and 1e-6 is 997.9999799999999.
             time_ms: report.time.as_nanos() as f64 / 1e6,
             scope,
             unexplained,

@@ -11,14 +11,14 @@ pub struct PrbSet([u64; WORDS]);
 const WORDS: usize = 5;
 
 impl PrbSet {
-    /// Capacity of a set: it can contain the PRBs from 0 up to, but not including, this one.
+    /// Capacity of a set: a set can contain the PRBs from 0 up to, but not including, this number.
     pub const CAPACITY: u16 = 275;
 
     /// The empty set.
     pub const EMPTY: PrbSet = PrbSet([0; WORDS]);
 
-    /// The `len` PRBs starting at `start`; `None` if the last of them is beyond [`PrbSet::CAPACITY`]. Use this for
-    /// numbers from outside: a message, a log, a line of text.
+    /// The set of the `len` PRBs starting at `start`; `None` if the last PRB is beyond [`PrbSet::CAPACITY`]. Use this
+    /// function for numbers from outside the program: from a message, a log or a line of text.
     #[inline]
     pub const fn checked_run(start: u16, len: u16) -> Option<PrbSet> {
         match start.checked_add(len) {
@@ -27,11 +27,11 @@ impl PrbSet {
         }
     }
 
-    /// The `len` PRBs starting at `start`.
+    /// The set of the `len` PRBs starting at `start`.
     ///
     /// # Panics
-    /// Panics if the last of them is beyond [`PrbSet::CAPACITY`], which is an error of the caller.
-    /// [`PrbSet::checked_run`] accepts any numbers.
+    /// Panics if the last PRB is beyond [`PrbSet::CAPACITY`], which is an error of the caller. [`PrbSet::checked_run`]
+    /// accepts any numbers.
     #[inline]
     pub const fn run(start: u16, len: u16) -> PrbSet {
         match PrbSet::checked_run(start, len) {
@@ -40,7 +40,8 @@ impl PrbSet {
         }
     }
 
-    /// Resource block group `index` of an LTE carrier of `carrier_prbs` PRB pairs; empty beyond the last group.
+    /// The set of the PRB pairs of resource block group `index`, on an LTE carrier of `carrier_prbs` PRB pairs; empty
+    /// beyond the last group.
     ///
     /// Source: TS 36.213 §7.1.6.1
     #[inline]
@@ -66,7 +67,8 @@ impl PrbSet {
     pub const fn len(self) -> u16 {
         let PrbSet([a, b, c, d, e]) = self;
         let low = a.count_ones() + b.count_ones();
-        // Some processors have no instruction that counts bits. An LTE carrier needs only two words.
+        // Some processors have no instruction that counts bits, and the set of an LTE carrier needs only the first two
+        // words.
         if c | d | e == 0 {
             return low as u16;
         }
@@ -86,7 +88,8 @@ impl PrbSet {
         index < PrbSet::CAPACITY && self.0[index as usize / 64] >> (index % 64) & 1 == 1
     }
 
-    /// The highest PRB of the set plus one; 0 for an empty set. It is the minimum width of a carrier for the set.
+    /// The highest PRB of the set plus one; 0 for an empty set. The result is the minimum width (PRB pairs) of a
+    /// carrier that contains the set.
     #[inline]
     pub const fn end(self) -> u16 {
         let mut at = WORDS;
@@ -99,14 +102,14 @@ impl PrbSet {
         0
     }
 
-    /// PRBs of either set.
+    /// PRBs that are in this set, in `other` or in both.
     #[inline]
     pub const fn union(self, other: PrbSet) -> PrbSet {
         let (PrbSet([a, b, c, d, e]), PrbSet([f, g, h, i, j])) = (self, other);
         PrbSet([a | f, b | g, c | h, d | i, e | j])
     }
 
-    /// PRBs of both sets.
+    /// PRBs that are both in this set and in `other`.
     #[inline]
     pub const fn intersection(self, other: PrbSet) -> PrbSet {
         let (PrbSet([a, b, c, d, e]), PrbSet([f, g, h, i, j])) = (self, other);
@@ -132,7 +135,7 @@ impl PrbSet {
         })
     }
 
-    /// The lowest number, starting at `from`, that is in the set (`is_in`) or not in the set.
+    /// The lowest PRB, starting at `from`, that is in the set (`is_in`) or not in the set (not `is_in`).
     #[inline]
     fn next(self, from: u16, is_in: bool) -> Option<u16> {
         let first = usize::from(from / 64);

@@ -6,51 +6,55 @@ use crate::grant::{Dci, Rnti};
 use crate::prb::PrbSet;
 use crate::slot::Slot;
 
-/// A component carrier, by its index in the scenario's list (0 is the first).
+/// Identifies a component carrier: the carrier's index in the scenario's list (0 is the first carrier).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CarrierId(pub u8);
 
 /// Protocol layer of the bits in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BitLayer {
-    /// Transport blocks on the air: HARQ errors and protocol headers must be subtracted.
+    /// Bits of transport blocks on the air. To get the bits at the transport layer, HARQ errors and protocol headers
+    /// must be subtracted.
     #[default]
     Physical,
-    /// Bits at the transport layer: nothing must be subtracted (delivery opportunities of a recorded trace).
+    /// Bits at the transport layer, from which nothing must be subtracted (delivery opportunities of a recorded trace).
     Transport,
 }
 
 /// Scope of the grants in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Scope {
-    /// All grants of the cell: a PRB without a grant is idle.
+    /// The report contains all grants of the cell: a PRB without a grant is idle.
     #[default]
     Everyone,
-    /// Grants of all users, but not all: other transmissions on the control channel were not decoded, and may be grants.
+    /// The report contains grants of all users, but may lack some grants: other transmissions on the control channel
+    /// were not decoded, and may be grants.
     EveryoneBut {
-        /// Number of control channel elements with such transmissions, at least one. A message has 1, 2, 4 or 8 of them.
+        /// Number of control channel elements with undecoded transmissions, at least one. A message has 1, 2, 4 or 8
+        /// control channel elements.
         ///
         /// Source: TS 36.211 §6.8.1
         unexplained: u16,
         /// Estimate of the undecoded messages; `None` if the reporter has no estimate.
         missed: Option<Missed>,
     },
-    /// Only the device's own grants, from its modem's log. A PRB without a grant may be granted to another user.
+    /// The report contains only the device's own grants, from its modem's log. A PRB without a grant may be granted to
+    /// another user.
     Own,
 }
 
-/// Estimate of the undecoded messages of a slot. All numbers are expected values, not counts: they are correct on average
-/// over many slots.
+/// Estimate of the undecoded messages of a slot. All numbers are expected values, not counts: the numbers are correct
+/// on average over many slots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
-    /// Share of the cell's messages that is decodable at the signal quality of this slot, 0…1. It does not depend on the
-    /// messages in the slot itself, so slots with few messages do not look like well received ones.
+    /// Share of the cell's messages that is decodable at the signal quality of this slot, 0…1. The share does not
+    /// depend on the messages in the slot itself, so slots with few messages do not look like well received slots.
     pub recall: f64,
-    /// Transmitted messages that are not among the grants, because of noise, fading or interference.
+    /// Number of transmitted messages that are not among the grants, because of noise, fading or interference.
     pub messages: f64,
-    /// Control channel elements of these messages.
+    /// Number of control channel elements of these messages.
     pub cces: f64,
-    /// Downlink PRB pairs that these messages grant.
+    /// Number of downlink PRB pairs that these messages grant.
     pub prbs: f64,
 }
 
@@ -62,7 +66,7 @@ impl Missed {
     }
 }
 
-/// State of the reporting device on one carrier, available without decoding the grants of others.
+/// State of the reporting device on one carrier, available without decoding the grants of other users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnRadio {
     /// RNTI of the device on this carrier.
@@ -71,11 +75,11 @@ pub struct OwnRadio {
     pub active: bool,
     /// Measured signal to interference and noise ratio (dB); `None` if unknown.
     pub sinr_db: Option<f64>,
-    /// Downlink bits per PRB pair at the device's current CQI, over all layers; zero if it can receive nothing, `None` if
-    /// unknown.
+    /// Downlink bits per PRB pair at the device's current CQI, over all layers; zero if the device can receive no data,
+    /// `None` if unknown.
     pub bits_per_prb: Option<f64>,
-    /// Whether the transport block granted in this slot was decoded; `None` without a grant, or if the outcome is
-    /// unknown.
+    /// Whether the device decoded the transport block granted to it in this slot; `None` without a grant, or if the
+    /// outcome is unknown.
     pub decoded: Option<bool>,
     /// Bytes waiting in the device for the uplink, over all carriers; `None` if unknown (reports that do not come from
     /// the modem's own log).
@@ -96,7 +100,7 @@ pub struct RadioReport {
     pub time: Time,
     /// Scope of the grants in `dcis`.
     pub scope: Scope,
-    /// Downlink PRB pairs of the carrier; `None` if unknown.
+    /// Number of downlink PRB pairs of the carrier; `None` if unknown.
     pub carrier_prbs: Option<u16>,
     /// Control format indicator of LTE, 1…4: number of OFDM symbols in the control region. `None` if unknown, and for NR.
     pub cfi: Option<u8>,
@@ -109,7 +113,7 @@ pub struct RadioReport {
 }
 
 impl RadioReport {
-    /// A report on a slot of a carrier in which nothing was granted to anybody; the carrier's size, the CFI and the own
+    /// A report on a slot of a carrier without grants; the carrier's width, the CFI and the state of the reporting
     /// device are unknown. `time` is the start of the slot on the reporter's clock.
     pub fn new(carrier: CarrierId, slot: Slot, time: Time) -> RadioReport {
         RadioReport {
@@ -125,8 +129,8 @@ impl RadioReport {
         }
     }
 
-    /// Number of downlink PRB pairs without a grant. `None` if the report does not contain the grants of all users, or
-    /// not the carrier's width.
+    /// Number of downlink PRB pairs without a grant. `None` if the report does not contain all grants of the cell, or
+    /// does not contain the carrier's width.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]

@@ -9,18 +9,18 @@ use std::time::Duration;
 pub struct Numerology(u8);
 
 impl Numerology {
-    /// 15 kHz: LTE, and the minimum of NR. A slot is a subframe.
+    /// Subcarrier spacing of 15 kHz: the spacing of LTE, and the minimum spacing of NR. A slot is a subframe.
     pub const KHZ_15: Numerology = Numerology(0);
-    /// 30 kHz.
+    /// Subcarrier spacing of 30 kHz.
     pub const KHZ_30: Numerology = Numerology(1);
-    /// 60 kHz.
+    /// Subcarrier spacing of 60 kHz.
     pub const KHZ_60: Numerology = Numerology(2);
-    /// 120 kHz.
+    /// Subcarrier spacing of 120 kHz.
     pub const KHZ_120: Numerology = Numerology(3);
-    /// 240 kHz.
+    /// Subcarrier spacing of 240 kHz.
     pub const KHZ_240: Numerology = Numerology(4);
 
-    /// Numerology of µ, 0…4; `None` for other values.
+    /// The numerology with the index `mu`, 0…4; `None` for other values.
     pub const fn new(mu: u8) -> Option<Numerology> {
         if mu <= 4 { Some(Numerology(mu)) } else { None }
     }
@@ -43,13 +43,15 @@ impl Numerology {
     }
 }
 
-/// A slot of a carrier. An LTE carrier has grants once per subframe, so its slots are subframes here.
+/// A slot of a carrier. An LTE carrier has grants once per subframe, so this type uses subframes as the slots of an LTE
+/// carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     /// Numerology, which determines the duration of the carrier's slots.
     pub numerology: Numerology,
-    /// Slot number. It increases by one and does not wrap with the frame numbers: for LTE it is 10 · SFN + subframe, and
-    /// continues after SFN 1,023. After a jump of a cell's frame numbers, it continues by elapsed time.
+    /// Slot number. The number increases by one per slot and does not wrap with the frame numbers: for LTE it is 10 ·
+    /// SFN + subframe, and continues after SFN 1,023. After a jump of a cell's frame numbers, the slot number continues
+    /// by elapsed time.
     pub index: u64,
 }
 

@@ -8,7 +8,7 @@ mod radio;
 
 use proptest::prelude::*;
 
-/// Random bytes: any values, and small values, which reach more of the code.
+/// Generates random bytes: either any values, or small values, which reach more of the code.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..most),

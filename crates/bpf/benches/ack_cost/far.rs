@@ -28,10 +28,10 @@ const TUN_WITHOUT_HEADER: i16 = 0x1001;
 
 const NAME: &str = "far";
 
-/// Buffer size in bytes, longer than any packet here.
+/// Size in bytes of the buffer for a packet; no packet in this benchmark is longer.
 const MAX_PACKET_BYTES: usize = 2_048;
 
-/// A network device whose packets this program reads and writes.
+/// Creates a network device whose packets this program reads and writes.
 fn device() -> io::Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits() as i32;
     let device = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open("/dev/net/tun")?;
@@ -45,14 +45,15 @@ fn device() -> io::Result<File> {
 
 /// A path that exists for the lifetime of this value.
 pub struct Far {
-    /// The sender's namespace, and the receiver's.
+    /// The sender's network namespace, and the receiver's network namespace.
     pub ends: [Namespace; 2],
     stop: Arc<AtomicBool>,
     carrier: Option<JoinHandle<()>>,
 }
 
 impl Far {
-    /// A path with these addresses and this delay in each direction.
+    /// Creates a path between these addresses with this delay in each direction. `None` if namespaces cannot be
+    /// created.
     pub fn new(addresses: [&str; 2], delay: Duration) -> Option<Far> {
         let ends = [Namespace::new("near")?, Namespace::new("far")?];
         let mut devices = vec![];
@@ -76,7 +77,7 @@ impl Drop for Far {
     }
 }
 
-/// Carries packets from each device to the other one.
+/// Carries packets from each device to the other device, until `is_over`.
 fn carry(devices: &[File; 2], delay: Duration, is_over: &AtomicBool) {
     let mut queues: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut bytes = [0; MAX_PACKET_BYTES];

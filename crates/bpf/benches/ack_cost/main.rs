@@ -4,17 +4,19 @@
 //! cargo bench -p airpace-bpf --features load --bench ack_cost      (as root)
 //! ```
 //!
-//! Further figures: the cost of BISCAY's count of all flows of the host, per packet sent over a link between two network
-//! namespaces, for each split policy; and the cost of bounding a download, per packet that its receiver sends.
+//! Two further costs are measured. The first is the cost of BISCAY's count of all flows of the host, per packet sent
+//! over a link between two network namespaces, for each split policy. The second is the cost of limiting the rate of a
+//! download, per packet that the receiver sends.
 //!
-//! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts the
-//! time in each program (`kernel.bpf_stats_enabled`). The time includes the same clock calls for all programs.
+//! Each scheme sends at the same rates, over a path with a round trip of 20 ms and over the loopback. The kernel counts
+//! the time in each program (`kernel.bpf_stats_enabled`). The measured time includes the same clock calls for all
+//! programs.
 //!
-//! Rounds alternate: in each round, every scheme sends once, and BBR twice, first and last. A scheme's figure is the median
-//! of its ratios to BBR of the same round, with the quartiles. The ratio of BBR's second run to its first shows the
-//! variation by chance.
+//! Rounds alternate: in each round, every scheme sends once, and BBR sends twice, first and last. The result for a
+//! scheme is the median, with quartiles, of the ratio of its cost to the cost of BBR in the same round. The ratio of
+//! BBR's second run to its first shows the random variation.
 //!
-//! `-- acks`, `-- flows` and `-- downloads` measure only one of the three.
+//! The arguments `-- acks`, `-- flows` and `-- downloads` each select one of the three measurements.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -47,7 +49,7 @@ use rustix::net::{AddressFamily, SocketType, connect, socket};
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 const ROUNDS: usize = 15;
 const SPAN: Duration = Duration::from_millis(600);
-/// Duration of many round trips, so that the start of a flow has little effect.
+/// Duration of a flow over the path. It is many round trips, so that the start of the flow has little effect.
 const LONG_SPAN: Duration = Duration::from_millis(1_500);
 
 /// The path of a flow.
@@ -55,19 +57,19 @@ const LONG_SPAN: Duration = Duration::from_millis(1_500);
 enum Over {
     /// The round trip takes 20 ms, as over a mobile network: many ACKs arrive per round trip.
     Path,
-    /// The round trip is shorter than the time between two ACKs, so each ACK ends one.
+    /// The round trip is shorter than the time between two ACKs, so each ACK ends a round trip.
     Loopback,
 }
 
-/// Measured paths and rates (Mbit/s). At the lower rate, the processor executes other code between two ACKs; at the higher
-/// rate it does not.
+/// Measured paths and rates (Mbit/s). At 200 Mbit/s, the processor executes other code between two ACKs; at 2000 Mbit/s
+/// it does not.
 const PLACES: [(Over, f64); 3] = [(Over::Path, 200.0), (Over::Loopback, 200.0), (Over::Loopback, 2_000.0)];
 
 /// One-way delay of a packet on the path.
 const DELAY: Duration = Duration::from_millis(10);
 const ENDS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const MSS: u32 = 1448;
-/// Pacing limit as a multiple of the rate.
+/// Ratio of the socket's pacing limit to the sending rate.
 const PACE: f64 = 1.1;
 
 /// A listener, and a socket that can connect to it.
@@ -80,14 +82,14 @@ fn ends(far: Option<&Far>) -> std::io::Result<(TcpListener, OwnedFd)> {
     }
 }
 
-/// Sends for a while. The kernel counts the costs.
+/// Sends data for the duration of a run. The kernel counts the costs.
 fn send(part: &KernelScheme, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> std::io::Result<()> {
     let scheme = part.name();
     let (listener, socket) = ends(far)?;
     set_tcp_congestion(&socket, scheme)?;
-    // As over a network: one ACK for two packets of 1500 bytes.
+    // With this MSS, there is one ACK for two packets of 1500 bytes, as over a network.
     socket2::SockRef::from(&socket).set_tcp_mss(MSS)?;
-    // The same pacing limit for all schemes makes their ACKs arrive at the same pace.
+    // The pacing limit is the same for all schemes, so that their ACKs arrive at the same rate.
     machine::pace_at_most(&socket, Rate::from_mbps(PACE * mbps))?;
     connect(&socket, &listener.local_addr()?)?;
     let mut sender = TcpStream::from(socket);
@@ -110,10 +112,12 @@ fn send(part: &KernelScheme, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> s
     let feed = matches!(part, KernelScheme::Biscay(_)).then(|| kernel.feed()).transpose()?;
     let feeds = feed.map(|mut feed| {
         let stop = Arc::clone(&stop);
-        // Far above the sent rate: BISCAY then leaves its start at once, because the start is not to be measured.
+        // The bandwidth is far above the sent rate. BISCAY then leaves its state STARTUP at once; STARTUP is not
+        // measured.
         let bandwidth = Some(Rate::from_mbps(4.0 * mbps));
         let told = GrantRecord { bandwidth, burst: Rate::ZERO, share: None };
-        // A flow that starts before the feed is written would end its start without the bandwidth.
+        // The feed is written first, because a flow that starts without a bandwidth in the feed would not leave STARTUP
+        // at once.
         feed.tell(&told);
         std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
@@ -122,8 +126,8 @@ fn send(part: &KernelScheme, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> s
             }
         })
     });
-    // Sends as much as the rate carries, in pieces of a millisecond: all schemes send the same amount, independent of their
-    // decisions on a loopback.
+    // Sends the data of one millisecond at the given rate every millisecond. All schemes therefore send the same
+    // amount, independent of their decisions.
     let (began, mut sent) = (Instant::now(), 0.0);
     let span = if far.is_some() { LONG_SPAN } else { SPAN };
     while began.elapsed() < span {
@@ -144,8 +148,9 @@ fn send(part: &KernelScheme, kernel: &Kernel, far: Option<&Far>, mbps: f64) -> s
     Ok(())
 }
 
-/// Nanoseconds per ACK in `cong_control`, per call in `min_tso_segs`, and in all programs per ACK; for PBE-CC's option,
-/// nanoseconds per call and calls per ACK. Both endpoints run here, so the last three include both.
+/// Returns five values: nanoseconds per ACK in `cong_control`, nanoseconds per call in `min_tso_segs`, nanoseconds per
+/// ACK in all programs, and, for the programs of PBE-CC's option, nanoseconds per call and calls per ACK. Both
+/// endpoints run on this machine, so the last three values include both.
 fn measure(
     part: &KernelScheme,
     group: &Group,
@@ -175,8 +180,9 @@ fn measure(
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // The feed is above the sent rate, so that BISCAY leaves its start at once. With a smaller margin, a queue on a busy
-    // machine would look like that of a wired bottleneck, and BBR's time would be added.
+    // The bandwidth in the feed is above the sent rate, so that BISCAY leaves STARTUP at once. With a smaller margin, a
+    // queue on a busy machine would look like the queue of a wired bottleneck. BISCAY would then run BBR, whose time
+    // would be added.
     let biscay = tuning("biscay:switch_margin_percent=100000")?;
     let morc = MorcTuning::new(&morc::profile(&Options::defaults(&morc::SCHEME))?)?;
     let pbe = PbeTuning::new(&pbe::Tuning::read(&Options::defaults(&pbe::SCHEME))?)?;
@@ -207,7 +213,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     measured
 }
 
-/// Counts packets of one flow, and of a thousand flows in turn.
+/// Measures the cost of counting packets of one flow, and of a thousand flows that send in turn.
 fn count(policy: &str) -> Result<(), Box<dyn std::error::Error>> {
     println!("{policy:12} ns per packet counted");
     let biscay = KernelScheme::Biscay(tuning(&format!("biscay:split={policy}"))?);
@@ -223,7 +229,7 @@ fn tuning(scheme: &str) -> Result<KernelTuning, Box<dyn std::error::Error>> {
     Ok(KernelTuning::new(&Tuning::read(SchemeSpec::parse(scheme)?.options())?)?)
 }
 
-/// The cost of the relay.
+/// Measures the cost of the programs that limit a download (`KernelScheme::Relay`).
 fn bound() -> Result<(), Box<dyn std::error::Error>> {
     let part = KernelScheme::Relay(tuning("biscay@window:startup=first")?);
     let mut costs: Vec<[f64; 2]> = (0..ROUNDS).filter_map(|_| bounded(&part)).collect();
@@ -233,7 +239,7 @@ fn bound() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Nanoseconds in the program that bounds a download, and in the counting program.
+/// Nanoseconds per call of the program that limits a download, and of the counting program.
 fn bounded(relay: &KernelScheme) -> Option<[f64; 2]> {
     let mut kernel = Kernel::load(relay).ok()?;
     let ends = machine::wire("192.0.2.1", "192.0.2.2")?;
@@ -263,7 +269,7 @@ fn counted(biscay: &KernelScheme, flows: u16) -> Option<f64> {
     kernel.count_flows(File::open(&group.path).ok()?.as_fd()).ok()?;
     let socket = ends[0].inside(|| UdpSocket::bind("192.0.2.1:0")).ok()?;
     let began = Instant::now();
-    // About 80 Mbit/s: ten packets per millisecond.
+    // The rate is ten packets per millisecond, about 80 Mbit/s.
     for packet in 0..5_000_u16 {
         let _ = socket.send_to(&[0; 1000], ("192.0.2.2", 2_000 + packet % flows));
         if packet % 10 == 9 {
@@ -276,7 +282,7 @@ fn counted(biscay: &KernelScheme, flows: u16) -> Option<f64> {
     (counter.calls >= 5_000).then(|| counter.nanos as f64 / counter.calls as f64)
 }
 
-/// Measures the schemes in alternation, and prints their medians.
+/// Measures the schemes one after the other in each round, and prints their medians.
 fn compare(
     parts: &[KernelScheme],
     group: &Group,
@@ -311,14 +317,15 @@ fn compare(
     Ok(())
 }
 
-/// Indices of a run's figures.
+/// Index, in the values of `measure`, of the time per ACK in `cong_control`. The next constants are the indices of the
+/// other values.
 const ACK: usize = 0;
 const SEND: usize = 1;
 const ALL: usize = 2;
 const OPTION: usize = 3;
 const OPTIONS: usize = 4;
 
-/// The quartiles and the median: lower quartile, median, upper quartile.
+/// Lower quartile, median and upper quartile of `values`.
 fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Active flows of a device, whichever program sends them: flows that sent bytes in the last 100 ms. If the policy requires
- * it, also active applications and recently moved bytes.
+ * Counts the active flows of a device, independent of the program that sends them. A flow is active if it sent bytes in
+ * the last 100 ms. If the split policy requires it, active applications and recently moved bytes are counted too.
  *
  * Time is divided into slots. Each flow stores the slot of its last packet, and a ring contains the number of flows for
  * each last slot. A packet in a new slot moves its flow from one count to another; a packet in the same slot changes
- * nothing and costs one comparison. An idle flow stays in the count of its last slot, which leaves the sum when the slot
- * expires.
+ * nothing and costs one comparison. An idle flow stays in the count of its last slot, and this count leaves the sum
+ * when the slot expires.
  *
- * The rule is that of crates/cc/src/registry.rs. Error: a flow counts for 100 ms after its last packet, and for up to one
- * slot longer; a test compares the two.
+ * The rule is the rule of crates/cc/src/registry.rs, with one difference: a flow may count for up to one slot longer
+ * than 100 ms after its last packet. A test compares both counts.
  */
 #ifndef AIRPACE_ACTIVE_H
 #define AIRPACE_ACTIVE_H
 
 #include "intf.h"
 
-/* Chosen: a flow count that is late by an eighth of its span is as good as the span itself. */
+/*
+ * Chosen: eight slots per counting interval, so that a flow may count for an eighth of the interval too long. The
+ * length of the interval itself is not more precise than this.
+ */
 #define ACTIVE_SLOTS 8
 #define ACTIVE_SLOT (AP_COUNT_EVERY / ACTIVE_SLOTS)
 #define ACTIVE_RING AP_HOST_RING
@@ -26,8 +29,8 @@
 #define ACTIVE_FLOWS ((1ULL << ACTIVE_BITS) - 1)
 
 /*
- * Maximum number of attempts to update a count that other processors change. After them, the update is lost until the
- * flow's next slot.
+ * Maximum number of attempts to update a count that other processors change at the same time. If all attempts fail, the
+ * flow is not counted until its next slot.
  */
 #define ACTIVE_TRIES 8
 
@@ -44,7 +47,7 @@ AP_FN void active_change(struct ap_host *h, ap_u64 slot, int is_more)
 
 	for (tries = 0; tries < ACTIVE_TRIES; tries++) {
 		was = *(volatile ap_u64 *)count;
-		/* The entry already belongs to a later slot. */
+		/* The entry of the ring already belongs to a later slot. */
 		if (was >> ACTIVE_BITS > slot)
 			return;
 		flows = was >> ACTIVE_BITS == slot ? was & ACTIVE_FLOWS : 0;
@@ -90,7 +93,7 @@ AP_FN ap_u64 active_sends(struct ap_host *h, ap_u64 *last, ap_u64 now)
 	return was;
 }
 
-/* Number of active flows as of the last packet; zero if that count has expired. */
+/* Number of active flows as of the last packet; zero if this number has expired. */
 AP_FN ap_u64 active_now(const struct ap_host *h, ap_u64 now)
 {
 	ap_u64 flows = *(const volatile ap_u64 *)&h->flows;
@@ -98,13 +101,13 @@ AP_FN ap_u64 active_now(const struct ap_host *h, ap_u64 now)
 	return now < *(const volatile ap_u64 *)&h->until ? flows : 0;
 }
 
-/* A flow: its last slot, and its application. */
+/* A flow: the slot of its last packet, and its application. */
 struct active_flow {
 	ap_u64 last;
 	ap_u64 app;
 };
 
-/* An application: the last slot of all its flows, and its active flows. */
+/* An application: the latest slot of any of its flows, and the number of its active flows. */
 struct active_app {
 	ap_u64 last;
 	struct ap_host flows;
@@ -112,7 +115,7 @@ struct active_app {
 
 /*
  * Updates the counts of applications after the flow's last slot changed from `was`. `app` is the application `name`.
- * `before` is the flow's previous application, or null if that is no longer stored.
+ * `before` is the flow's previous application, or null if that application is no longer stored.
  */
 AP_FN void active_app_sends(struct ap_host *apps, struct active_flow *flow, ap_u64 name, struct active_app *app,
 			    struct active_app *before, ap_u64 was, ap_u64 now)
@@ -152,7 +155,7 @@ AP_FN void active_use(struct ap_use *use, ap_u64 now, ap_u64 bytes)
 	}
 }
 
-/* Bytes of the current slot and of the previous one. */
+/* Number of bytes of the current slot and of the previous slot. */
 AP_FN ap_u64 active_used(const struct ap_use *use, ap_u64 now)
 {
 	ap_u64 slot = now / ACTIVE_USE_SLOT, used = 0, word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BBR version 1 in integer arithmetic: the C port of crates/cc/src/bbr.rs. With Linux's constants it controls flows if the
- * kernel's own BBR cannot be called: before Linux 6.4, BBR is a module that may not be loaded. pbe.h uses this file with
- * its own constants.
+ * BBR version 1 in integer arithmetic: the C port of crates/cc/src/bbr.rs. With Linux's constants it controls flows if
+ * the kernel's own BBR cannot be called: for example before Linux 6.4, where BBR is a module that may not be loaded.
+ * pbe.h uses this file with its own constants.
  *
  *  Startup ──pipe full──▶ Drain ──queue gone──▶ ProbeBW ◀──▶ ProbeRTT (RTprop not renewed for 10 s)
  *
@@ -78,8 +78,8 @@ AP_FN void ibbr_restart_cycle(struct ibbr *b, ap_u64 now)
 }
 
 /*
- * Takes over from another controller with the path values that it measured. If the path is known to be full, drains it
- * first.
+ * Takes over from another controller with the path values that the other controller measured. If the path is known to
+ * be full, BBR drains the path first.
  */
 AP_FN void ibbr_take_over(struct ibbr *b, ap_u64 now, ap_u64 btlbw, ap_u64 rtprop, ap_u64 cwnd, int is_full)
 {
@@ -105,7 +105,7 @@ AP_FN ap_u64 ibbr_window_gain(const struct ibbr *b)
 	return b->state == IBBR_PROBE_BW ? b->tuning.window : IBBR_HIGH;
 }
 
-/* Packets that the sender releases at once: the packets of one millisecond. */
+/* Number of packets that the sender releases at once: the packets of one millisecond. */
 AP_FN ap_u64 ibbr_quantum(const struct ibbr *b)
 {
 	ap_u64 least = b->pacing < 1200000 ? 1 : 2, most = ap_max(65536 / b->mss, least);
@@ -191,12 +191,15 @@ AP_FN void ibbr_leave_probe_rtt(struct ibbr *b, ap_u64 now)
 		b->state = IBBR_STARTUP;
 }
 
-/* Flags of an ACK in the model: bit 0, it starts a round; bit 1, the sender was limited; bit 2, RTprop had expired. */
+/*
+ * Flags of an ACK in the model: bit 0, the ACK starts a round; bit 1, the application or ProbeRTT limited the sender;
+ * bit 2, RTprop had expired.
+ */
 enum { IBBR_ROUND = 1, IBBR_LIMITED = 2, IBBR_EXPIRED = 4 };
 
 /*
- * `least`: a rate that explains the acknowledged bytes if BtlBw does not; `cwnd`: the maximum number of bytes acknowledged
- * at once.
+ * Updates the model with an ACK. `least`: the expected delivery rate if it is higher than BBR's bandwidth; `cwnd`: the
+ * maximum number of bytes acknowledged at once.
  */
 AP_FN int ibbr_learn(struct ibbr *b, const struct ibbr_ack *a, ap_u64 least, ap_u64 cwnd)
 {
@@ -252,7 +255,7 @@ AP_FN void ibbr_sample_policer(struct ibbr *b, const struct ibbr_ack *a)
 	b->lt_rounds = 0;
 }
 
-/* Evaluates a completed interval with losses. */
+/* Evaluates a completed interval of the policer detection, in which packets were lost. */
 AP_FN void ibbr_judge_policer(struct ibbr *b, const struct ibbr_ack *a)
 {
 	ap_u64 delivered = ap_less(a->delivered, b->lt_delivered), span = ap_less(a->now, b->lt_since);
@@ -429,13 +432,16 @@ AP_CALL int ibbr_size_window(struct ibbr *b, const struct ibbr_ack *a)
 	return began;
 }
 
-/* Updates the model with an ACK while another controller sends at `rate`. That controller's window limited the inflight. */
+/*
+ * Updates the model with an ACK while another controller sends at `rate`. The window of that controller limited the
+ * bytes in flight.
+ */
 AP_FN int ibbr_observe(struct ibbr *b, const struct ibbr_ack *a, ap_u64 rate)
 {
 	return ibbr_learn(b, a, rate, a->prior_inflight);
 }
 
-/* Processes an ACK of new packets. The losses that the ACK reveals are reported before it. */
+/* Processes an ACK of new packets. The caller must have reported the losses that the ACK reveals before this call. */
 AP_CALL int ibbr_on_ack(struct ibbr *b, const struct ibbr_ack *a)
 {
 	int seen;
@@ -493,7 +499,10 @@ AP_FN void ibbr_on_sent(struct ibbr *b, ap_u64 now, int is_first, int app_limite
 		b->from_idle = 1;
 		b->epoch = now;
 		b->epoch_acked = 0;
-		/* The queue is empty, so the flow need not wait for ACKs at a gain that was meant for a queue. */
+		/*
+		 * After an idle period the queue is empty. A gain below one, which was chosen to drain a queue, is not
+		 * needed.
+		 */
 		if (b->state == IBBR_PROBE_BW)
 			b->pacing = ibbr_paced(b, ibbr_bandwidth(b), 1, 1);
 		else if (b->state == IBBR_PROBE_RTT && b->probe_until != AP_NONE && now > b->probe_until)

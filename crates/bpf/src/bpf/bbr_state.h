@@ -25,8 +25,8 @@ enum ibbr_state { IBBR_STARTUP, IBBR_DRAIN, IBBR_PROBE_BW, IBBR_PROBE_RTT };
 #define IBBR_EXTRA_CAP (100 * AP_MS)
 #define IBBR_EPOCH_LIMIT ((1ULL << 20) * 1500)
 /*
- * Policer detection: minimum and maximum rounds of an interval; rounds for which its rate is used; tolerance of equal
- * rates, bit/s.
+ * Policer detection: minimum and maximum number of rounds of an interval; number of rounds for which the policer's rate
+ * is used; maximum difference of two rates that count as equal, bit/s.
  */
 #define IBBR_LT_ROUNDS 4
 #define IBBR_LT_MOST_ROUNDS 16
@@ -41,7 +41,7 @@ struct ibbr_ack {
 	ap_u64 delivered;
 	/* `delivered` when the newest acknowledged packet was sent */
 	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK yields no sample */
+	/* round-trip time of the ACK, ns; AP_NONE if the ACK gives no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 rate;
@@ -59,7 +59,7 @@ struct ibbr_tuning {
 	ap_u64 sent;
 	/* Time added to RTprop in the window of ProbeBW. */
 	ap_u64 slack;
-	/* RTprop is the minimum of a sliding window, instead of the minimum since its last renewal. */
+	/* Whether RTprop is the minimum of a sliding window, instead of the minimum since its last renewal. */
 	ap_u64 is_sliding;
 	ap_u64 finds_policers;
 };
@@ -71,7 +71,10 @@ struct ibbr_probe {
 	ap_u64 while_growing;
 };
 
-/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
+/*
+ * The members that every ACK uses are first, so that they share cache lines: a cache miss takes longer than the
+ * arithmetic.
+ */
 struct ibbr {
 	ap_u64 mss;
 	ap_u64 state;
@@ -81,10 +84,10 @@ struct ibbr {
 	ap_u64 held_since;
 	ap_u64 held_until;
 	struct ap_window btlbw;
-	/* AP_NONE before the first sample */
+	/* minimum round-trip time, ns; AP_NONE before the first sample */
 	ap_u64 rtprop;
 	ap_u64 rtprop_at;
-	/* used if `is_sliding` */
+	/* windowed minimum of the round-trip time, used if `is_sliding` */
 	struct ap_window least;
 	/* ACK aggregation */
 	ap_u64 epoch;
@@ -95,19 +98,23 @@ struct ibbr {
 	ap_u32 conserving;
 	ap_u32 recovery_began;
 	/*
-	 * Start phases of the next cycles, minus one if above zero: digits to base IBBR_PHASES - 1, least significant digit
-	 * first. `draws` is the number of digits that have been
-	 * used.
+	 * Random start phases of the next cycles of ProbeBW, as digits to base IBBR_PHASES - 1, least significant digit
+	 * first. The digit is the phase, or the phase minus one if the phase is above zero. `draws` is the number of
+	 * digits used.
 	 */
 	ap_u64 random;
 	ap_u64 draws;
-	/* The policer's rate, and the number of rounds for which it was obeyed; AP_NONE: none detected, none obeyed */
+	/*
+	 * The policer's rate (AP_NONE: no policer was detected). `lt_obeyed` is the number of rounds for which this
+	 * rate was used (AP_NONE: it is not in use).
+	 */
 	ap_u64 lt_rate;
 	ap_u64 lt_obeyed;
 	struct ibbr_tuning tuning;
 
 	/*
-	 * The members below are used only while BBR controls the flow. The decision: window in bytes, pacing rate in bit/s.
+	 * The members from here on are used only while BBR controls the flow. BBR's decision: window in bytes, pacing
+	 * rate in bit/s.
 	 */
 	ap_u64 cwnd;
 	ap_u64 pacing;
@@ -127,13 +134,13 @@ struct ibbr {
 	ap_u64 has_seen_rtt;
 	ap_u64 was_idle;
 	ap_u64 rtt_probed;
-	/* ProbeRTT: AP_NONE until the window has drained */
+	/* ProbeRTT: end of the hold time; AP_NONE until the window has drained */
 	ap_u64 probe_until;
 	ap_u64 probe_round_done;
-	/* the end of Startup */
+	/* detection of the end of Startup */
 	ap_u64 baseline;
 	ap_u64 flat_rounds;
-	/* policer detection; AP_NONE: no interval is being sampled */
+	/* policer detection: start of the interval; AP_NONE: no interval is being sampled */
 	ap_u64 lt_since;
 	ap_u64 lt_delivered;
 	ap_u64 lt_lost;

@@ -4,15 +4,15 @@
  *
  *   STARTUP ──▶ BISCAY ──▶ FALLBACK (BBR: fallback.h)
  *
- * The rules are in biscay.h. This file passes the kernel's measurements to them, and applies their decisions in the kernel.
- * The radio's bandwidth is read from the mapped array `feed`, with every ACK and before every send. If the record is older
- * than 100 ms, BBR controls the flow at once.
+ * The rules are in biscay.h. This file passes the kernel's measurements to them, and applies their decisions in the
+ * kernel. The radio's bandwidth is read from the mapped array `feed`, at every ACK and before every send. If the last
+ * record in `feed` is older than 100 ms, BBR controls the flow at once.
  *
- * The bandwidth is shared by all flows that the host sends (count.h). If the flows are not counted, or do not leave the
- * host, it is shared by the flows that use BISCAY.
+ * The bandwidth is divided among all flows that the host sends (count.h). If flows are not counted, or this flow does
+ * not leave the host, it is divided among the flows that use BISCAY.
  *
- * Byte counts are those of IP packets including headers, as in a radio's grants. The kernel paces payload, so the rate is
- * reduced by the fraction of the headers.
+ * Bytes are counted as bytes of IP packets including headers, as in a radio's grants. The kernel paces payload, so the
+ * pacing rate is reduced by the fraction of headers.
  */
 #include "fallback.h"
 #include "biscay.h"
@@ -39,7 +39,7 @@ struct flow {
 	ap_u64 delivered;
 	ap_u64 bytes_sent;
 	struct recoveries recoveries;
-	/* The decision applied in the kernel, and its packet size in bytes. */
+	/* The decision that was last applied in the kernel, and the packet size (bytes) with which it was computed. */
 	ap_u64 cwnd;
 	ap_u64 part;
 	ap_u32 packets;
@@ -60,10 +60,10 @@ AP_FN enum who who_controls(const struct flow *f)
 }
 
 /*
- * The flow's part of the bandwidth. Records that this flow sends.
+ * Computes the flow's part of the bandwidth, and records that this flow sends.
  *
- * Differs: the registry counts a flow for itself even while it is idle. Here a flow counts from its first sent bytes on,
- * and these precede the query.
+ * Differs: the registry counts a flow for itself even while it is idle. Here a flow counts from its first sent bytes
+ * on, which precede the call of this function.
  */
 AP_FN void sharing(struct sock *sk, struct flow *f, struct split_part *part, ap_u64 now)
 {
@@ -96,7 +96,7 @@ AP_FN ap_u64 biscay_rtt(const struct biscay *b)
 	return b->least.seen ? b->least.value[0] : AP_NONE;
 }
 
-/* Applies the decision in the kernel. In FALLBACK, BBR applies its own. */
+/* Applies the decision in the kernel. In FALLBACK, BBR applies its own decision. */
 AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wire)
 {
 	if (AP_RARE(f->b.state == BISCAY_FALLBACK)) {
@@ -149,14 +149,17 @@ int biscay_init_flow(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f;
 
-	/* State of an earlier period under this control is no longer valid; new storage is zero. */
+	/*
+	 * If the socket used this congestion control before, the state of that time is no longer valid. New storage is
+	 * zero.
+	 */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
 		bare_init(sk);
 		return 0;
 	}
-	/* This call also sets the pacing rate of the first window. */
+	/* fallback_init also sets the pacing rate of the first window. */
 	fallback_init(sk, &f->own, wire_bytes(sk, tp));
 	tp->snd_cwnd_cnt = 0;
 	biscay_init(&f->b, options(), wire_bytes(sk, tp));
@@ -168,7 +171,10 @@ int biscay_init_flow(ap_u64 *ctx)
 	return 0;
 }
 
-/* Passes the ACK to BBR too. Rounds are counted by the packets that had been delivered when a packet was sent. */
+/*
+ * Passes the ACK to the BBR of FALLBACK too. Rounds are counted by the packets that had been delivered when a packet
+ * was sent.
+ */
 AP_FN void fall_back(struct sock *sk, struct flow *f, const struct rate_sample *rs, const struct biscay_ack *a,
 		     ap_u64 wire)
 {
@@ -246,7 +252,10 @@ int biscay_cong_control(ap_u64 *ctx)
 	return 0;
 }
 
-/* Data that a send needs, in addition to MARK. In FALLBACK, the kernel's BBR has its state in these words. */
+/*
+ * Data that is needed before a send, in addition to MARK. In FALLBACK, the kernel's BBR stores its state in the same
+ * words.
+ */
 struct noted {
 	ap_u64 bandwidth;
 	ap_u64 until;
@@ -263,12 +272,15 @@ AP_FN void note_answer(struct tcp_sock *tp, const struct flow *f, ap_u64 now)
 	struct noted *noted = noted_of(tp);
 
 	tp->snd_cwnd_cnt = 0;
-	/* In STARTUP, sent bytes must be counted, so no send may be skipped. Feeds with shares are rare, and never skip. */
+	/*
+	 * In STARTUP, sent bytes must be counted, so no send may be skipped. Feeds that contain shares are rare; with
+	 * them, no send is skipped.
+	 */
 	if (f->b.state != BISCAY_BISCAY)
 		return;
 	noted->bandwidth = f->radio.bandwidth;
 	noted->until = f->counted.until;
-	/* A part that depends on more than the number of flows is recomputed after a millisecond. */
+	/* If the flow's part depends on more than the number of flows, it is recomputed after a millisecond. */
 	if (options()->split != AP_SPLIT_EQUAL)
 		noted->until = ap_min(noted->until, now + AP_MS);
 	noted->host = *(volatile ap_u64 *)&host.flows;

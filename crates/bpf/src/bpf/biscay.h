@@ -7,9 +7,10 @@
  *
  * Differs from the Rust controller:
  * - Rounds are counted by delivered bytes instead of packet numbers, which TCP does not have.
- * - The maximum number of bytes sent within 100 ms is counted in slots of 1 ms.
- * - In FALLBACK this code only observes the ACKs: the kernel's BBR controls the flow.
- * - The options of §A.5.3 (ECN marks, losses, delay gradient, queue) are absent. They are off by default.
+ * - The number of bytes sent within 100 ms is counted in slots of 1 ms.
+ * - In FALLBACK, this file only observes the ACKs: the kernel's BBR controls the flow.
+ * - The options of §A.5.3 (ECN marks, losses, delay gradient, queue) are absent. In the Rust controller, these options
+ *   are off by default.
  */
 #ifndef AIRPACE_BISCAY_H
 #define AIRPACE_BISCAY_H
@@ -89,7 +90,10 @@ AP_FN void biscay_on_sent(struct biscay *b, ap_u64 now, ap_u64 bytes, int is_fir
 	b->most_sent = ap_max(b->most_sent, b->sent_bytes);
 }
 
-/* Recomputes the flow's share. Called when the bandwidth in use or the flow's fraction of it may have changed. */
+/*
+ * Recomputes the flow's share. Called when the bandwidth in use or the flow's fraction of this bandwidth may have
+ * changed.
+ */
 AP_FN void biscay_divide(struct biscay *b)
 {
 	if (AP_USUAL(b->cellular == b->share_of[0] && b->share_num == b->share_of[1] && b->share_den == b->share_of[2]))
@@ -139,7 +143,7 @@ AP_FN int biscay_has_queue(const struct biscay *b)
 	return b->least.seen && standing != AP_NONE && standing > least + biscay_queue_threshold(least);
 }
 
-/* Inflight limit during a drain: half the path's BDP, at least 4 packets. */
+/* Maximum number of bytes in flight during a drain: half the path's BDP, at least 4 packets. */
 AP_FN ap_u64 biscay_drained(const struct biscay *b)
 {
 	ap_u64 rate = ap_min(b->share, b->delivery_rate);
@@ -234,7 +238,7 @@ AP_FN void biscay_update_least(struct biscay *b, const struct biscay_ack *a, ap_
 	}
 }
 
-/* Observes slow start: measures the rate that the path delivers while every packet meets a queue. */
+/* Observes slow start: measures the delivery rate of the path while every packet meets a queue. */
 AP_FN void biscay_watch_start(struct biscay *b, const struct biscay_ack *a)
 {
 	ap_u64 least = biscay_least(b);
@@ -283,7 +287,10 @@ AP_FN void biscay_observe(struct biscay *b, const struct biscay_ack *a, int roun
 	b->buckets[b->bucket & 1] = ap_max(b->buckets[b->bucket & 1], extra);
 }
 
-/* Updates the bandwidth in use. It decreases only while there is a queue: without a queue, low grants mean low demand. */
+/*
+ * Updates the bandwidth in use. This bandwidth decreases only while there is a queue: without a queue, low grants mean
+ * low demand.
+ */
 AP_FN void biscay_update_cellular(struct biscay *b, ap_u64 now, const struct biscay_radio *r)
 {
 	ap_u64 sampled;
@@ -417,7 +424,10 @@ AP_FN void biscay_update_control(struct biscay *b, const struct biscay_radio *r)
 	b->pacing = ap_max(ap_over_100(pacing * ap_min(gain, 400) + 50), 1000);
 }
 
-/* Processes an ACK of new packets. The losses that the ACK reveals are reported before it (biscay_on_loss). */
+/*
+ * Processes an ACK of new packets. The caller must have reported the losses that the ACK reveals (biscay_on_loss)
+ * before this call.
+ */
 AP_FN void biscay_on_ack(struct biscay *b, const struct biscay_ack *a,
 			 const struct biscay_radio *r)
 {
@@ -479,7 +489,7 @@ AP_FN void biscay_on_loss(struct biscay *b, ap_u64 lost, int is_silence,
 }
 
 /*
- * Called before a send, between two ACKs: a new bandwidth takes effect at once, and so does a missing one.
+ * Called before a send, between two ACKs: a new bandwidth takes effect at once, as does the absence of a bandwidth.
  *
  * Differs: the Rust controller waits for the next ACK. At 10 Mbit/s, the next ACK is more than a millisecond away.
  */

@@ -15,7 +15,7 @@ enum biscay_state { BISCAY_STARTUP, BISCAY_BISCAY, BISCAY_FALLBACK };
 #define BISCAY_RTT_SAMPLES 8
 #define BISCAY_MAX_DRAIN AP_SECOND
 #define BISCAY_BTLBW_ROUNDS 10
-/* The window's extra is multiplied by a factor in units of 1/BISCAY_ONE. */
+/* Unit of the factor of the terms by which the window exceeds one BDP: the factor is a multiple of 1/BISCAY_ONE. */
 #define BISCAY_ONE (1ULL << 30)
 
 /* Contents of one ACK. Byte counts include the packets' headers. */
@@ -25,27 +25,30 @@ struct biscay_ack {
 	ap_u64 prior_inflight;
 	ap_u64 inflight;
 	ap_u64 delivered;
-	/* value of `delivered` when the newest acknowledged packet was sent */
+	/* the value of `delivered` at the time when the newest acknowledged packet was sent */
 	ap_u64 prior_delivered;
-	/* AP_NONE if the ACK yields no sample */
+	/* round-trip time of the ACK, ns; AP_NONE if the ACK gives no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 rate;
 	ap_u64 app_limited;
-	/* the window in force before this ACK, bytes */
+	/* window before this ACK, bytes */
 	ap_u64 cwnd;
 };
 
-/* The radio's current state, as far as it is known; read from struct ap_feed. */
+/* The last known state of the radio, read from struct ap_feed. */
 struct biscay_radio {
-	/* AP_NONE if unknown or too old */
+	/* bandwidth in bit/s; AP_NONE if unknown or too old */
 	ap_u64 bandwidth;
 	ap_u64 burst;
 	ap_u64 share_num;
 	ap_u64 share_den;
 };
 
-/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
+/*
+ * The members that every ACK uses are first, so that they share cache lines: a cache miss takes longer than the
+ * arithmetic.
+ */
 struct biscay {
 #ifndef __bpf__
 	struct ap_tuning tuning;
@@ -71,7 +74,10 @@ struct biscay {
 	ap_u64 cellular;
 	ap_u64 share_num;
 	ap_u64 share_den;
-	/* This flow's part of `cellular` (zero if that is unknown), and the three inputs from which the part was computed. */
+	/*
+	 * This flow's part of `cellular`, in bit/s; zero if `cellular` is unknown. `share_of` has the three inputs from
+	 * which the part was computed.
+	 */
 	ap_u64 share;
 	ap_u64 share_of[3];
 	ap_u64 unsettled_until;
@@ -91,7 +97,7 @@ struct biscay {
 	/* minimum RTT, and drains */
 	struct ap_window least;
 	ap_u64 drained_at;
-	/* `period_end` is the end of the period that contains the time `period_of`. */
+	/* `period_end` is the end of the renewal period of the minimum RTT that contains the time `period_of`. */
 	ap_u64 period_of;
 	ap_u64 period_end;
 
@@ -101,8 +107,8 @@ struct biscay {
 	ap_u64 buckets[2];
 
 	/*
-	 * time since which the bottleneck seems to be elsewhere (or, in FALLBACK, to be the radio again); AP_NONE if it
-	 * does not
+	 * time since which the evidence has shown the bottleneck outside of the cell (in FALLBACK: in the cell again);
+	 * AP_NONE without such evidence
 	 */
 	ap_u64 since;
 
@@ -112,7 +118,7 @@ struct biscay {
 	ap_u64 drain_least;
 	ap_u64 last_shown;
 
-	/* end of STARTUP */
+	/* detection of the end of STARTUP */
 	ap_u64 lost_in_startup;
 	ap_u64 baseline;
 	ap_u64 flat_rounds;
@@ -127,7 +133,10 @@ struct biscay {
 	ap_u32 slots[BISCAY_SLOTS];
 };
 
-/* The options. In the kernel, all flows read the same read-only copy, whose values the verifier knows. */
+/*
+ * The options. In the kernel, all flows read the same read-only copy, so that the verifier can use its values as
+ * constants.
+ */
 #ifdef __bpf__
 AP_FN const struct ap_tuning *options(void);
 #define biscay_options(b) ((void)(b), options())

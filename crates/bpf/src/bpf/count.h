@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Counts the flows that this host sends, or those that it receives. The program is attached to the root control group and
- * processes each packet of each socket: a sent packet before segmentation, a received packet on arrival. Flows are
- * distinguished by addresses, ports and protocol. TCP and UDP packets count if they carry payload: pure ACKs do not.
- * Packets to this host itself do not count.
+ * Counts the flows that this host sends, or the flows that this host receives. The program is attached to the root
+ * control group and processes each packet of each socket: a sent packet before segmentation, a received packet on
+ * arrival. Flows are distinguished by addresses, ports and protocol. TCP and UDP packets count if they carry payload;
+ * pure ACKs do not count. Packets to this host itself do not count.
  *
  * An application is the process that created the socket. A socket that a server accepts belongs to the creator of its
- * listening socket. For a socket older than this program, only the user is known, and all such sockets of a user form one
- * application. `options()` is that of BISCAY.
+ * listening socket. If a socket is older than this program, only the user of the socket is known, and all such sockets
+ * of a user form one application. `options()` returns the options of BISCAY.
  *
- * Chosen: the process, as in BISCAY §A.5.2, instead of the user, because all programs of a Linux desktop have the same
- * user. On Android, where each app is a user, an app of several processes with sockets counts once for each process.
+ * Chosen: an application is a process, as in BISCAY §A.5.2, and not a user, because all programs of a Linux desktop
+ * have the same user. On Android, where each app is a user, an app with sockets in several processes counts once for
+ * each process.
  */
 #ifndef AIRPACE_COUNT_H
 #define AIRPACE_COUNT_H
@@ -46,7 +47,7 @@ struct {
 	MAP_TYPE(value, struct active_flow);
 } device_flows SEC(".maps");
 
-/* Applications by name: a process number, or OF_A_USER with a user number. */
+/* Applications by name. The name is a process number, or OF_A_USER with a user number. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, AP_MAX_FLOWS);
@@ -58,7 +59,7 @@ struct {
 
 /* State of a socket. */
 struct owned {
-	/* Its application; zero if not yet determined. */
+	/* The socket's application; zero if not yet determined. */
 	ap_u64 app;
 	struct ap_use use;
 };
@@ -80,7 +81,7 @@ struct __sk_buff {
 	ap_u32 data;
 	ap_u32 data_end;
 	ap_u32 before_sk[21];
-	/* The socket. */
+	/* The socket of the packet. */
 	void *sk;
 };
 
@@ -183,7 +184,7 @@ AP_FN int count_packet(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	flow = bpf_map_lookup_elem(&device_flows, &key);
 	if (!flow) {
-		/* If another processor has inserted the entry first, this lookup finds it. */
+		/* If another processor has inserted the entry first, the lookup finds that entry. */
 		bpf_map_update_elem(&device_flows, &key, &none, BPF_NOEXIST);
 		flow = bpf_map_lookup_elem(&device_flows, &key);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Controller of a BISCAY flow in FALLBACK: the kernel's own BBR if programs can call it, otherwise bbr.h. The loader sets
- * `kernel.has_bbr` before the programs load, so that the verifier checks only the selected one.
+ * The controller of a BISCAY flow in FALLBACK: the kernel's own BBR if programs can call the kernel's BBR, otherwise
+ * bbr.h. The loader sets `kernel.has_bbr` before the programs load, so that the verifier checks only the selected
+ * controller.
  */
 #ifndef AIRPACE_FALLBACK_H
 #define AIRPACE_FALLBACK_H
@@ -9,7 +10,7 @@
 #include "scheme.h"
 #include "bbr.h"
 
-/* The kernel's BBR has its state in icsk_ca_priv. This function writes the known bandwidth there when BBR takes over. */
+/* Writes the known bandwidth into the state of the kernel's BBR (icsk_ca_priv) when BBR takes over. */
 AP_FN void tell_kernel_bbr(struct tcp_sock *tp, ap_u64 btlbw, ap_u64 wire)
 {
 	char *priv = (char *)tp->inet_conn.icsk_ca_priv;
@@ -46,7 +47,10 @@ AP_FN void fallback_init(struct sock *sk, struct ibbr *b, ap_u64 wire)
 	pace(sk, b->pacing, payload_part((struct tcp_sock *)sk, wire));
 }
 
-/* BBR takes over with the known path values: bandwidth, whether that bandwidth filled the path, and round-trip time. */
+/*
+ * Lets BBR take over with the known path values: bandwidth, whether this bandwidth filled the path, and round-trip
+ * time.
+ */
 AP_FN void fallback_enter(struct sock *sk, struct ibbr *b, ap_u64 btlbw, ap_u64 rtt, int is_full, ap_u64 wire)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;

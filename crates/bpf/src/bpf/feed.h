@@ -5,7 +5,7 @@
 
 #include "intf.h"
 
-/* Copies the valid record once. Returns whether no writer changed it meanwhile. */
+/* Copies the valid record once. Returns whether no writer changed the record during the copy. */
 AP_FN int copy_told(volatile struct ap_feed *feed, struct ap_told *out)
 {
 	ap_u64 before = feed->sequence;
@@ -22,12 +22,13 @@ AP_FN int copy_told(volatile struct ap_feed *feed, struct ap_told *out)
 /* Reads the valid record. Returns whether a record exists and is not too old. */
 AP_FN int read_told(struct ap_feed *feed, ap_u64 now, struct ap_told *out)
 {
-	/* A feeder writes once per millisecond, and a copy takes a few nanoseconds. */
+	/* Three attempts are sufficient: a feeder writes once per millisecond, and a copy takes a few nanoseconds. */
 	if (AP_RARE(!copy_told(feed, out)) && !copy_told(feed, out) && !copy_told(feed, out))
 		return 0;
 	/*
-	 * A time in the future is rejected: it comes from a feeder with a wrong clock. The tolerance is needed because
-	 * `now` is the time when the kernel started to process an ACK or a send, and a process may be delayed after it.
+	 * A time far in the future is rejected, because it comes from a feeder with a wrong clock. A tolerance is
+	 * needed because `now` is the time when the kernel started to process an ACK or a send, and the feeder may
+	 * write after that time.
 	 */
 	return out->time && out->time <= now + AP_FEED_MAX_AGE && now <= out->time + AP_FEED_MAX_AGE;
 }

@@ -5,8 +5,8 @@
  * The compiler for BPF has no floating point, no signed 64-bit division and no 128-bit product. Rates and amounts are
  * therefore bounded, and products are computed in parts. The host compiles this file for the tests.
  *
- * Error against crates/core/src/units.rs: none in ap_bytes_in and ap_rate_of within the bounds; at most 1 in ap_scaled,
- * where a double rounds a tie the other way.
+ * Differences from crates/core/src/units.rs: none in ap_bytes_in and ap_rate_of within the bounds; at most 1 in
+ * ap_scaled, if floating-point arithmetic rounds a tie in the other direction.
  */
 #ifndef AIRPACE_FIXED_H
 #define AIRPACE_FIXED_H
@@ -25,10 +25,11 @@ typedef unsigned int ap_u32;
 #define AP_RARE(x) __builtin_expect(!!(x), 0)
 
 /*
- * A function that the kernel's verifier checks once instead of at each call. For the verifier, its pointer arguments may be
- * null.
+ * Attribute of a function that the kernel's verifier checks once instead of at each call. The verifier assumes that
+ * pointer arguments of such a function may be null.
  *
- * Not for the path of every ACK: a call takes about 40 ns on machines whose returns are protected against speculation.
+ * Functions that run at every ACK do not have this attribute: a call takes about 40 ns on machines whose returns are
+ * protected against speculation.
  */
 #ifdef __bpf__
 #define AP_CALL __attribute__((noinline))
@@ -45,10 +46,10 @@ typedef unsigned int ap_u32;
 /* A byte is 8 bits, and a bit takes 10^9 ns at 1 bit/s. */
 #define AP_BIT_NS_PER_BYTE 8000000000ULL
 
-/* Maximum rate: 17 Gbit/s. Its product with a second in ns fits into 64 bits. */
+/* Maximum rate: 17 Gbit/s. The product of this rate and a second in ns fits into 64 bits. */
 #define AP_MAX_RATE ((1ULL << 34) - 1)
 
-/* Maximum amount: 2 GiB. Its product with AP_BIT_NS_PER_BYTE fits into 64 bits. */
+/* Maximum amount: 2 GiB. The product of this amount and AP_BIT_NS_PER_BYTE fits into 64 bits. */
 #define AP_MAX_BYTES ((1ULL << 31) - 1)
 
 /* Maximum time span: 2^40 ns, about 18 minutes. */
@@ -64,7 +65,7 @@ AP_FN ap_u64 ap_max(ap_u64 a, ap_u64 b)
 	return a > b ? a : b;
 }
 
-/* The minimum of a and `most`, where a is almost never above `most`. */
+/* The minimum of a and `most`, optimized for values of a that are almost never above `most`. */
 AP_FN ap_u64 ap_at_most(ap_u64 a, ap_u64 most)
 {
 	if (AP_RARE(a > most))
@@ -79,10 +80,11 @@ AP_FN ap_u64 ap_less(ap_u64 a, ap_u64 b)
 }
 
 /*
- * x / AP_BIT_NS_PER_BYTE, rounded down, by multiplications: a division takes as long as the rest of an ACK's arithmetic.
+ * x / AP_BIT_NS_PER_BYTE, rounded down, by multiplications: a division takes as long as all other arithmetic of an ACK.
  *
- * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. Truncation makes the estimate at most 1.76 too small,
- * so that one correction is enough. The correction uses a borrow instead of a branch, because it is needed unpredictably.
+ * 8 * 10^9 is 2^12 * 5^9, and 2305843009 is 2^52 / 5^9 rounded down. Truncation makes the estimate at most 1.76 too
+ * small, so that one correction is enough. The correction uses a borrow instead of a branch, because a branch predictor
+ * cannot predict whether it is needed.
  */
 AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
 {
@@ -91,7 +93,10 @@ AP_FN ap_u64 ap_over_bit_ns(ap_u64 x)
 	return estimate + ((1953124 - (part - estimate * 1953125)) >> 63);
 }
 
-/* x / 7812500, rounded down, in the same way: 7812500 is 2^2 * 5^9. For x of 2^54 or more, by a division. */
+/*
+ * x / 7812500, rounded down, computed as in ap_over_bit_ns: 7812500 is 2^2 * 5^9. For x of 2^54 or more, a division is
+ * used.
+ */
 AP_FN ap_u64 ap_over_7812500(ap_u64 x)
 {
 	ap_u64 part = x >> 2, estimate;
@@ -159,12 +164,12 @@ AP_FN ap_u64 ap_log2(ap_u64 x)
 	int i;
 
 	for (i = 5; i >= 0; i--) {
-		/* 2^i if more than 2^i bits are left, otherwise zero. */
+		/* 2^i if `bits` has more than 2^i bits, otherwise zero. */
 		shift = (((1ULL << (1U << i)) - 1 - bits) >> 63) << i;
 		log += shift;
 		bits >>= shift;
 	}
-	/* The factor in [1, 2), with 31 fractional bits. */
+	/* The remaining factor of x, which is in [1, 2), with 31 fractional bits. */
 	rest = (rest << (62 - (log & 63))) >> 31;
 	for (i = 0; i < 24; i++) {
 		rest = (rest * rest) >> 31;
@@ -222,7 +227,7 @@ AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u
 	}
 	age = ap_less(now, w->at[0]);
 	if (age > length) {
-		/* The best sample has left the window, and the second may have left too. */
+		/* The best sample has left the window, and the second sample may have left it too. */
 		w->at[0] = w->at[1];
 		w->value[0] = w->value[1];
 		w->at[1] = w->at[2];
@@ -245,7 +250,10 @@ AP_CALL int ap_window_change(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u
 	return 0;
 }
 
-/* Whether a value worse than all three leaves the window unchanged: none of the three is too old or a copy of another one. */
+/*
+ * Whether a value that is worse than all three stored values leaves the filter unchanged, because none of the stored
+ * values is too old or a copy of another stored value.
+ */
 AP_FN int ap_window_stays(const struct ap_window *w, ap_u64 now, ap_u64 length)
 {
 	ap_u64 age = ap_less(now, w->at[0]);
@@ -255,7 +263,7 @@ AP_FN int ap_window_stays(const struct ap_window *w, ap_u64 now, ap_u64 length)
 	return age <= length && w->at[1] != w->at[0] && (age <= length / 2 || w->at[2] != w->at[1]);
 }
 
-/* Adds a value. Most values change nothing, and this check costs less than the call of a function. */
+/* Adds a value. Most values do not change the filter, and this check costs less than a function call. */
 AP_FN void ap_window_update(struct ap_window *w, ap_u64 now, ap_u64 value, ap_u64 length, int greatest)
 {
 	if (AP_USUAL(w->seen && !ap_as_good(value, w->value[2], greatest) && ap_window_stays(w, now, length)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The C ports of the controllers as functions of the host, for the tests. */
+/* Functions by which tests on the host call the C ports of the controllers. */
 #include "active.h"
 #include "bbr.h"
 #include "biscay.h"
@@ -39,7 +39,7 @@ void ap_host_biscay_before_send(struct biscay *b, ap_u64 now, const struct bisca
 	biscay_before_send(b, now, r);
 }
 
-/* State, window in bytes, pacing rate in bit/s, end-to-end bandwidth in bit/s. */
+/* Writes to `out`: state, window in bytes, pacing rate in bit/s, end-to-end bandwidth in bit/s. */
 void ap_host_biscay_answer(const struct biscay *b, ap_u64 out[4])
 {
 	out[0] = b->state;
@@ -64,7 +64,7 @@ void ap_host_morc_sent(struct morc *m, ap_u64 now, const struct pcc_packets *sen
 	morc_on_sent(m, now, sent, app_limited);
 }
 
-/* Processes the ACK itself. The caller then passes its packets, and finally `ack` again. */
+/* Processes the ACK itself. The caller then reports the ACK's packets and finally calls the report function. */
 void ap_host_morc_ack(struct morc *m, const struct morc_ack *a)
 {
 	morc_on_ack(m, a);
@@ -93,7 +93,7 @@ void ap_host_morc_after_loss(struct morc *m)
 	morc_report(m);
 }
 
-/* Phase, window in bytes, pacing rate in bit/s, and whether the flow competes. */
+/* Writes to `out`: phase, window in bytes, pacing rate in bit/s, and whether the flow competes with a rival. */
 void ap_host_morc_answer(const struct morc *m, ap_u64 out[4])
 {
 	out[0] = m->phase;
@@ -112,7 +112,7 @@ void ap_host_bbr_init(struct ibbr *b, ap_u64 mss)
 	ibbr_init(b, mss);
 }
 
-/* Sets the next number of the caller's generator; returns the count of numbers used. */
+/* Sets the next random number from the caller's generator. Returns how many random numbers were used. */
 ap_u64 ap_host_bbr_random(struct ibbr *b, ap_u64 random)
 {
 	b->random = random;
@@ -134,7 +134,7 @@ void ap_host_bbr_loss(struct ibbr *b, ap_u64 lost, ap_u32 is_silence, ap_u64 rec
 	ibbr_on_loss(b, lost, is_silence, recovered);
 }
 
-/* State, window in bytes, pacing rate in bit/s. */
+/* Writes to `out`: state, window in bytes, pacing rate in bit/s. */
 void ap_host_bbr_answer(const struct ibbr *b, ap_u64 out[3])
 {
 	out[0] = b->state;
@@ -152,7 +152,10 @@ void ap_host_pbe_init(struct pbe *p, const struct ap_pbe_tuning *t, ap_u64 mss)
 	pbe_init(p, t, mss);
 }
 
-/* Sets the next numbers of the caller's generator, encoded as in struct ibbr; returns the count of numbers used. */
+/*
+ * Sets the next random numbers from the caller's generator, encoded as in struct ibbr. Returns how many random numbers
+ * were used.
+ */
 ap_u64 ap_host_pbe_random(struct pbe *p, ap_u64 random)
 {
 	p->bbr.random = random;
@@ -214,7 +217,7 @@ void ap_host_pbe_receiver_init(struct pbe_receiver *r, const struct ap_pbe_tunin
 	pbe_receiver_init(r, t, mss);
 }
 
-/* The last record written is valid. */
+/* The cell's state according to the last record in `f`, with this number of flows. */
 AP_FN struct pbe_cell ap_host_pbe_cell(const struct ap_pbe_feed *f, ap_u64 flows)
 {
 	struct pbe_cell c = { .told = f->told[f->sequence & 1], .flows = flows };
@@ -238,7 +241,7 @@ void ap_host_pbe_receiver_tell(const struct pbe_receiver *r, const struct ap_pbe
 	pbe_receiver_tell(r, &c, now, r->device_split, fed);
 }
 
-/* Phase, the state of BBR, window in bytes, pacing rate in bit/s. */
+/* Writes to `out`: phase, the state of BBR, window in bytes, pacing rate in bit/s. */
 void ap_host_pbe_answer(const struct pbe *p, ap_u64 out[4])
 {
 	int is_bbr = pbe_is_steered_by_bbr(p);
@@ -254,14 +257,17 @@ ap_u64 ap_host_active_words(void)
 	return sizeof(struct ap_host) / 8;
 }
 
-/* Returns the flow's last slot. */
+/* Records that a flow sends bytes. Returns the flow's new last slot. */
 ap_u64 ap_host_active_sends(struct ap_host *h, ap_u64 last, ap_u64 now)
 {
 	active_sends(h, &last, now);
 	return last;
 }
 
-/* A flow, and thereby its application, sends bytes. `before`: the flow's previous application; `is_same`: it equals `app`. */
+/*
+ * Records that a flow, and thereby its application, sends bytes. `before`: the flow's previous application; `is_same`:
+ * whether this is `app`.
+ */
 void ap_host_apps_sends(struct ap_host *h, struct ap_host *apps, struct active_flow *flow, ap_u64 name,
 			struct active_app *app, struct active_app *before, ap_u32 is_same, ap_u64 now)
 {
@@ -307,7 +313,7 @@ ap_u64 ap_host_window(struct window *w, const struct ap_tuning *t, ap_u64 now, a
 	return window_of(w, t, now, mss, sampled, part);
 }
 
-/* Number of active flows, and the time until which it is valid. */
+/* Writes to `out`: number of active flows, and the time until which this number is valid. */
 void ap_host_active(const struct ap_host *h, ap_u64 out[2])
 {
 	out[0] = h->flows;
@@ -334,7 +340,7 @@ ap_u64 ap_host_scaled(ap_u64 value, ap_u64 num, ap_u64 den)
 	return ap_scaled(value, num, den);
 }
 
-/* Sizes and offsets of the shared layouts, for a test. */
+/* Writes the sizes and offsets of the shared layouts to `out`, for a test. */
 void ap_host_layout(ap_u64 out[33])
 {
 	out[0] = AP_LAYOUT;

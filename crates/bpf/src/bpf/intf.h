@@ -8,10 +8,10 @@
 
 #include "fixed.h"
 
-/* Version of the layout. A loader refuses programs of another version. */
+/* Version of the layout. A loader refuses programs with another version. */
 #define AP_LAYOUT 2
 
-/* Maximum age of a radio's bandwidth. After this time the state is FALLBACK at once. */
+/* Maximum age of a radio's bandwidth. A flow with an older bandwidth changes to FALLBACK at once. */
 #define AP_FEED_MAX_AGE (100 * AP_MS)
 
 /* Length of the counting interval. A flow counts as active if it sent bytes in the last interval. */
@@ -26,17 +26,17 @@ struct ap_told {
 	/* Maximum rate granted over a frame of 10 ms, in bit/s; zero if unknown. */
 	ap_u64 burst;
 	/*
-	 * Each flow's part of the bandwidth is share_num / share_den, both below 2^24. share_num = 0: the programs count
-	 * flows.
+	 * Each flow's part of the bandwidth is share_num / share_den, both below 2^24. If share_num is 0, the programs
+	 * compute the part from the number of flows.
 	 */
 	ap_u32 share_num;
 	ap_u32 share_den;
 };
 
 /*
- * The mapped array `feed`. The valid record is told[sequence % 2]. The writer fills the other record and then increments
- * the sequence, so that a writer that is interrupted or dies leaves the previous record valid. A reader that finds another
- * sequence after reading reads again.
+ * The mapped array `feed`. The valid record is told[sequence % 2]. The writer fills the other record and then
+ * increments the sequence, so that a writer that is interrupted or dies leaves the previous record valid. If the
+ * sequence has changed after a reader has read the record, the reader reads again.
  */
 struct ap_feed {
 	ap_u64 sequence;
@@ -44,15 +44,15 @@ struct ap_feed {
 	struct ap_told told[2];
 };
 
-/* State of the cell, in `flags` of struct ap_pbe_told: */
-/* enough PRBs are idle that the cell holds no queue for the device, */
+/* Flags of the cell's state, in `flags` of struct ap_pbe_told: */
+/* enough PRBs are idle, so that the cell has no queue for the device; */
 #define AP_PBE_IDLE 1
-/* the cell cannot hold a queue, for that reason or another, */
+/* the cell cannot have a queue for the device, because PRBs are idle or for another reason; */
 #define AP_PBE_ELSEWHERE 2
-/* full subframes explain a delay. */
+/* the option is on with which full subframes count as the explanation of a delay. */
 #define AP_PBE_EXPLAINS 4
 
-/* One record for PBE-CC's receiver: the rates that the cell could give to the device, all its flows together. */
+/* One record for PBE-CC's receiver: the rates that the cell could give to all flows of the device together. */
 struct ap_pbe_told {
 	/* CLOCK_MONOTONIC, ns: time of writing, and arrival time of the last radio report; zero: never. */
 	ap_u64 time;
@@ -63,7 +63,7 @@ struct ap_pbe_told {
 	/* Number of the last subframe in `full`. */
 	ap_u64 newest;
 	ap_u32 flags;
-	/* Number of active carriers, and total number of their activations, modulo 256. */
+	/* Number of active carriers, and total number of carrier activations, modulo 256. */
 	unsigned char carriers;
 	unsigned char activations;
 	unsigned char reserved[2];
@@ -75,16 +75,22 @@ struct ap_pbe_told {
 /* The mapped array `feed` of PBE-CC. `told` is used as in struct ap_feed. */
 struct ap_pbe_feed {
 	ap_u64 sequence;
-	/* Written by the programs: the most recently reported RTprop of a sender, ns; zero before the first report. */
+	/*
+	 * The RTprop that a sender last reported, ns; zero before the first report. The programs in the kernel write
+	 * this member.
+	 */
 	ap_u64 rtprop;
 	struct ap_pbe_told told[2];
-	/* One bit per subframe, by its number: set if the cell had no free resources left. Updated in place. */
+	/*
+	 * One bit per subframe, indexed by the subframe's number: set if the subframe had no idle PRBs. The bits are
+	 * updated in place.
+	 */
 	ap_u64 full[AP_SUBFRAMES / 64];
 };
 
 /* Properties of the kernel that the loader found. */
 struct ap_kernel {
-	/* Index of cong_control's argument that is the rate sample: 3, or 1 before Linux 6.10. */
+	/* Index of the argument of cong_control that is the rate sample: 3, or 1 before Linux 6.10. */
 	ap_u32 sample_argument;
 	/* Whether programs can call the kernel's own BBR. */
 	ap_u32 has_bbr;
@@ -100,11 +106,11 @@ struct ap_totals {
 	ap_u64 sends;
 	ap_u64 fallbacks;
 	ap_u64 returns;
-	/* Number of the fallbacks that happened because the radio stopped reporting. */
+	/* Number of fallbacks that occurred because the radio stopped reporting. */
 	ap_u64 silences;
-	/* Flows of PBE-CC whose peer confirmed that it reports its radio's measurements. */
+	/* Number of PBE-CC flows whose peer confirmed that it reports the measurements of its radio. */
 	ap_u64 confirmed;
-	/* ACKs on which PBE-CC's option replaced a SACK block. */
+	/* Number of ACKs on which PBE-CC's option replaced a SACK block. */
 	ap_u64 rooms;
 	/* Number of times that a PBE-CC receiver located the bottleneck outside its cell. */
 	ap_u64 elsewhere;
@@ -115,7 +121,10 @@ struct ap_shown {
 	/* Addresses in network byte order, ports in host byte order. */
 	unsigned char local[16];
 	unsigned char remote[16];
-	/* Name of the socket's current congestion control. A flow that has changed to another scheme is stale. */
+	/*
+	 * Name of the socket's current congestion control. If the flow has changed to another scheme, this record is
+	 * out of date.
+	 */
 	char scheme[16];
 	/* Inode number of the flow's network namespace. */
 	ap_u32 netns;
@@ -124,7 +133,10 @@ struct ap_shown {
 	unsigned short remote_port;
 	/* Number of the scheme's state. */
 	ap_u32 state;
-	/* Payload pacing rate in bytes per second; for a bounded download, packet rate in bit/s. AP_NONE if unknown. */
+	/*
+	 * Pacing rate of the payload in bytes per second; for a download with a limited window, rate of packets
+	 * including headers in bit/s. AP_NONE if unknown.
+	 */
 	ap_u64 rate;
 	/* Window in bytes; AP_NONE if no window is set. */
 	ap_u64 window;
@@ -139,9 +151,12 @@ struct ap_shown {
 
 /* Active flows of the whole host: `host`. active.h documents how they are counted. */
 struct ap_host {
-	/* Indexed by the slot of a flow's last packet, modulo the ring size: the slot and the number of flows. */
+	/*
+	 * For each recent slot: the slot and the number of flows whose last packet was sent in this slot. The index is
+	 * the slot modulo the ring size.
+	 */
 	ap_u64 ring[AP_HOST_RING];
-	/* Number of active flows, and the time until which it is valid (CLOCK_MONOTONIC, ns). */
+	/* Number of active flows, and the time until which this number is valid (CLOCK_MONOTONIC, ns). */
 	ap_u64 flows;
 	ap_u64 until;
 };
@@ -161,38 +176,38 @@ struct ap_shares {
 /* Policy that divides the bandwidth among a device's flows. Source: crates/cc/src/biscay/split.rs */
 enum { AP_SPLIT_EQUAL, AP_SPLIT_APP, AP_SPLIT_PROPORTIONAL };
 
-/* BISCAY's options, `tuning`; crates/cc/src/biscay.rs documents meanings and defaults. */
+/* BISCAY's options, in the map `tuning`. crates/cc/src/biscay.rs documents meanings and defaults. */
 struct ap_tuning {
 	/* ns */
 	ap_u64 slack;
 	ap_u64 lag;
 	ap_u64 stale_after;
 	ap_u64 rtt_window;
-	/* Packets in the window in addition to the slack. */
+	/* Number of packets added to the window, in addition to the slack. */
 	ap_u32 packets;
 	ap_u32 bunching;
 	ap_u32 hold;
-	/* 0: first, 1: full, 2: bursts */
+	/* the option `startup`: 0 is `first`, 1 is `full`, 2 is `bursts` */
 	ap_u32 startup;
-	/* Percent. */
+	/* Pacing gains in percent of one window per smoothed round-trip time: in STARTUP, and afterwards. */
 	ap_u32 pacing_startup;
 	ap_u32 pacing;
 	ap_u32 margin;
 	ap_u32 tolerance;
-	/* AP_SPLIT_… */
+	/* The split policy, AP_SPLIT_… */
 	ap_u32 split;
 	ap_u32 reserved;
 };
 
-/* MORC's options, `tuning` of its programs; crates/cc/src/morc.rs documents meanings and defaults. */
+/* MORC's options, in the map `tuning` of MORC's programs. crates/cc/src/morc.rs documents meanings and defaults. */
 struct ap_morc_tuning {
-	/* ns; drain: zero disables drains */
+	/* times in ns; drain = 0 disables drains */
 	ap_u64 target;
 	ap_u64 octave;
 	ap_u64 drain;
 	/* maximum factor by which dry queues increase the target, in thousandths */
 	ap_u32 dry_most;
-	/* Fixed point with 16 fractional bits. window_targets and drain_above: zero disables the rule. */
+	/* Fixed-point numbers with 16 fractional bits. For window_targets and drain_above, zero disables the rule. */
 	ap_u32 ahead_loops;
 	ap_u32 window_targets;
 	ap_u32 memory_loops;
@@ -205,32 +220,38 @@ struct ap_morc_tuning {
 /* PBE-CC's options; crates/cc/src/pbe.rs documents meanings and defaults. */
 struct ap_pbe_tuning {
 	/*
-	 * ns. slack: AP_NONE selects the receiver's measurement; `unmeasured` applies before the first one, and in the
-	 * Internet state
+	 * Times in ns. slack = AP_NONE selects the slack that the receiver measures; `unmeasured` is the slack before
+	 * the first measurement, and in the Internet state.
 	 */
 	ap_u64 slack;
 	ap_u64 unmeasured;
 	/*
-	 * Receiver options, ns: minimum time over which late packets must agree; time over which a few packets must (zero:
-	 * never).
+	 * Options of the receiver, ns. least_span: minimum time over which consecutive late packets must arrive. span:
+	 * time over which fewer than Npkt consecutive packets are sufficient (zero: never).
 	 */
 	ap_u64 least_span;
 	ap_u64 span;
-	/* Packets in the window in addition to the slack. */
+	/* Number of packets added to the window, in addition to the slack. */
 	ap_u32 packets;
 	ap_u32 bunching;
 	ap_u32 btlbw_reset;
 	ap_u32 from_zero;
 	ap_u32 request_start;
 	ap_u32 guard;
-	/* In thousandths: gain of a probe; in the Internet state, window gain and fraction of BtlBw that is sent. */
+	/*
+	 * In thousandths: gain of a probe, and, in the Internet state, the window gain and the fraction of BtlBw that
+	 * is sent.
+	 */
 	ap_u32 probe_gain;
 	ap_u32 window;
 	ap_u32 sent;
-	/* Receiver options. */
+	/* Options of the receiver. */
 	ap_u32 return_needs_rate;
 	ap_u32 device_split;
-	/* Target queue in the base station, in µs; AP_PBE_ADAPTIVE: proportional to the variation of the capacity. */
+	/*
+	 * Target of the queueing delay in the base station, in µs. AP_PBE_ADAPTIVE: the target is proportional to the
+	 * variation of the capacity.
+	 */
 	ap_u32 buffer;
 };
 

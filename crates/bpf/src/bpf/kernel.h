@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's types and functions that the programs use. The loader relocates every member to its offset in the running
- * kernel (CO-RE), so only names and types matter here.
+ * The kernel's types and functions that the programs use. The loader relocates every member to its offset in the
+ * running kernel (CO-RE), so only the names and types of members must match the kernel.
  *
  * Source: Linux include/uapi/linux/bpf.h; Linux include/net/tcp.h; Linux include/linux/tcp.h
  */
@@ -90,7 +90,7 @@ struct tcp_sock {
 	ap_u64 bytes_sent;
 	ap_u64 tcp_clock_cache;
 	ap_u32 data_segs_out;
-	/* Receiver's fields. */
+	/* Fields of the receiver. */
 	ap_u32 rcv_nxt;
 	ap_u32 window_clamp;
 	ap_u64 bytes_received;
@@ -98,7 +98,7 @@ struct tcp_sock {
 	struct {
 		ap_u32 rtt_us;
 	} rcv_rtt_est;
-	/* since Linux 6.7 */
+	/* exists since Linux 6.7 */
 	ap_u8 tcp_usec_ts : 1;
 } CORE;
 
@@ -114,7 +114,7 @@ struct rate_sample {
 	unsigned char is_app_limited;
 } CORE;
 
-/* BBR's private state: only the members that are set when BISCAY hands over. */
+/* BBR's private state: only the members that are set when BBR takes over from BISCAY. */
 struct minmax_sample {
 	ap_u32 t;
 	ap_u32 v;
@@ -154,7 +154,10 @@ AP_FN const struct rate_sample *sample_of(ap_u64 *ctx)
 {
 	const struct rate_sample *rs;
 
-	/* Inline assembly: the compiler would compute the argument's address, which the verifier rejects. */
+	/*
+	 * Inline assembly is needed because the compiler would compute the address of the argument, which the verifier
+	 * rejects.
+	 */
 	if (kernel.sample_argument == 3)
 		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
 	else
@@ -162,10 +165,13 @@ AP_FN const struct rate_sample *sample_of(ap_u64 *ctx)
 	return rs;
 }
 
-/* The kernel's own BBR; absent if it is a module that is not loaded. Source: Linux net/ipv4/tcp_bbr.c */
+/*
+ * Functions of the kernel's own BBR; they are absent if BBR is a module that is not loaded. Source: Linux
+ * net/ipv4/tcp_bbr.c
+ */
 extern void bbr_init(struct sock *sk) KFUNC;
 extern void bbr_main(struct sock *sk, ap_u32 ack, int flag, const struct rate_sample *rs) KFUNC;
-/* before Linux 6.10 */
+/* signature before Linux 6.10 */
 extern void bbr_main___two(struct sock *sk, const struct rate_sample *rs) KFUNC;
 extern ap_u32 bbr_sndbuf_expand(struct sock *sk) KFUNC;
 extern ap_u32 bbr_undo_cwnd(struct sock *sk) KFUNC;

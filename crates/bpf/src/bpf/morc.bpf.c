@@ -2,12 +2,13 @@
 /*
  * MORC as a congestion control of the Linux kernel.
  *
- * The rules are in morc.h, which requires a number and the fate of every transmission. The kernel counts transmissions
- * (data_segs_out) and packets in flight. The difference is the number of packets delivered or lost, and is assigned
- * to the oldest transmissions. With SACK this is their order, except for packets that overtake a hole: they count for an
- * interval some packets too early. A retransmission is a transmission with its own number.
+ * The rules are in morc.h. They require a number for every transmission, and whether the transmission was delivered or
+ * lost. The kernel counts transmissions (data_segs_out) and packets in flight. The difference is the number of
+ * transmissions that were delivered or lost. This number is assigned to the oldest transmissions. With SACK this order
+ * is correct, except for packets that overtake a hole, which count for an interval that was sent slightly earlier. A
+ * retransmission is a transmission with its own number.
  *
- * Byte counts are those of IP packets including headers, as in the simulator.
+ * Bytes are counted as bytes of IP packets including headers, as in the simulator.
  */
 #include "scheme.h"
 #include "morc.h"
@@ -19,12 +20,12 @@ AP_OPTIONS(ap_morc_tuning)
 
 struct flow {
 	struct counted counted;
-	/* Total number of transmissions, and number of those that are delivered or lost. */
+	/* Total number of transmissions, and number of transmissions that were delivered or lost. */
 	ap_u64 sent;
 	ap_u64 settled;
 	ap_u32 last_sent;
 	ap_u32 last_delivered;
-	/* The decision applied in the kernel, and its packet size in bytes. */
+	/* The decision that was last applied in the kernel, and the packet size (bytes) with which it was computed. */
 	ap_u64 cwnd;
 	ap_u64 part;
 	ap_u32 packets;
@@ -44,7 +45,10 @@ AP_FN void apply(struct sock *sk, struct tcp_sock *tp, struct flow *f, ap_u64 wi
 {
 	if (f->m.cwnd != f->cwnd || f->wire != wire) {
 		f->cwnd = f->m.cwnd;
-		/* Minimum of two packets: the ACK of a single packet may be delayed, which is no queue. */
+		/*
+		 * The window is at least two packets, because the ACK of a single packet may be delayed, which must not
+		 * be mistaken for a queue.
+		 */
 		f->packets = ap_max(f->m.cwnd / wire, 2);
 	}
 	tp->snd_cwnd = ap_min(f->packets, tp->snd_cwnd_clamp);
@@ -68,12 +72,18 @@ AP_FN void note_sent(struct flow *f, const struct tcp_sock *tp, ap_u64 now, ap_u
 	morc_on_sent(&f->m, now, &sent, tp->app_limited != 0);
 }
 
-/* Determines the transmissions whose fate became known since the last call: first the lost ones, then the delivered ones. */
+/*
+ * Determines the transmissions whose fate became known since the last call: first the lost transmissions, then the
+ * delivered transmissions.
+ */
 AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct pcc_packets *lost,
 		  struct pcc_packets *acked)
 {
 	ap_u32 delivered = tp->delivered - f->last_delivered;
-	/* Packets declared lost by mistake may be in flight again: their fate is already recorded. */
+	/*
+	 * The subtraction may be negative if packets declared lost by mistake are in flight again; their fate is
+	 * already recorded.
+	 */
 	ap_u64 count = ap_less(ap_less(f->sent, in_flight(tp)), f->settled);
 
 	f->last_delivered = tp->delivered;
@@ -85,7 +95,10 @@ AP_FN void settle(struct flow *f, const struct tcp_sock *tp, ap_u64 wire, struct
 	f->settled += count;
 }
 
-/* Time before which no interval can end, in addition to MARK. Packets sent before it are counted with the next ACK. */
+/*
+ * Time before which no interval can end, stored in addition to MARK. Packets sent before this time are counted at the
+ * next ACK.
+ */
 struct noted {
 	ap_u64 due;
 	/* From this time on, an application without data to send counts as paused. */
@@ -113,7 +126,10 @@ int morc_init_flow(ap_u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *f;
 
-	/* State of an earlier period under this control is no longer valid; new storage is zero. */
+	/*
+	 * If the socket used this congestion control before, the state of that time is no longer valid. New storage is
+	 * zero.
+	 */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
@@ -126,7 +142,7 @@ int morc_init_flow(ap_u64 *ctx)
 	morc_init(&f->m, options(), wire_bytes(sk, tp));
 	f->last_sent = tp->data_segs_out;
 	f->last_delivered = tp->delivered;
-	/* Packets in flight were sent under another control and belong to no interval. */
+	/* Packets in flight were sent under another congestion control and belong to no interval. */
 	f->sent = in_flight(tp);
 	__sync_fetch_and_add(&totals.flows, 1);
 	return 0;
@@ -210,8 +226,8 @@ void morc_set_state(ap_u64 *ctx)
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
 
 	/*
-	 * A timeout reduces the kernel's window to one packet. MORC's rate decides instead; the losses count with the next
-	 * ACK.
+	 * A timeout reduces the kernel's window to one packet. MORC keeps its own rate and window instead; the losses
+	 * are counted at the next ACK.
 	 */
 	if (!f)
 		bare_set_state(sk, state);

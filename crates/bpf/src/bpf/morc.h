@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * MORC in integer arithmetic: the C port of crates/cc/src/morc/ahead.rs and of crates/cc/src/pcc.rs around it, which
+ * MORC in integer arithmetic: the C port of crates/cc/src/morc/ahead.rs and of its base crates/cc/src/pcc.rs, which
  * document the reason of each rule. The kernel's program and the host's tests compile this file.
  *
  *              q > target             q > 2 targets, an overflow, or 2 s without an empty queue
@@ -20,7 +20,7 @@
 
 #include "morc_state.h"
 
-/* value times a factor with 16 fractional bits. */
+/* `value` times the factor `times`, which has 16 fractional bits. */
 AP_FN ap_u64 morc_times(ap_u64 value, ap_u32 times)
 {
 	return (ap_min(value, AP_MAX_SPAN) * times) >> 16;
@@ -36,7 +36,7 @@ AP_FN ap_u64 morc_loop(const struct morc *m)
 	return morc_rtt_min(m) + m->target;
 }
 
-/* The rate of a number of full packets in a time. */
+/* The rate at which a number of full packets is sent in `span`. */
 AP_FN ap_u64 morc_rate_of(const struct morc *m, ap_u64 packets, ap_u64 span)
 {
 	return ap_rate_of(packets * m->mss, ap_max(span, MORC_MIN_RTT));
@@ -58,8 +58,8 @@ AP_FN ap_u64 morc_span(const struct morc *m)
 }
 
 /*
- * Bytes that `rate` carries in `span`, in units of 1/MORC_PART of a byte. Above 67 Mbit/s, whole bytes are precise enough,
- * because there are many.
+ * Bytes that `rate` carries in `span`, in units of 1/MORC_PART of a byte. Above 67 Mbit/s, the result is rounded to
+ * whole bytes, which is precise enough for such large numbers.
  */
 AP_FN ap_u64 morc_parts_in(ap_u64 rate, ap_u64 span)
 {
@@ -76,7 +76,7 @@ AP_FN ap_u64 morc_rate_of_parts(ap_u64 parts, ap_u64 span)
 	return ap_rate_of(parts, ap_min(span, AP_MAX_SPAN) * MORC_PART);
 }
 
-/* The send time of an interval's minimum number of packets. */
+/* The time in which the minimum number of packets of an interval is sent at `rate`. */
 AP_FN ap_u64 morc_packets_span(const struct morc *m, ap_u64 rate)
 {
 	return MORC_MIN_PACKETS * m->mss * AP_BIT_NS_PER_BYTE / ap_max(rate, MORC_MIN_RATE);
@@ -95,7 +95,7 @@ AP_FN ap_u64 morc_target_of(const struct morc *m, ap_u64 rate)
 	return m->full == AP_NONE ? of_rate : ap_min(of_rate, ap_max(m->full / 2, MORC_MIN_FULL));
 }
 
-/* The queue has not overflowed for the time `since`: raises the estimate of the buffer's size. */
+/* Raises the estimate of the buffer's size, because the queue has not overflowed for the time `since`. */
 AP_FN void morc_held(struct morc *m, ap_u64 since, ap_u64 queue)
 {
 	if (m->full == AP_NONE)
@@ -109,7 +109,7 @@ AP_FN int morc_is_held(const struct morc *m)
 	return m->phase == MORC_DRAINING && m->rate < morc_least_rate(m);
 }
 
-/* The queue was empty: no other flow fills it. */
+/* Processes the observation of an empty queue, which shows that no other flow fills the queue. */
 AP_FN void morc_empty(struct morc *m)
 {
 	if (m->failed)
@@ -118,7 +118,7 @@ AP_FN void morc_empty(struct morc *m)
 	m->rival = AP_NONE;
 }
 
-/* Bytes to send for each byte that should arrive, times MORC_GAIN: compensates random loss. */
+/* Number of bytes to send for each byte that must arrive, times MORC_GAIN. The factor compensates random loss. */
 AP_FN ap_u64 morc_sent_per_arrived(const struct morc *m)
 {
 	return MORC_GAIN * PCC_ONE / (PCC_ONE - ap_min(m->mean_loss, PCC_ONE * 11 / 100));
@@ -179,7 +179,7 @@ AP_FN int morc_must_drain(const struct morc *m)
 	return !has_rival && since > 2 * rtt_min && (is_long || m->overflowed);
 }
 
-/* The square root of 2 to the power of `steps`, times MORC_GAIN. */
+/* sqrt(2) to the power of `steps`, times MORC_GAIN. */
 AP_FN ap_u64 morc_boost(ap_u64 steps)
 {
 	return (steps & 1 ? 379625062ULL : MORC_GAIN) << (steps / 2 & 7);
@@ -210,7 +210,7 @@ AP_FN ap_u64 morc_rule(struct morc *m, ap_u64 received, ap_u64 queue, int is_sil
 	return m->is_limited && queue < m->target ? ap_max(rate, m->rate) : rate;
 }
 
-/* Evaluates the ACKs, twice per round trip. Returns whether the rate changes now. */
+/* Evaluates the ACKs; this happens twice per round trip. Returns whether the rate changes now. */
 AP_CALL int morc_look(struct morc *m)
 {
 	ap_u64 since, received, queue, rate;
@@ -240,7 +240,7 @@ AP_CALL int morc_look(struct morc *m)
 	if (m->rival == AP_NONE) {
 		rate = morc_rule(m, received, queue, is_silent);
 	} else {
-		/* The window grows by one packet per 40 ms. */
+		/* The window for competing with a rival grows by one packet per 40 ms. */
 		m->rival += m->mss * MORC_PART * ap_min(since, AP_MAX_SPAN >> 8) / (40 * AP_MS);
 		m->rival = ap_min(m->rival, AP_MAX_BYTES * MORC_PART);
 		m->base = received;
@@ -322,14 +322,17 @@ AP_FN int morc_learn_start(struct morc *m, const struct pcc_report *r, ap_u64 qu
 }
 
 /*
- * Whether an interval lost more than random loss explains, at a queue that may be a full buffer. Updates the mean random
- * loss, which also occurs at shorter queues.
+ * Whether an interval lost more packets than random loss explains, while the queue may have been a full buffer. Also
+ * updates the mean random loss.
  */
 AP_FN int morc_overflows(struct morc *m, const struct pcc_report *r, ap_u64 queue, int is_near_crest)
 {
 	ap_u64 bound = PCC_ONE / 50 + m->mean_loss + m->mean_loss / 2, is_first = !m->mean_of;
 	int is_many = r->packets > 4096;
-	/* Scaling keeps the squares within 64 bits: 2^19 units per packet, or 2^11 if the interval has many packets. */
+	/*
+	 * The numbers are scaled so that their squares fit into 64 bits: one packet is 2^19 units, or 2^11 units if the
+	 * interval has many packets.
+	 */
 	ap_u64 sent = ap_min(r->packets, 1ULL << 20), expected = sent * m->mean_loss;
 	ap_u64 beyond = ap_less(ap_min(r->lost, sent) * PCC_ONE, sent * bound) >> (is_many ? 19 : 11);
 	ap_u64 chance = is_many ? expected >> 6 : expected << 10;
@@ -466,7 +469,7 @@ AP_CALL int morc_report_all(struct morc *m)
 	return 0;
 }
 
-/* Reports completed intervals. For most ACKs, no interval is complete. */
+/* Reports completed intervals. At most ACKs, no interval is complete. */
 AP_FN void morc_report(struct morc *m)
 {
 	struct pcc *p = &m->intervals;
@@ -486,7 +489,7 @@ AP_CALL int morc_before_send(struct morc *m, ap_u64 now, ap_u64 number)
 		return 0;
 	it = pcc_newest(p);
 	if (m->last_sent != AP_NONE && m->last_limited) {
-		/* Rounded up. */
+		/* The send time of the last packets, rounded up. */
 		pause = (m->last_bytes * AP_BIT_NS_PER_BYTE + m->pacing - 1) / ap_max(m->pacing, 1);
 		pause += m->last_sent;
 		if (now <= pause + PCC_NO_PAUSE)
@@ -545,8 +548,8 @@ AP_CALL int morc_on_lost(struct morc *m, const struct pcc_packets *lost)
 }
 
 /*
- * The packets that an ACK acknowledges, after morc_on_ack. If the ACK acknowledges packets that were never declared lost:
- * the newest of them and its round-trip time; otherwise AP_NONE.
+ * Records the packets that an ACK acknowledges. Called after morc_on_ack. `newest` is the newest acknowledged packet
+ * that was never declared lost, followed by its round-trip time; AP_NONE if there is none.
  */
 AP_FN void morc_on_acked(struct morc *m, const struct pcc_packets *acked, int were_lost, ap_u64 newest, ap_u64 rtt)
 {

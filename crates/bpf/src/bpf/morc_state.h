@@ -7,7 +7,10 @@
 
 enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 
-/* The constants below have the same names as in ahead.rs, look.rs, losses.rs, rival.rs and target.rs. */
+/*
+ * Most of these constants have the same names, with the prefix MORC_, in ahead.rs, look.rs, losses.rs, rival.rs and
+ * target.rs.
+ */
 #define MORC_FIRST_PACKETS 10
 #define MORC_MIN_PACKETS 5
 #define MORC_SLOW_PACKETS 4
@@ -30,38 +33,41 @@ enum morc_phase { MORC_STARTING, MORC_ADJUSTING, MORC_DRAINING };
 #define MORC_MIN_TARGET (15 * AP_MS)
 #define MORC_MAX_TARGET (80 * AP_MS)
 #define MORC_MIN_FULL (5 * AP_MS)
-/* Maximum estimate of the buffer's size: a longer buffer exceeds any target. */
+/* Maximum estimate of the buffer's size, as a delay: a buffer of this size is longer than any target requires. */
 #define MORC_MAX_FULL (8 * AP_SECOND)
 /* Minimum rate (bit/s) in the computation of a packet's send time. */
 #define MORC_MIN_RATE 1000
-/* log2 of 10 Mbit/s, times 2^24 */
+/* log2 of the reference rate, 10 Mbit/s, times 2^24 */
 #define MORC_LOG2_REFERENCE 390128936
 #define MORC_MAX_INTERVAL (60 * AP_SECOND)
 /* Unit of gains: 2^-28. */
 #define MORC_GAIN (1ULL << 28)
-/* Unit of the competing flow's window: 1/256 byte. */
+/* Unit of the window while the flow competes with a rival: 1/256 byte. */
 #define MORC_PART 256
 
 struct morc_ack {
 	ap_u64 now;
 	/* bytes */
 	ap_u64 acked;
-	/* AP_NONE if the ACK yields no sample */
+	/* AP_NONE if the ACK gives no sample */
 	ap_u64 rtt;
 	ap_u64 smoothed;
 	ap_u64 variation;
 	/* The minimum round-trip time of the connection. */
 	ap_u64 least;
-	/* Delivery rate, AP_NONE if the ACK yields no sample. */
+	/* Delivery rate in bit/s; AP_NONE if the ACK gives no sample. */
 	ap_u64 rate;
-	/* The newest packet, and its send time. */
+	/* The newest acknowledged packet, and the time when it was sent. */
 	ap_u64 newest;
 	ap_u64 newest_sent;
 	/* Whether the application had no more data to send when one of the packets was sent. */
 	ap_u64 app_limited;
 };
 
-/* Members that every ACK uses come first: a cache miss takes longer than the arithmetic. */
+/*
+ * The members that every ACK uses are first, so that they share cache lines: a cache miss takes longer than the
+ * arithmetic.
+ */
 struct morc {
 	/* The decision: window in bytes, pacing rate in bit/s. */
 	ap_u64 cwnd;
@@ -88,7 +94,7 @@ struct morc {
 	ap_u64 queue_sum;
 	ap_u64 samples;
 	ap_u64 silent;
-	/* AP_NONE before the first sample */
+	/* minimum round-trip time, ns; AP_NONE before the first sample */
 	ap_u64 least;
 	ap_u64 queue;
 	ap_u64 crest;
@@ -103,8 +109,8 @@ struct morc {
 	struct pcc intervals;
 
 	/*
-	 * The members below are used per interval or evaluation only. Slow start; start_rate is zero before its first
-	 * interval.
+	 * The members from here on are used only once per interval or evaluation. Slow start: start_rate is zero before
+	 * the first interval.
 	 */
 	ap_u64 start_rate;
 	ap_u64 start_unknown;
@@ -118,7 +124,7 @@ struct morc {
 	ap_u64 heard_before;
 	ap_u64 span_before;
 	ap_u64 was_silent;
-	/* The target; `dry` in thousandths; `full` is AP_NONE if no buffer has overflowed. */
+	/* State of the target. `dry` is in thousandths; `full` is AP_NONE if no buffer has overflowed. */
 	ap_u64 dry;
 	ap_u64 full;
 	ap_u64 last_cut;

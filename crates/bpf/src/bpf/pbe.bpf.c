@@ -6,9 +6,9 @@
  *      ▲                                                            │
  *   `heard` ◀── pbe_options ◀── option on pure ACKs ── pbe_options ─┴── `feed`, by a feeder
  *
- * pbe_exchange.h contains the programs that write and read the option. Flows without the option run bbr.h's BBR.
+ * pbe_exchange.h contains the programs that write and read the option. BBR (bbr.h) controls flows without the option.
  *
- * The rules are in pbe.h. Byte counts are those of IP packets including headers, as for Ct.
+ * The rules are in pbe.h. Bytes are counted as bytes of IP packets including headers, as for Ct.
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
@@ -22,14 +22,15 @@ struct ap_pbe_feed feed SEC(".data.feed");
 AP_OPTIONS(ap_pbe_tuning)
 
 /*
- * Exists if the peer of a connection confirmed the option. Contains the feedback that arrived before PBE-CC became the
- * control of this socket. Later feedback is stored in `flows`, so that an ACK needs only one lookup.
+ * This record exists if the peer of a connection confirmed the option. It contains the feedback that arrived before
+ * PBE-CC became the congestion control of this socket. Later feedback is stored in `flows`, so that an ACK needs only
+ * one lookup.
  */
 struct heard {
 	ap_u32 count;
 	/*
-	 * PBE-CC is the sender here. Its data carries the option once all data before sequence number `first` is
-	 * acknowledged.
+	 * Whether PBE-CC controls this sender. Its data carries the option once all data before sequence number `first`
+	 * is acknowledged.
 	 */
 	ap_u32 is_sender;
 	ap_u32 first;
@@ -45,13 +46,18 @@ struct flow {
 	ap_u64 least;
 	struct recoveries recoveries;
 	ap_u32 last_delivered;
-	/* Number of the peer's feedback messages, and its value when the last message was used. */
+	/*
+	 * Number of feedback messages from the peer. `used` is this number at the time when the last message was used.
+	 */
 	ap_u32 count;
 	ap_u32 used;
-	/* Length of the option on the flow's data; and whether its time stamps are in microseconds. */
+	/* Length of the option on the flow's data. `has_us`: whether the flow's time stamps are in microseconds. */
 	ap_u32 option_bytes;
 	ap_u32 has_us;
-	/* The decision applied in the kernel (packets, and bytes below), and its packet size in bytes. */
+	/*
+	 * The window that was last applied in the kernel, in packets, and the packet size (bytes) with which it was
+	 * computed.
+	 */
 	ap_u32 packets;
 	ap_u32 wire;
 	ap_u64 cwnd;
@@ -111,7 +117,10 @@ int pbe_init_flow(ap_u64 *ctx)
 	struct heard *h = bpf_sk_storage_get(&heard, sk, 0, 0);
 	struct flow *f;
 
-	/* State of an earlier period under this control is no longer valid; new storage is zero. */
+	/*
+	 * If the socket used this congestion control before, the state of that time is no longer valid. New storage is
+	 * zero.
+	 */
 	bpf_sk_storage_delete(&flows, sk);
 	f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!f) {
@@ -127,7 +136,7 @@ int pbe_init_flow(ap_u64 *ctx)
 	f->p.bbr.next_round = f->delivered * f->p.mss;
 	__sync_fetch_and_add(&totals.flows, 1);
 	if (!h) {
-		/* The peer sends no feedback, now or later. */
+		/* The peer has not confirmed the option, so it will never send feedback. */
 		pbe_fall_back(&f->p, now_of(tp));
 		apply(sk, tp, f, f->p.mss, PBE_FALLBACK);
 		return 0;
@@ -194,7 +203,10 @@ int pbe_cong_control(ap_u64 *ctx)
 			fed = f->told;
 			f->used = f->count;
 		}
-		/* The start of a cycle only has to differ between flows: the time in ns is random enough. */
+		/*
+		 * The start phase of a cycle only has to differ between flows, for which the time in ns is random
+		 * enough.
+		 */
 		f->p.bbr.random = (a.bbr.now * 0x9e3779b97f4a7c15ULL) >> 32;
 		pbe_on_ack(&f->p, &a, &fed);
 	}
@@ -212,7 +224,7 @@ int pbe_min_tso_segs(ap_u64 *ctx)
 	if (!f)
 		return bare_min_tso_segs(sk);
 	f->counted.sends++;
-	/* The rate of a start also increases between two ACKs. */
+	/* In the linear start, the rate also increases between two ACKs. */
 	if (f->p.phase == PBE_START) {
 		pbe_before_send(&f->p, now_of(tp));
 		apply(sk, tp, f, wire_bytes(sk, tp), PBE_START);

@@ -11,7 +11,7 @@
  *
  * Source: PBE-CC §4; PBE-CC §5
  *
- * Differs from the Rust controller: `delay_drain` is absent. It is off by default.
+ * Differs from the Rust controller: `delay_drain` is absent. This option is off by default.
  */
 #ifndef AIRPACE_PBE_H
 #define AIRPACE_PBE_H
@@ -41,7 +41,7 @@ AP_FN ap_u64 pbe_bbr_pacing(const struct pbe *p)
 	return ap_max(p->bbr.pacing, ibbr_least_rate(&p->bbr));
 }
 
-/* `num / den` of the bytes that `rate` carries in RTprop + `slack`; AP_NONE before RTprop is known. */
+/* The bytes that `rate` carries in RTprop + `slack`, times `num / den`; AP_NONE before RTprop is known. */
 AP_FN ap_u64 pbe_bdp(const struct pbe *p, ap_u64 rate, ap_u64 slack, ap_u64 num, ap_u64 den)
 {
 	if (p->bbr.rtprop == AP_NONE)
@@ -140,7 +140,7 @@ AP_FN void pbe_control(struct pbe *p)
 		p->cwnd = pbe_wireless_window(p);
 		p->pacing = p->rate;
 	}
-	/* The rate is never zero: one packet per 100 ms keeps requesting feedback. */
+	/* The rate is at least one packet per 100 ms, so that the receiver continues to send feedback. */
 	p->pacing = ap_max(p->pacing, p->mss * 8 * 10);
 }
 
@@ -191,7 +191,7 @@ AP_FN void pbe_remember(struct pbe *p, const struct pbe_fed *told)
 		p->fed.radio_delay = ap_min(told->radio_delay, AP_SECOND);
 }
 
-/* The receiver's feedback controls the flow again, instead of BBR. */
+/* Returns control of the flow from BBR to the receiver's feedback. */
 AP_FN void pbe_resume(struct pbe *p, const struct ibbr_ack *a)
 {
 	pbe_start(p, ap_min(pbe_bbr_pacing(p), ibbr_bandwidth(&p->bbr)), a->now, a->smoothed);
@@ -209,7 +209,8 @@ AP_FN void pbe_enter_internet(struct pbe *p, ap_u64 now)
 AP_FN void pbe_fall_back(struct pbe *p, ap_u64 now)
 {
 	/*
-	 * After a start without any feedback, BBR continues with its own start. After a longer phase, BBR's model is valid.
+	 * After a start without any feedback, BBR continues with its own start. After any later phase, BBR's model is
+	 * valid.
 	 */
 	if (p->phase != PBE_START)
 		ibbr_enter_probe_bw(&p->bbr, now, AP_NONE);
@@ -243,14 +244,20 @@ AP_FN void pbe_obey(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed
 	} else if (p->phase == PBE_INTERNET && !told->internet) {
 		p->phase = PBE_WIRELESS;
 	} else if (p->phase == PBE_HELD) {
-		/* A receiver that reports the bottleneck in the Internet requests no more than BBR's rate. */
+		/*
+		 * If the receiver reports a bottleneck in the Internet, its reported capacity is not used, so it cannot
+		 * be too high.
+		 */
 		reported = told->internet ? 0 : pbe_or_zero(p->fed.capacity);
 		if (pbe_guard_held(&p->guard, now, reported, ibbr_btlbw(&p->bbr)))
 			pbe_resume(p, &a->bbr);
 	}
 }
 
-/* The receiver currently receives no radio reports. Its last capacity is limited to the rate that the path delivers. */
+/*
+ * Limits the last reported capacity to the delivery rate of the path, because the receiver gets no radio reports at
+ * present.
+ */
 AP_FN void pbe_doubt_capacity(struct pbe *p)
 {
 	ap_u64 delivered = ibbr_btlbw(&p->bbr);
@@ -300,7 +307,10 @@ AP_FN void pbe_update_probe(struct pbe *p)
 	p->bbr.probe.while_growing = is_fast;
 }
 
-/* Passes an ACK to BBR, whichever controller is active. Returns whether the ACK starts a round, while BBR only observes. */
+/*
+ * Passes an ACK to BBR, which may be active or only observe. If BBR only observes, returns whether the ACK starts a
+ * round.
+ */
 AP_FN int pbe_tell_bbr(struct pbe *p, const struct ibbr_ack *a)
 {
 	if (p->phase == PBE_INTERNET)
@@ -317,13 +327,16 @@ AP_FN int pbe_is_lost(const struct pbe *p, const struct ibbr_ack *a, const struc
 
 	if (p->phase == PBE_FALLBACK || p->phase == PBE_HELD)
 		return 0;
-	/* Between two carriers there is no telemetry for a moment. That alone does not cause the fallback. */
+	/* Between two carriers there is a short time without telemetry, which does not cause the fallback. */
 	if (p->fed.is_told && told->is_told && !told->fresh && told->carriers > 0)
 		return 1;
 	return p->heard != AP_NONE && ap_less(a->now, p->heard) > longest;
 }
 
-/* Processes an ACK of new packets, and the feedback on it. The losses that the ACK reveals are reported before it. */
+/*
+ * Processes an ACK of new packets, and the feedback on it. The caller must have reported the losses that the ACK
+ * reveals before this call.
+ */
 AP_FN void pbe_on_ack(struct pbe *p, const struct pbe_ack *a, const struct pbe_fed *told)
 {
 	int round_start;
@@ -365,7 +378,7 @@ AP_FN void pbe_on_loss(struct pbe *p, ap_u64 lost, int is_silence, ap_u64 recove
 	pbe_update_control(p);
 }
 
-/* Between two ACKs: the rate of a start increases. */
+/* Called between two ACKs, because the rate of the linear start increases with time. */
 AP_FN void pbe_before_send(struct pbe *p, ap_u64 now)
 {
 	pbe_update_rate(p, now);

@@ -26,7 +26,7 @@ AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)
 	b->target = pbe_buffer_target(b, goal);
 }
 
-/* Ends a span: enough rounds have passed. */
+/* Ends a span, because enough rounds have passed. */
 AP_FN void pbe_buffer_span(struct pbe_buffer *b, ap_u32 goal, ap_u64 span)
 {
 	ap_u64 mean = b->sum / ap_max(b->count, 1), rise;
@@ -68,14 +68,14 @@ AP_FN void pbe_buffer_ack(struct pbe_buffer *b, ap_u32 goal, int round_start, ap
 	b->least_rtt = ap_min(b->least_rtt, rtt);
 }
 
-/* The rate that fills the queue up to the target, at this capacity: at most a quarter above the capacity. */
+/* The rate at which the queue reaches its target, given this capacity; at most a quarter above the capacity. */
 AP_FN ap_u64 pbe_buffer_fill(const struct pbe_buffer *b, ap_u64 capacity)
 {
 	ap_u64 missing = ap_less(b->target, b->queue);
 
 	if (!missing || !b->rtprop)
 		return capacity;
-	/* In units of 2^-24. */
+	/* The missing queue relative to RTprop, in units of 2^-24. */
 	missing = ap_min((missing << 24) / b->rtprop, 1 << 22);
 	return capacity + ((capacity * missing + (1 << 23)) >> 24);
 }

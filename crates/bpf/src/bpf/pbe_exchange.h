@@ -3,10 +3,10 @@
  * Exchange of feedback between PBE-CC's sender and receiver in the kernel: programs that are attached to a control group or
  * to a network device. Both endpoints run the same programs.
  *
- *  pbe_options     offers the option in the SYN. If the peer confirms it: on data, writes the sender's state, and reads it;
- *                  on pure ACKs, writes the receiver's measurements, and reads them
- *  pbe_downloads   counts the sockets that receive data: they share the radio
- *  pbe_room        at a device: if SACK blocks leave no space for the option, replaces the last SACK block by it
+ *  pbe_options     offers the option in the SYN. If the peer confirms the option: on data, writes and reads the sender's
+ *                  state; on pure ACKs, writes and reads the receiver's measurements
+ *  pbe_downloads   counts the sockets that receive data and therefore share the radio
+ *  pbe_room        at a network device: if SACK blocks leave no space for the option, replaces the last block by it
  *
  * Source: RFC 6994; Linux include/uapi/linux/bpf.h
  */
@@ -22,7 +22,7 @@ struct ap_host host SEC(".data.host");
 
 /* Receiver state of a connection. */
 struct received {
-	/* The last time stamp received, and the sender's clock in ticks. */
+	/* The sender's clock in ticks, and the last time stamp received. */
 	ap_u64 ticks;
 	ap_u32 stamp;
 	ap_u32 has_stamp;
@@ -31,7 +31,7 @@ struct received {
 
 AP_AT_SOCKETS(receivers, struct received);
 
-/* Slot of time in which a socket last received data. */
+/* The slot of time in which each socket last received data. */
 AP_AT_SOCKETS(downloads, ap_u64);
 
 /* The context of the programs that process packets. */
@@ -90,7 +90,7 @@ AP_FN int is_fed(void)
 	return feed.told[0].time || feed.told[1].time;
 }
 
-/* Reads the feeder's last record. A writer that is interrupted has not changed the valid record. */
+/* Reads the feeder's last record. If the writer is interrupted, the valid record is unchanged. */
 AP_CALL int read_cell(struct pbe_cell *c, ap_u64 now)
 {
 	volatile struct ap_pbe_feed *seen = &feed;
@@ -131,7 +131,7 @@ AP_FN void tell(struct sock *sk, unsigned char *contents)
 	pbe_option_write(&fed, contents);
 }
 
-/* Processes received data. The option contains the sender's state, and the time stamp contains the send time. */
+/* Processes received data. The option contains the sender's state; the TCP time stamp contains the send time. */
 AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned char *contents, ap_u32 headers)
 {
 	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -150,7 +150,10 @@ AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned cha
 	stamp = tp->rx_opt.rcv_tsval;
 	if (!r->has_stamp) {
 		pbe_receiver_init(&r->r, options(), tp->advmss + TCP_LEAST + ip);
-		/* The clock starts far from zero, so that packets that overtook the first packet have no negative time. */
+		/*
+		 * The clock starts far from zero, so that a packet that was sent before the first received packet has
+		 * no negative time.
+		 */
 		r->ticks = 1ULL << 32;
 		r->has_stamp = 1;
 	} else {
@@ -171,7 +174,9 @@ AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned cha
 		__sync_fetch_and_add(&totals.elsewhere, 1);
 }
 
-/* Processes a received option: on data the sender's state, on an ACK the receiver's measurements. */
+/*
+ * Processes a received option. On data, the option contains the sender's state; on an ACK, the receiver's measurements.
+ */
 AP_FN void hear(struct bpf_sock_ops *ctx, struct sock *sk)
 {
 	unsigned char option[PBE_OPTION_LONG] = {};
@@ -199,7 +204,9 @@ AP_FN void hear(struct bpf_sock_ops *ctx, struct sock *sk)
 	}
 }
 
-/* A connection is established. Both endpoints use the option if the peer's SYN or SYN-ACK contained it. */
+/*
+ * Processes the establishment of a connection. The endpoints use the option if the peer's SYN or SYN-ACK contained it.
+ */
 AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
 {
 	unsigned char option[PBE_OPTION_LONG] = {};
@@ -210,7 +217,10 @@ AP_FN void settle(struct bpf_sock_ops *ctx, int is_passive)
 	if (find_option(ctx, option, is_passive ? BPF_LOAD_HDR_OPT_TCP_SYN : 0) > 0 && sk)
 		h = bpf_sk_storage_get(&heard, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h) {
-		/* If another program follows the connection, it may have set the same flags: leave them. */
+		/*
+		 * If another program observes the connection too, it may have set the same flags, which must not be
+		 * cleared then.
+		 */
 		if (!(ctx->bpf_sock_ops_cb_flags & ~(PARSE_UNKNOWN | WRITE)))
 			bpf_sock_ops_cb_flags_set(ctx, 0);
 		return;
@@ -229,14 +239,19 @@ AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 	struct heard *h;
 
 	if (ctx->skb_tcp_flags & FLAG_SYN) {
-		/* The SYN-ACK of a SYN cookie: no state of the SYN's offer is stored. */
+		/*
+		 * With a SYN cookie, no state is stored for the offer in the SYN, so the SYN-ACK does not confirm it.
+		 */
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
 			return 0;
 		if (ctx->skb_tcp_flags & FLAG_ACK && find_option(ctx, option, BPF_LOAD_HDR_OPT_TCP_SYN) <= 0)
 			return 0;
 		return PBE_OPTION_OFFER;
 	}
-	/* Another program may have requested the packets of a connection whose peer does not support the option. */
+	/*
+	 * This program is also called for a connection without the option if another program has requested the
+	 * connection's packets.
+	 */
 	h = sk ? bpf_sk_storage_get(&heard, sk, 0, 0) : 0;
 	if (!h)
 		return 0;
@@ -244,14 +259,14 @@ AP_FN ap_u32 wanted(struct bpf_sock_ops *ctx)
 		if (!h->is_sender)
 			return 0;
 		/*
-		 * The MSS always leaves space for the option. Segments built before PBE-CC became the control may lack this
-		 * space.
+		 * The MSS always leaves space for the option. Segments that were built before PBE-CC became the
+		 * congestion control may lack this space.
 		 */
 		if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || (int)(ctx->snd_una - h->first) >= 0)
 			return PBE_OPTION_SHORT;
 		return 0;
 	}
-	/* An ACK with FIN carries the option too: otherwise the end of a flow would lack feedback. */
+	/* An ACK with FIN carries the option too; otherwise there would be no feedback at the end of a flow. */
 	return (ctx->skb_tcp_flags & ~FLAG_FIN) == FLAG_ACK && is_fed() ? PBE_OPTION_LONG : 0;
 }
 
@@ -352,12 +367,15 @@ int pbe_downloads(struct __sk_buff *skb)
 	return PASS;
 }
 
-/* Continue with other programs at the device: TCX_NEXT, and TC_ACT_UNSPEC. */
+/* Return value that lets the kernel run the other programs at the device: TCX_NEXT, and TC_ACT_UNSPEC. */
 #define ROOM_NEXT (-1)
 /* BPF_HDR_START_NET */
 #define ROOM_FROM_NET 1
 
-/* TCP headers that Linux writes when SACK blocks fill all option space: three blocks with time stamps, four without. */
+/*
+ * Lengths of the TCP header and of the SACK option that Linux writes when SACK blocks fill the whole option space:
+ * three blocks with time stamps, four blocks without.
+ */
 #define ROOM_STAMPED_BYTES 60
 #define ROOM_STAMPED_SACK 32
 #define ROOM_PLAIN_BYTES 56
@@ -370,8 +388,8 @@ struct ap_room {
 };
 
 /*
- * Writes the option in place of the last SACK block. `at`: offset of the TCP header; `sack`: offset of the SACK option in
- * it.
+ * Writes the option in place of the last SACK block. `at`: offset of the TCP header in the packet; `sack`: offset of
+ * the SACK option in the TCP header.
  */
 AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char *tcp, ap_u32 at, ap_u32 sack, ap_u32 bytes)
 {
@@ -390,7 +408,7 @@ AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char
 	__builtin_memcpy(&after[2], option + 4, 4);
 	if (bpf_skb_store_bytes(skb, at + sack, length, 4, 0) || bpf_skb_store_bytes(skb, at + last, option, SACK_BLOCK, 0))
 		return;
-	/* Has no effect on the checksum if the device computes it. */
+	/* If the device computes the checksum, these calls have no effect. */
 	bpf_l4_csum_replace(skb, at + 16, before[0], after[0], 4);
 	bpf_l4_csum_replace(skb, at + 16, before[1], after[1], 4);
 	bpf_l4_csum_replace(skb, at + 16, before[2], after[2], 4);
@@ -398,7 +416,7 @@ AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char
 }
 
 /*
- * The first SACK block reports the data received last; the other blocks repeat those of earlier ACKs. The last block
+ * The first SACK block reports the data received last; the other blocks repeat blocks of earlier ACKs. The last block
  * therefore carries the least new information.
  *
  * Source: RFC 2018 §4
@@ -411,7 +429,7 @@ int pbe_room(struct __sk_buff *skb)
 	struct ap_room room;
 	const unsigned char *tcp = room.tcp;
 
-	/* Maximum length of an ACK without data: headers with all options, and the link-layer header. */
+	/* A longer packet cannot be an ACK without data, even with all options and the link-layer header. */
 	if (skb->len > 2 * IPV6_BYTES + ROOM_STAMPED_BYTES || !sk || !is_fed())
 		return ROOM_NEXT;
 	if (bpf_skb_load_bytes_relative(skb, 0, room.ip, IPV4_LEAST, ROOM_FROM_NET))
@@ -433,10 +451,10 @@ int pbe_room(struct __sk_buff *skb)
 		return ROOM_NEXT;
 	if (bpf_skb_load_bytes_relative(skb, ip, room.tcp, ROOM_PLAIN_BYTES, ROOM_FROM_NET))
 		return ROOM_NEXT;
-	/* No data, and no flag except ACK. */
+	/* Only packets without data and without flags other than ACK are changed. */
 	if ((tcp[12] >> 4) * 4 != (int)bytes || tcp[13] != FLAG_ACK || !bpf_sk_storage_get(&heard, sk, 0, 0))
 		return ROOM_NEXT;
-	/* The link-layer header has as many bytes as the packet is longer than its IP packet. */
+	/* The length of the link-layer header is the length of the packet minus the length of the IP packet. */
 	from = skb->len - length + ip;
 	if (bytes == ROOM_PLAIN_BYTES) {
 		if (tcp[ROOM_PLAIN_SACK + 2] == 5 && tcp[ROOM_PLAIN_SACK + 3] == 2 + 4 * SACK_BLOCK)

@@ -28,7 +28,10 @@ AP_FN void pbe_guard_init(struct pbe_guard *g)
 	g->counted = g->evidence = g->is_checking = g->pause = g->next_pause = 0;
 }
 
-/* The flow has stopped following its receiver's reports, for another reason: discards the data of the current round. */
+/*
+ * Discards the data of the current round. Called when the flow no longer uses its receiver's reports for a reason other
+ * than the guard.
+ */
 AP_FN void pbe_guard_interrupt(struct pbe_guard *g)
 {
 	pbe_guard_round(g, AP_NONE);
@@ -36,7 +39,10 @@ AP_FN void pbe_guard_interrupt(struct pbe_guard *g)
 	g->is_checking = 0;
 }
 
-/* Whether a flagged receiver is accepted again. It reports the capacity `reported`; the path delivers at most `delivered`. */
+/*
+ * Whether the reports of a flagged receiver are used again. The receiver reports the capacity `reported`; the path
+ * delivers at most `delivered`.
+ */
 AP_FN int pbe_guard_held(struct pbe_guard *g, ap_u64 now, ap_u64 reported, ap_u64 delivered)
 {
 	if (g->lied == AP_NONE)
@@ -80,7 +86,7 @@ AP_FN int pbe_guard_end_check(struct pbe_guard *g, int is_emptied, ap_u64 now)
 	return PBE_RELEASE;
 }
 
-/* Evaluates a completed round. With PBE_DO_CHECK, `found` is the round's delivery rate. */
+/* Evaluates a completed round. If the result is PBE_DO_CHECK, `found` is the delivery rate of the round. */
 AP_CALL int pbe_guard_judge(struct pbe_guard *g, ap_u64 now, ap_u64 rtprop)
 {
 	ap_u64 span;
@@ -115,7 +121,7 @@ AP_CALL int pbe_guard_judge(struct pbe_guard *g, ap_u64 now, ap_u64 rtprop)
 	return PBE_DO_CHECK;
 }
 
-/* Processes an ACK of a flow that follows its receiver's reports, or checks them. */
+/* Processes an ACK while the flow uses its receiver's reports or checks them. */
 AP_FN int pbe_guard_ack(struct pbe_guard *g, const struct ibbr_ack *a, int round_start, ap_u64 rtprop, ap_u64 reported)
 {
 	int verdict = PBE_NOTHING;

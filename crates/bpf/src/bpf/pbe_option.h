@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Exchange between PBE-CC's sender and receiver in TCP headers: an experimental option, offered in the SYN and confirmed in
- * the SYN-ACK by the option without contents. On pure ACKs it carries the receiver's feedback, on data the sender's state.
+ * Exchange between PBE-CC's sender and receiver in TCP headers: an experimental TCP option. The SYN offers the option
+ * and the SYN-ACK confirms it; in both, the option has no contents. On pure ACKs the option carries the receiver's
+ * feedback, on data the sender's state.
  *
  *  0     254                              4…7   bit 31: the bottleneck is in the Internet
  *  1     length: 4, 8 or 12                     bit 30: the telemetry is fresh
@@ -16,13 +17,13 @@
  *                                               bits 14 to 29: RTprop in 2^15 ns; zero unknown
  *                                               bits 0 to 13: the pacing rate
  *
- * A rate is (512 + the low 9 bits) * 2^(the high 5 bits) bit/s, exact to a thousandth; all ones means no rate. All numbers
- * are big-endian. With two SACK blocks and time stamps there is space for 8 bytes only: the last four bytes are omitted,
- * and their previous values remain valid.
+ * A rate is (512 + the low 9 bits) * 2^(the high 5 bits) bit/s, exact to a thousandth; all ones means no rate. All
+ * numbers are big-endian. With two SACK blocks and time stamps there is space for only 8 bytes. The last four bytes are
+ * then omitted, and their previous values remain valid.
  *
  * Source: RFC 6994 §3; PBE-CC §5
- * Chosen: the identifier, which is not registered; and the encoding, because the paper's interval alone fills the available
- * space.
+ * Chosen: the identifier, which is not registered; and the encoding, because the encoding of a rate in the paper, as an
+ * interval, alone fills the available space.
  */
 #ifndef AIRPACE_PBE_OPTION_H
 #define AIRPACE_PBE_OPTION_H
@@ -32,7 +33,7 @@
 #define PBE_OPTION_KIND 254
 #define PBE_OPTION_EXID_HIGH 0xA1
 #define PBE_OPTION_EXID_LOW 0x9B
-/* Lengths in bytes: the offer, the option without its rarely changing fields, and the complete option. */
+/* Lengths of the option in bytes: in the offer, without its rarely changing fields, and complete. */
 #define PBE_OPTION_OFFER 4
 #define PBE_OPTION_SHORT 8
 #define PBE_OPTION_LONG 12
@@ -48,7 +49,10 @@ AP_FN ap_u64 pbe_option_rate(ap_u32 code)
 	return ap_min((ap_u64)(512 + (code & 511)) << (code >> 9 & 31), AP_MAX_RATE);
 }
 
-/* Rates below 512 bit/s are encoded as none. A mantissa that is rounded up to 1024 increments the exponent. */
+/*
+ * Encodes a rate. Rates below 512 bit/s are encoded as "no rate". A mantissa that is rounded up to 1024 increments the
+ * exponent.
+ */
 AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 {
 	ap_u64 rest = ap_min(rate, AP_MAX_RATE), exponent = 0;
@@ -57,7 +61,7 @@ AP_CALL ap_u32 pbe_option_code(ap_u64 rate)
 	if (rate == AP_NONE || rate < 512)
 		return PBE_RATE_NONE;
 	for (i = 4; i >= 0; i--) {
-		/* Whether the rate has more than ten bits after a shift by 2^i. */
+		/* This condition holds if the rate has more than ten bits even after a shift by 2^i. */
 		if (rest >> (9 + (1 << i))) {
 			rest >>= 1 << i;
 			exponent += 1 << i;
@@ -109,7 +113,7 @@ AP_FN void pbe_header_read(struct pbe_arrival *a, const unsigned char *from)
 	a->pacing = pbe_option_rate(word & PBE_RATE_NONE);
 }
 
-/* Reads the contents of an option of `length` bytes. `from` starts after its first four bytes. */
+/* Reads the contents of an option of `length` bytes. `from` points to the byte after the option's first four bytes. */
 AP_FN void pbe_option_read(struct pbe_fed *fed, const unsigned char *from, int length)
 {
 	ap_u32 word = (ap_u32)from[0] << 24 | (ap_u32)from[1] << 16 | (ap_u32)from[2] << 8 | from[3];

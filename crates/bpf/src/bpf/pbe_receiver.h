@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * PBE-CC's receiver for one flow, in integer arithmetic: the delay of the path, and whether the bottleneck is outside the
- * cell. It is the C port of crates/cc/src/pbe/receiver.rs, delay.rs, bottleneck.rs, growth.rs and explained.rs, which
- * document the reason of each rule. User space measures the capacity of the cell and writes it into the feed.
+ * PBE-CC's receiver for one flow, in integer arithmetic: the delay of the path, and whether the bottleneck is outside
+ * the cell. This file is the C port of crates/cc/src/pbe/receiver.rs, delay.rs, bottleneck.rs, growth.rs and
+ * explained.rs, which document the reason of each rule. User space measures the capacity of the cell and writes it into
+ * the feed.
  *
  * Source: PBE-CC §4.1; PBE-CC §4.2.2; PBE-CC §4.2.3; PBE-CC §5
  */
@@ -17,24 +18,26 @@
 #define PBE_AGREEING_SUBFRAMES 6
 #define PBE_STALE_LEAST (50 * AP_MS)
 #define PBE_STALE_MOST (100 * AP_MS)
-/* The mean radio delay averages over 2^8 arrivals. It has 16 fractional bits: the 8 of the averaging, and 8 more. */
+/*
+ * The mean radio delay is averaged over 2^8 arrivals. It has 16 fractional bits: 8 bits for the averaging, and 8 more.
+ */
 #define PBE_MEAN_BITS 8
 #define PBE_MEAN_POINT 16
 #define PBE_GROWTH_PARTS 4
 #define PBE_GROWTH_LEAST (11 * AP_MS)
-/* One-way delays are differences of two clocks: this offset keeps them above zero. */
+/* One-way delays are differences of two clocks: this offset is added so that they are above zero. */
 #define PBE_CLOCKS (1ULL << 62)
 
-/* A received packet, or several at once, and the header option of their sender. */
+/* A received packet, or several packets received at once, with the sender's header option. */
 struct pbe_arrival {
-	/* ns by the receiver's clock */
+	/* arrival time by the receiver's clock, ns */
 	ap_u64 now;
-	/* ns by the sender's clock, which has a resolution of `tick` */
+	/* departure time by the sender's clock, ns; the clock has a resolution of `tick` */
 	ap_u64 sent;
 	ap_u64 tick;
 	ap_u64 bytes;
 	ap_u64 packets;
-	/* Valid if `has_header` is set: ns and bit/s; AP_NONE if absent */
+	/* RTprop (ns) and pacing rate (bit/s) of the sender, valid if `has_header` is set; AP_NONE if absent */
 	ap_u64 rtprop;
 	ap_u64 pacing;
 	ap_u32 starting;
@@ -47,7 +50,7 @@ struct pbe_cell {
 	ap_u64 flows;
 };
 
-/* Consecutive packets with the same result. */
+/* Consecutive packets that are all late, or all not late. */
 struct pbe_run {
 	ap_u64 packets;
 	ap_u64 since;
@@ -56,25 +59,28 @@ struct pbe_run {
 struct pbe_receiver {
 	ap_u64 mss;
 	ap_u64 least_span;
-	/* Time over which a few packets must agree; zero disables the rule. */
+	/* Time over which fewer than Npkt consecutive packets are sufficient; zero disables the rule. */
 	ap_u64 span;
 	ap_u32 return_needs_rate;
 	ap_u32 device_split;
-	/* Last values of the sender's option: ns, bit/s, AP_NONE if absent. */
+	/* Last values of the sender's option: RTprop (ns) and pacing rate (bit/s); AP_NONE if absent. */
 	ap_u64 rtprop;
 	ap_u64 pacing;
 	ap_u32 starting;
 	ap_u32 internet;
 	ap_u32 clear;
 	ap_u32 reserved;
-	/* ns, offset by PBE_CLOCKS */
+	/* one-way delay of the last packet, ns, plus PBE_CLOCKS */
 	ap_u64 latest;
 	struct ap_window dprop;
 	struct pbe_run late;
 	struct pbe_run timely;
-	/* 2^-16 ns; AP_NONE before the first sample */
+	/* mean delay of the radio in units of 2^-16 ns; AP_NONE before the first sample */
 	ap_u64 radio_delay;
-	/* A start. AP_NONE marks: no packet yet (`began`), a part without packets (`least`), no rate yet (`previous`). */
+	/*
+	 * State of a linear start. AP_NONE means: no packet yet (`began`), a part without packets (`least`), no rate
+	 * yet (`previous`).
+	 */
 	ap_u64 began;
 	ap_u64 bytes;
 	ap_u64 least[PBE_GROWTH_PARTS];
@@ -133,8 +139,9 @@ AP_FN ap_u64 pbe_ones(ap_u64 word)
 }
 
 /*
- * Number of full subframes among the last `count` ones up to `newest`. The ring has one bit for each of the last 1024
- * subframes. The bits of a word are read from the top. The code has no branches, so that the verifier sees one path.
+ * Number of full subframes among the last `count` subframes up to `newest`. The ring has one bit for each of the last
+ * 1024 subframes. The bits of a word are read from the highest bit on. The code has no branches, so that the verifier
+ * sees one path.
  */
 AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap_u64 count)
 {
@@ -146,14 +153,17 @@ AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap
 		return 0;
 	count = ap_min(ap_min(count, AP_SUBFRAMES), newest + 1);
 	for (i = 0; i <= AP_SUBFRAMES / 64; i++) {
-		/* `past` bits of this word are not newer than `newest`. At most `count` of them are read. */
+		/*
+		 * `past` is the number of bits of this word that are not newer than `newest`. At most `count` bits are
+		 * read.
+		 */
 		past = (newest & 63) + 1;
 		missing = count - past;
 		asm volatile("" : "+r"(missing));
 		taken = past + (missing & (missing >> 63));
 		word = *(volatile const ap_u64 *)&f->full[(newest >> 6) & (AP_SUBFRAMES / 64 - 1)];
 		word <<= 64 - past;
-		/* The shift is 64 if no bit is read, which is too much for one shift instruction. */
+		/* If no bit is read, the shift is 64, which is too much for one shift instruction. */
 		word = word >> ((64 - taken) / 2) >> ((65 - taken) / 2);
 		ones += pbe_ones(word);
 		count -= taken;
@@ -162,7 +172,10 @@ AP_CALL ap_u64 pbe_full_subframes(const struct ap_pbe_feed *f, ap_u64 newest, ap
 	return ones;
 }
 
-/* Whether the last packet met a queue outside the cell, as far as the stored subframes explain its delay. */
+/*
+ * Whether the last packet met a queue outside of the cell: whether the stored subframes leave more than the permitted
+ * delay of the packet unexplained.
+ */
 AP_FN int pbe_is_late(const struct ap_pbe_feed *f, const struct ap_pbe_told *told, ap_u64 excess)
 {
 	ap_u64 full;
@@ -274,8 +287,8 @@ AP_FN void pbe_measure_radio_delay(struct pbe_receiver *r, ap_u64 excess)
 }
 
 /*
- * Processes a received packet. A sender's clock with a coarse tick makes delays longer by up to one tick, and half a tick
- * on average; the minimum delay is nearly exact.
+ * Processes a received packet. If the sender's clock has a coarse tick, measured delays are too long by up to one tick,
+ * and by half a tick on average; the minimum delay is nearly exact.
  */
 AP_CALL int pbe_receiver_packet(struct pbe_receiver *r, const struct pbe_arrival *a, const struct pbe_cell *c,
 				const struct ap_pbe_feed *f)
@@ -304,7 +317,7 @@ AP_CALL int pbe_receiver_packet(struct pbe_receiver *r, const struct pbe_arrival
 	return 0;
 }
 
-/* Computes the feedback of an ACK that is sent now. A flow without packets has `r` = 0. */
+/* Computes the feedback of an ACK that is sent now. `r` is null for a flow without packets. */
 AP_FN void pbe_receiver_tell(const struct pbe_receiver *r, const struct pbe_cell *c, ap_u64 now, int splits,
 			     struct pbe_fed *fed)
 {

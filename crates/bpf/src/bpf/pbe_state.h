@@ -20,8 +20,8 @@ enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK,
 #define PBE_HELD_SPAN (10 * AP_SECOND)
 #define PBE_PAUSE_ROUNDS 32
 /*
- * Queue in the base station: averaging length in spans, unit and gain of the rises, maximum target, minimum and maximum
- * span.
+ * Constants for the queue in the base station: number of spans over which rises are averaged, unit and gain of rises,
+ * maximum target, minimum and maximum span.
  */
 #define PBE_BUFFER_SPANS 32
 #define PBE_BUFFER_UNIT (1ULL << 24)
@@ -34,12 +34,12 @@ enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK,
 #define PBE_ROUNDS (3 * PBE_ROUND)
 #define PBE_BYTE 1024
 
-/* Contents of a receiver's feedback. Its layout differs from that of crates/cc/src/pbe/feedback.rs. */
+/* Contents of a receiver's feedback. Its layout differs from the layout in crates/cc/src/pbe/feedback.rs. */
 struct pbe_fed {
-	/* bit/s; AP_NONE for none */
+	/* capacity Ct and fair share Cf, bit/s; AP_NONE: no rate */
 	ap_u64 capacity;
 	ap_u64 fair_share;
-	/* ns; AP_NONE if not measured yet */
+	/* delay of the radio, ns; AP_NONE if not measured yet */
 	ap_u64 radio_delay;
 	/* flags; without `is_told`, all other members are invalid */
 	ap_u32 is_told;
@@ -47,11 +47,11 @@ struct pbe_fed {
 	ap_u32 fresh;
 	ap_u32 clear;
 	ap_u32 carriers;
-	/* activations of carriers, modulo 256 */
+	/* number of carrier activations, modulo 256 */
 	ap_u32 activations;
 };
 
-/* Contents of one ACK: BBR's input and two more times. */
+/* Contents of one ACK: BBR's input, and two further times. */
 struct pbe_ack {
 	struct ibbr_ack bbr;
 	/* The minimum round-trip time of the connection, ns. */
@@ -66,50 +66,53 @@ struct pbe_guard {
 	ap_u64 began;
 	ap_u64 last;
 	ap_u64 delivered;
-	/* in units of 1/PBE_BYTE of a byte */
+	/* reported rate integrated over the round, in units of 1/PBE_BYTE of a byte */
 	ap_u64 reported;
-	/* AP_NONE if no report came in this round */
+	/* minimum reported rate of the round; AP_NONE if no report arrived in this round */
 	ap_u64 least_reported;
 	ap_u64 least_rtt;
 	ap_u64 rtts;
 	ap_u64 rtt_count;
 	ap_u64 app_limited;
 	/*
-	 * Start time of the delivery-rate count (AP_NONE: not counting), bytes since then, and the recent maximum delivery
-	 * rate.
+	 * Start time of the current delivery-rate measurement (AP_NONE: none), bytes delivered since then, and the
+	 * recent maximum delivery rate.
 	 */
 	ap_u64 counted_since;
 	ap_u64 counted;
 	struct ap_window peak;
-	/* in units of 1/PBE_ROUND of a round */
+	/* counter of evidence, in units of 1/PBE_ROUND of a round */
 	ap_u64 evidence;
 	/* State of a check */
 	ap_u64 is_checking;
 	ap_u64 emptied_least;
 	ap_u64 emptied_mean;
 	ap_u64 check_rounds;
-	/* Delivery rate before the check. */
+	/* Delivery rate that was measured before the check. */
 	ap_u64 found;
-	/* Rounds until evidence counts again, and the length of the next such pause. */
+	/* Number of rounds until evidence counts again, and the length of the next such pause in rounds. */
 	ap_u64 pause;
 	ap_u64 next_pause;
-	/* Time of the flag, or of a later report above the delivered rate; AP_NONE if the receiver is not flagged */
+	/*
+	 * Last time at which a flagged receiver reported more than was delivered; AP_NONE if the receiver is not
+	 * flagged
+	 */
 	ap_u64 lied;
 };
 
-/* Size of the queue that is kept in the base station. */
+/* State from which the size of the flow's queue in the base station is computed. */
 struct pbe_buffer {
 	/* Current span: sum of the capacity samples, number of samples, and number of rounds */
 	ap_u64 sum;
 	ap_u64 count;
 	ap_u64 rounds;
-	/* Minimum round-trip time of the current round, or AP_NONE */
+	/* Minimum round-trip time of the current round; AP_NONE without a sample */
 	ap_u64 least_rtt;
 	/* Mean capacity of the previous span; zero before the first span */
 	ap_u64 before;
 	/* Duration of the last complete span, ns */
 	ap_u64 span;
-	/* Mean rise times PBE_BUFFER_SPANS, in units of 1/PBE_BUFFER_UNIT */
+	/* Mean relative rise of the capacity, multiplied by PBE_BUFFER_SPANS, in units of 1/PBE_BUFFER_UNIT */
 	ap_u64 rises;
 	/* Queueing delay of the last round, and RTprop, ns */
 	ap_u64 queue;
@@ -118,7 +121,7 @@ struct pbe_buffer {
 	ap_u64 target;
 };
 
-/* Members that every ACK uses come first, as in struct ibbr. */
+/* The members that every ACK uses are first, as in struct ibbr. */
 struct pbe {
 	ap_u64 mss;
 	ap_u32 phase;
@@ -127,8 +130,8 @@ struct pbe {
 	ap_u64 cwnd;
 	ap_u64 pacing;
 	/*
-	 * Last fresh feedback and its arrival time. Before the first feedback: time of the first ACK; AP_NONE before that
-	 * ACK.
+	 * Last fresh feedback, and its arrival time. Before the first feedback, `heard` is the time of the first ACK,
+	 * and AP_NONE before that ACK.
 	 */
 	struct pbe_fed fed;
 	ap_u64 heard;

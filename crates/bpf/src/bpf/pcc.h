@@ -3,8 +3,8 @@
  * Monitor intervals in integer arithmetic: the C port of crates/cc/src/pcc/interval.rs, and of the intervals' state in
  * crates/cc/src/pcc.rs.
  *
- * Transmissions are numbered consecutively. The fate of a transmission counts for the interval in which it was sent. Only
- * the mean of the round-trip times is stored, because MORC needs no more.
+ * Transmissions are numbered consecutively. The fate of a transmission counts for the interval in which it was sent. Of
+ * the round-trip times, only the mean is stored, because MORC needs no other value.
  */
 #ifndef AIRPACE_PCC_H
 #define AIRPACE_PCC_H
@@ -15,7 +15,7 @@
 #define PCC_INTERVALS 32
 #define PCC_AT(n) ((n) & (PCC_INTERVALS - 1))
 
-/* Maximum gap between packets that does not count as a pause of the application. */
+/* Maximum time between two packets that does not count as a pause of the application. */
 #define PCC_NO_PAUSE (2 * AP_MS)
 
 /* Unit of loss fractions: 2^-30. */
@@ -23,7 +23,7 @@
 
 enum pcc_role { PCC_WAITING, PCC_STEP };
 
-/* The size is two cache lines: an ACK accesses the lines of each interval that waits for it. */
+/* The size is two cache lines, because an ACK accesses the cache lines of each interval that waits for ACKs. */
 struct pcc_interval {
 	/* The interval's packets have numbers from `first` up to, but not including, `end`. */
 	ap_u64 first;
@@ -31,18 +31,18 @@ struct pcc_interval {
 	ap_u64 acked;
 	ap_u64 acked_bytes;
 	/*
-	 * Times of the first and last ACK (AP_NONE if there was none), and bytes acknowledged after the time of the first
-	 * ACK.
+	 * Times of the first and last ACK (AP_NONE if there was no ACK), and bytes acknowledged after the time of the
+	 * first ACK.
 	 */
 	ap_u64 first_ack;
 	ap_u64 last_ack;
 	ap_u64 after_first;
 	ap_u64 rtt_sum;
 	ap_u32 rtts;
-	/* Whether slow start waits for the interval's report; the trial's rate is `rate`. */
+	/* Whether slow start waits for the interval's report (enum pcc_role). */
 	ap_u32 role;
 	ap_u64 lost;
-	/* AP_NONE while the interval is being sent */
+	/* end of the interval; AP_NONE while the interval is being sent */
 	ap_u64 closed;
 	ap_u64 sent;
 	ap_u64 sent_bytes;
@@ -52,7 +52,7 @@ struct pcc_interval {
 	ap_u64 rate;
 };
 
-/* The intervals, oldest first; the last one is being sent. */
+/* The intervals, oldest first. The packets of the last interval are being sent. */
 struct pcc {
 	ap_u64 head;
 	ap_u64 count;
@@ -65,7 +65,7 @@ struct pcc_report {
 	ap_u64 role;
 	ap_u64 sent_rate;
 	ap_u64 acked_rate;
-	/* AP_NONE if all its ACKs came at the same time */
+	/* rate at which the interval's packets arrived; AP_NONE if all their ACKs arrived at the same time */
 	ap_u64 received_rate;
 	ap_u64 packets;
 	ap_u64 lost;
@@ -77,7 +77,7 @@ struct pcc_report {
 struct pcc_packets {
 	ap_u64 number;
 	ap_u64 count;
-	/* of each packet */
+	/* size of each packet */
 	ap_u64 bytes;
 };
 
@@ -108,7 +108,7 @@ AP_FN void pcc_count_sent(struct pcc *p, const struct pcc_packets *sent)
 	it->sent_bytes += sent->count * sent->bytes;
 }
 
-/* Number of the packets that belong to the interval. */
+/* Number of packets of `of` that belong to the interval `it`. */
 AP_FN ap_u64 pcc_share(const struct pcc_interval *it, const struct pcc_packets *of)
 {
 	return ap_less(ap_min(of->number + of->count, it->end), ap_max(of->number, it->first));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's own BBR, called by programs that do nothing else. Its CPU time per ACK (`bpf_stats`) is the reference for
- * the cost of the other programs. Users do not load it.
+ * The kernel's own BBR, called by programs that do nothing else. Its CPU time per ACK (`bpf_stats`) is the reference
+ * for the cost of the other programs. Users do not load this program.
  */
 #include "kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Selects a congestion control for the connections of the programs in a control group: for outgoing connections before the
- * first packet, for accepted connections when they are established.
+ * Selects a congestion control for the connections of the programs in a control group: an outgoing connection gets it
+ * before its first packet, an accepted connection when it is established.
  */
 #include "sockops.h"
 

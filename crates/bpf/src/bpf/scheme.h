@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Code that the programs of all schemes share: options, per-flow storage, decisions that are left to the kernel, and the
+ * Code that the programs of all schemes share: options, per-flow storage, the window after a loss, and the congestion
  * control of a flow whose socket has no per-flow storage.
  */
 #ifndef AIRPACE_SCHEME_H
@@ -11,8 +11,8 @@
 /*
  * Defines options of a type, and `options()` to read them.
  *
- * The loader freezes the options before the programs load, so that the verifier knows their values. The compiler must not
- * assume the zeros in this definition.
+ * The loader freezes the options before the programs load, so that the verifier can use their values as constants. They
+ * are volatile so that the compiler does not assume the zeros of this definition.
  */
 #define AP_OPTIONS(type) \
 	const volatile struct type tuning SEC(".rodata.tuning"); \
@@ -33,18 +33,21 @@
 	} map SEC(".maps")
 
 /*
- * Value of snd_cwnd_cnt that marks icsk_ca_priv as the scheme's data instead of BBR's. No other control reads snd_cwnd_cnt
- * meanwhile. The lookup of a flow's storage takes longer than the rest of a send that changes nothing, so the data of such
- * a send is stored in icsk_ca_priv.
+ * Value of snd_cwnd_cnt that marks icsk_ca_priv as the scheme's data instead of BBR's. While the scheme is in use, no
+ * other congestion control reads snd_cwnd_cnt. If a send changes nothing, the lookup of the flow's storage would take
+ * longer than all other work of the send. The data needed to detect this case is therefore stored in icsk_ca_priv.
  */
 #define MARK 0xb15ca000U
 
-/* Controller of a flow: the scheme, BBR in its place, or, without per-flow storage, a control that needs none. */
+/*
+ * Controller of a flow: the scheme itself; BBR as its fallback; or, without per-flow storage, a congestion control that
+ * needs no storage.
+ */
 enum who { OWN, FALLBACK, BARE };
 
 /*
- * Without per-flow storage, the kernel's BBR controls the flow, or Reno if BBR is not available. Reno stores the last state
- * that the kernel reported.
+ * Without per-flow storage, the kernel's BBR controls the flow, or Reno if BBR is not available. For Reno, the last
+ * state that the kernel reported is stored.
  */
 AP_FN ap_u32 *bare_state(struct tcp_sock *tp)
 {
@@ -61,12 +64,12 @@ AP_FN void bare_init(struct sock *sk)
 		return;
 	}
 	*bare_state(tp) = TCP_CA_Open;
-	/* Only the window and the application's own limit bound the rate. */
+	/* Reno does not pace: only the window and the application's own limit bound the rate. */
 	sk->sk_pacing_rate = sk->sk_max_pacing_rate;
 }
 
 /*
- * Slow start, congestion avoidance, and half of the window after a loss.
+ * Reno: slow start, congestion avoidance, and half of the window after a loss.
  *
  * Source: RFC 5681 §3.1; RFC 5681 §3.2
  *
@@ -134,7 +137,10 @@ AP_FN void bare_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		bbr_cwnd_event(sk, event);
 }
 
-/* The slow-start threshold after a loss. A loss does not decide the window of a scheme or of BBR. */
+/*
+ * The slow-start threshold after a loss. For a scheme or BBR, a loss does not determine the window, so the threshold is
+ * the present value.
+ */
 AP_FN ap_u32 threshold_after_loss(struct sock *sk, enum who who)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -155,8 +161,8 @@ AP_FN ap_u32 window_without_loss(struct sock *sk, enum who who)
 }
 
 /*
- * A scheme's programs that depend only on the flow's controller: `who_controls` returns it from the flow's storage, or
- * null.
+ * A scheme's programs that depend only on the flow's controller: `who_controls` returns the controller from the flow's
+ * storage, or from null.
  */
 #define AP_COMMON_PROGRAMS(scheme) \
 	SEC("struct_ops/" #scheme "_ssthresh") \

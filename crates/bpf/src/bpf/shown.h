@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Iterates over all sockets that have a scheme's storage, in all network namespaces, and writes the state of each flow. The
- * program costs CPU time only when a reader runs it.
+ * Iterates over all sockets that have a scheme's storage, in all network namespaces, and writes the state of each flow.
+ * The program only needs CPU time when a process reads its file.
  *
  * Source: Linux net/core/bpf_sk_storage.c (struct bpf_iter__bpf_sk_storage_map); Linux include/linux/bpf.h (struct
  * bpf_iter_meta)
@@ -24,7 +24,7 @@ struct bpf_iter__bpf_sk_storage_map {
 	void *value;
 };
 
-/* A socket's fields for its endpoints. */
+/* The fields of a socket that contain its addresses and ports. */
 struct ns_common {
 	ap_u32 inum;
 } CORE;
@@ -50,7 +50,7 @@ struct sock_common___ends {
 } CORE;
 
 struct sock___owner {
-	/* Null once no process owns the socket any more. */
+	/* Null if no process owns the socket any more. */
 	void *sk_socket;
 } CORE;
 

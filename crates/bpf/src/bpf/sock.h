@@ -2,7 +2,8 @@
 /*
  * Functions for sockets that all programs use, and the counters of all flows.
  *
- * No function here reads a clock: the kernel has read it when the ACK arrived, or when it started to send.
+ * No function here reads a clock: they use the time that the kernel read when the ACK arrived or when it started to
+ * send.
  */
 #ifndef AIRPACE_SOCK_H
 #define AIRPACE_SOCK_H
@@ -12,13 +13,13 @@
 struct ap_totals totals SEC(".data.totals");
 
 /*
- * Pacing rate in bytes per second below which packets are sent one by one.
+ * Pacing rate (bytes per second) below which packets are sent one at a time.
  *
  * Source: Linux net/ipv4/tcp_bbr.c (bbr_min_tso_segs: 1.2 Mbit/s)
  */
 #define SLOW_RATE 150000
 
-/* A flow's counters that are not yet added to the totals, and its last counting interval. */
+/* Counters of a flow that were not yet added to the totals, and the flow's last counting interval. */
 struct counted {
 	/* The end of the interval in which the flow last sent. */
 	ap_u64 until;
@@ -45,7 +46,7 @@ AP_FN ap_u64 wire_bytes(const struct sock *sk, const struct tcp_sock *tp)
 	return (ap_u64)tp->mss_cache + tp->tcp_header_len + ip_header(sk);
 }
 
-/* Whether the connection's time stamps count microseconds instead of milliseconds: a route may set this. */
+/* Whether the connection's time stamps count microseconds instead of milliseconds, which can be set per route. */
 AP_FN int stamps_are_microseconds(const struct tcp_sock *tp)
 {
 	ap_u64 word = 0;
@@ -68,16 +69,18 @@ AP_FN ap_u64 payload_part(const struct tcp_sock *tp, ap_u64 wire)
 }
 
 /*
- * Sets the pacing rate. `rate` is that of whole packets, in bit/s; the kernel paces payload, in bytes per second. The
- * application's limit (SO_MAX_PACING_RATE) applies and may change at any time, so this function is called with each
- * decision.
+ * Sets the pacing rate. `rate` is the rate of whole packets, in bit/s; the kernel's pacing rate is the rate of payload,
+ * in bytes per second. The application's limit (SO_MAX_PACING_RATE) applies and may change at any time, so this
+ * function is called at each decision.
  */
 AP_FN void pace(struct sock *sk, ap_u64 rate, ap_u64 part)
 {
 	sk->sk_pacing_rate = ap_min(ap_max(((rate >> 3) * part) >> 16, 1), sk->sk_max_pacing_rate);
 }
 
-/* Adds the flow's counters to the totals. All processors share the totals, so this is not done with every ACK. */
+/*
+ * Adds the flow's counters to the totals. All processors share the totals, so this function is not called at every ACK.
+ */
 AP_FN void tell_totals(struct counted *c)
 {
 	if (c->acks)
@@ -115,10 +118,12 @@ AP_FN void note_flow(struct counted *c, ap_u64 now)
 		begin_interval(c, now);
 }
 
-/* Number of flows that sent in the last interval, including this one. */
+/* Number of flows that sent in the last interval, including this flow. */
 AP_FN ap_u64 count_flows(const struct counted *c)
 {
-	/* New flows count at once, ended flows stop counting after one interval. */
+	/*
+	 * The maximum over two intervals is used: new flows count at once, and ended flows count for one more interval.
+	 */
 	return ap_max(ap_max(totals.active[(c->interval - 1) & 3], totals.active[c->interval & 3]), 1);
 }
 

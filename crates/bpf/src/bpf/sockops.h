@@ -47,9 +47,9 @@ enum { SOL_TCP = 6, TCP_WINDOW_CLAMP = 10, TCP_CONGESTION = 13, TCP_SAVE_SYN = 2
 enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_ACK = 16 };
 
 /*
- * All programs share the callback flags of a connection: if one program clears a flag, all of them lose the callback. A
- * program that follows a connection therefore also sets STATE, whose callbacks are rare. This flag shows other programs
- * that it is present.
+ * All programs share the callback flags of a connection: if one program clears a flag, all programs lose the callback.
+ * A program that observes a connection therefore also sets the flag STATE, whose callbacks are rare. This flag shows
+ * other programs that another program observes the connection.
  */
 #define FOLLOWS STATE
 

@@ -2,29 +2,32 @@
 /*
  * Division of a device's bandwidth among its flows: the C port of crates/cc/src/biscay/split.rs.
  *
- * Error: a flow's part is a fraction of integers. The part of an application is exact up to a denominator of 2^24. The part
- * by recent use is exact to 2^-26.
+ * A flow's part is a fraction of integers. The part of an application's flow is exact up to a denominator of 2^24. The
+ * part by recent use has an error of up to 2^-26.
  */
 #ifndef AIRPACE_SPLIT_H
 #define AIRPACE_SPLIT_H
 
 #include "intf.h"
 
-/* Denominator of a part by recent use. Its product with a rate fits into 64 bits. */
+/* Denominator of a part by recent use. The product of this denominator and a rate fits into 64 bits. */
 #define SPLIT_WHOLE (1ULL << 27)
 
-/* Maximum denominator of the other policies. */
+/* Maximum denominator of a part with the other policies. */
 #define SPLIT_MOST ((1ULL << 24) - 1)
 
-/* A quarter (1/SPLIT_EQUALITY) of a part by recent use does not depend on use. */
+/* In a part by recent use, the equal share has the weight 1/SPLIT_EQUALITY. */
 #define SPLIT_EQUALITY 4
 
-/* The device's view of its flows, from one of them. */
+/* The device's information about its flows, from the point of view of one flow. */
 struct split_view {
 	ap_u64 flows;
 	ap_u64 apps;
 	ap_u64 app_flows;
-	/* Bytes that this flow, and that all flows, moved within the last 250 to 500 ms. */
+	/*
+	 * Number of bytes that this flow moved within the last 250 to 500 ms. `moved` is the number of bytes of all
+	 * flows in this time.
+	 */
 	ap_u64 used;
 	ap_u64 moved;
 };

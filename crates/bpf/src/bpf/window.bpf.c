@@ -6,12 +6,12 @@
  *   `feed` ──▶ window_relay: with each packet that a receiver sends ──▶ TCP_WINDOW_CLAMP ──▶ the window on that packet
  *
  * The rules are in window.h. The kernel calls the program before it computes the window of a packet. The kernel never
- * withdraws an offered window, so a lower window closes as data arrives. If the feed is older than 100 ms, the next ACK
- * removes the bound. The bandwidth is shared by the flows that the host receives (count.h).
+ * withdraws a window that it has offered, so a lower window takes effect as data arrives. If the feed is older than 100
+ * ms, the limit is removed at the next ACK. The bandwidth is divided among the flows that the host receives (count.h).
  *
- * A receiver measures its round-trip time by time stamps: from an ACK to the data that echoes its stamp. Stamps are in
- * milliseconds, so a sample may be up to 1 ms too long; the minimum of several samples is accurate. Without time stamps,
- * the kernel's estimate is used: the time in which one window of data arrives.
+ * A receiver measures its round-trip time by time stamps: the time from an ACK to the data that echoes the time stamp
+ * of this ACK. Time stamps are in milliseconds, so a sample may be up to 1 ms too long; the minimum of several samples
+ * is accurate. Without time stamps, the kernel's estimate is used: the time in which one window of data arrives.
  *
  * Source: BISCAY §3.2.4; RFC 7323 §4.1; Linux net/ipv4/tcp_input.c (tcp_rcv_rtt_measure_ts); Linux net/ipv4/tcp_output.c
  * (tcp_select_window)
@@ -37,17 +37,17 @@ int count_ingress(struct __sk_buff *skb)
 
 struct download {
 	struct window w;
-	/* Sequence number up to which data had arrived when the last packet was sent. */
+	/* Sequence number up to which data had been received when the last packet was sent. */
 	ap_u32 rcv_nxt;
-	/* The bound set in the kernel; zero: this program has set none. */
+	/* The limit of the window that this program has set in the kernel; zero if it has set none. */
 	ap_u32 clamp;
 };
 
 AP_AT_SOCKETS(downloads, struct download);
 
 /*
- * Value that removes the bound. Source: Linux include/net/tcp.h (MAX_TCP_WINDOW), Linux net/ipv4/tcp_output.c (U16_MAX <<
- * TCP_MAX_WSCALE)
+ * Value of the limit that removes it. Source: Linux include/net/tcp.h (MAX_TCP_WINDOW), Linux net/ipv4/tcp_output.c
+ * (U16_MAX << TCP_MAX_WSCALE)
  */
 #define UNBOUNDED (65535U << 14)
 
@@ -62,7 +62,7 @@ AP_FN ap_u64 round_trip(const struct tcp_sock *tp)
 	return estimate ? estimate * AP_US : AP_NONE;
 }
 
-/* The radio's bandwidth from the feed, and the flow's part of it if the feed contains one. */
+/* The radio's bandwidth from the feed, and the flow's part of the bandwidth if the feed contains a part. */
 AP_FN ap_u64 granted(ap_u64 now, struct split_part *part)
 {
 	struct ap_told told;
@@ -125,7 +125,7 @@ AP_FN void relay(struct bpf_sock_ops *ctx)
 	mss = ap_max(tp->inet_conn.icsk_ack.rcv_mss, 1);
 	wire = mss + tp->tcp_header_len + ip_header((struct sock *)tp);
 	window = window_of(&d->w, options(), now_of(tp), wire, sampled, &part);
-	/* The grants count whole packets, the window counts payload. */
+	/* Grants count whole packets, the kernel's window counts payload. */
 	if (window != AP_NONE)
 		window = ap_min(ap_max(ap_min(window, AP_MAX_BYTES) * mss / wire, mss), UNBOUNDED);
 	bound(ctx, tp, d, window == AP_NONE ? 0 : window);
@@ -137,7 +137,7 @@ int window_relay(struct bpf_sock_ops *ctx)
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		/* Request a call for each packet that is sent. */
+		/* These flags request a call for each packet that is sent. */
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | WRITE | FOLLOWS);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
@@ -170,7 +170,7 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
-/* Removes every bound of this program in a network namespace, after the program above is gone. */
+/* Removes all limits that window_relay has set in a network namespace. It runs after window_relay was removed. */
 SEC("iter/tcp")
 int window_lift(struct bpf_iter__tcp *ctx)
 {

@@ -5,8 +5,8 @@
  *
  * Source: BISCAY §3.2.4; BISCAY §5.4
  *
- * Error against the Rust controller: one or two bytes, where a fraction of a rate or half of a product is rounded the other
- * way.
+ * Difference from the Rust controller: one or two bytes, if a fraction of a rate or half of a product is rounded in the
+ * other direction.
  */
 #ifndef AIRPACE_WINDOW_H
 #define AIRPACE_WINDOW_H
@@ -20,8 +20,8 @@
 /* State of one download. */
 struct window {
 	/*
-	 * Minimum round-trip time; then start and minimum of the current round, and minimum of the last round (AP_NONE
-	 * before the first).
+	 * Minimum round-trip time. The next members are the start of the current round, the minimum of the current
+	 * round, and the minimum of the last round (AP_NONE before the first round).
 	 */
 	struct ap_window least;
 	ap_u64 round_began;
@@ -29,9 +29,9 @@ struct window {
 	ap_u64 standing;
 	/* The downlink bandwidth in use, bit/s. */
 	ap_u64 held;
-	/* Flag: the path has had a queue. */
+	/* Flag: a queue has been observed on the path. */
 	ap_u64 has_begun;
-	/* End of the current drain, or of the last one. */
+	/* End of the current drain or of the last drain. */
 	ap_u64 drain;
 };
 
@@ -40,7 +40,7 @@ AP_FN void window_init(struct window *w)
 	w->round_least = w->standing = AP_NONE;
 }
 
-/* Data arrived that echoes an ACK's timestamp. The ACK left one round trip ago. */
+/* Processes data that echoes the timestamp of an ACK, which left one round trip ago. */
 AP_FN void window_on_echo(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 rtt)
 {
 	ap_window_update(&w->least, now, rtt, t->rtt_window, 0);
@@ -53,8 +53,9 @@ AP_FN void window_on_echo(struct window *w, const struct ap_tuning *t, ap_u64 no
 }
 
 /*
- * The window in bytes of packets of `mss` bytes, for this part of the device's `sampled` bandwidth. AP_NONE: the sender is
- * not limited, because the bandwidth is unknown (AP_NONE), the path is unknown, or the sender has not filled the path yet.
+ * The window in bytes, for packets of `mss` bytes and this part of the device's `sampled` bandwidth. AP_NONE: the
+ * sender is not limited, because the bandwidth is AP_NONE (unknown), the round-trip time is unknown, or the sender has
+ * not filled the path yet.
  */
 AP_FN ap_u64 window_of(struct window *w, const struct ap_tuning *t, ap_u64 now, ap_u64 mss, ap_u64 sampled,
 		       const struct split_part *part)

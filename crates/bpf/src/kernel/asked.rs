@@ -10,7 +10,8 @@ use rustix::thread::CapabilitySet;
 
 use super::{BISCAY, BTF, LOCKDOWN, LoadError, PINS_ROOT, has_programs, refused};
 
-/// Whether this build has programs, and whether this kernel can load and keep them for a privileged user. Loads nothing.
+/// Whether this build has programs, and whether this kernel can load and pin these programs for a privileged user. This
+/// function loads no program.
 ///
 /// # Errors
 /// The requirement that is missing.
@@ -45,8 +46,9 @@ pub fn may_load() -> bool {
     is_first && has_all(CapabilitySet::NET_ADMIN) && (has_all(CapabilitySet::SYS_ADMIN) || has_all(may_run))
 }
 
-/// Waits until no other process loads or unloads a scheme, and locks them out for the lifetime of the result. `None` if the
-/// file system is not mounted, or this user has no access: then nothing can be loaded anyway.
+/// Waits until no other process loads or unloads a scheme, and locks other processes out for the lifetime of the
+/// result. `None` if the BPF file system is not mounted or this user has no access to it; in these cases no scheme can
+/// be loaded.
 pub fn turn() -> Option<File> {
     let root = File::open(pins()?.parent()?).ok()?;
     flock(&root, FlockOperation::LockExclusive).is_ok().then_some(root)
@@ -55,8 +57,8 @@ pub fn turn() -> Option<File> {
 /// Source: Linux include/uapi/linux/magic.h (BPF_FS_MAGIC)
 const BPF_FS: u32 = 0xCAFE_4A11;
 
-/// The folder of pinned schemes; `None` if the BPF file system is not mounted. `ip netns exec` hides the mount from this
-/// process, but not from its caller: the mount of the nearest ancestor process is used.
+/// The folder of pinned schemes; `None` if the BPF file system is not mounted. `ip netns exec` hides the mount from
+/// this process, but not from its caller: in this case, the mount of the nearest ancestor process that has one is used.
 pub(super) fn pins() -> Option<PathBuf> {
     let own = PathBuf::from(PINS_ROOT);
     let seen = ancestors().map(|pid| PathBuf::from(format!("/proc/{pid}/root{PINS_ROOT}")));
@@ -64,11 +66,11 @@ pub(super) fn pins() -> Option<PathBuf> {
     std::iter::once(own).chain(seen).find(is_there).map(|root| root.join("airpace"))
 }
 
-/// The folder of a pinned scheme; `None` if it has none. Only this user may have write access to this folder and its
-/// parent: another user with access could make this process open or remove other files.
+/// The folder of a pinned scheme; `None` if the folder does not exist. Only this user may have write access to this
+/// folder and its parent: another user with access could make this process open or remove other files.
 ///
 /// # Errors
-/// [`LoadError::Foreign`] if others can write there, or the path is a symbolic link.
+/// [`LoadError::Foreign`] if other users can write to the folder, or the path is a symbolic link.
 pub(super) fn own_pins(scheme: &str) -> Result<Option<PathBuf>, LoadError> {
     let Some(pins) = pins() else { return Ok(None) };
     let folder = pins.join(scheme);
@@ -103,7 +105,8 @@ pub(super) fn is_locked() -> bool {
     fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
 }
 
-/// Index of `cong_control`'s argument that is the rate sample: the last one, of two or, since Linux 6.10, of four.
+/// Index of `cong_control`'s argument that is the rate sample: the last of two arguments or, since Linux 6.10, the last
+/// of four arguments.
 pub(super) fn sample_argument(btf: &Btf<'_>) -> Result<u32, LoadError> {
     let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
     let operations = operations.ok_or(LoadError::TooOld("struct tcp_congestion_ops"))?;

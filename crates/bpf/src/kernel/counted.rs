@@ -3,21 +3,21 @@
 /// Counters over all flows of a scheme since it was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Flows started.
+    /// Number of flows started.
     pub flows: u64,
-    /// ACKs.
+    /// Number of ACKs processed.
     pub acks: u64,
-    /// Calls before a send.
+    /// Number of calls before a send.
     pub sends: u64,
-    /// Transitions of a flow to FALLBACK.
+    /// Number of transitions of a flow to FALLBACK.
     pub fallbacks: u64,
-    /// Returns of a flow from FALLBACK.
+    /// Number of returns of a flow from FALLBACK.
     pub returns: u64,
-    /// Transitions to FALLBACK because the feed was older than 100 ms, or unknown.
+    /// Number of transitions to FALLBACK because the bandwidth in the feed was older than 100 ms or unknown.
     pub silences: u64,
-    /// Flows of PBE-CC whose peer confirmed that it reports its radio's measurements.
+    /// Number of PBE-CC flows whose peer confirmed that it reports the measurements of its radio.
     pub confirmed: u64,
-    /// ACKs on which PBE-CC's option replaced a SACK block.
+    /// Number of ACKs on which PBE-CC's option replaced a SACK block.
     pub rooms: u64,
     /// Number of times that a PBE-CC receiver located the bottleneck outside its cell.
     pub elsewhere: u64,
@@ -26,7 +26,7 @@ pub struct Totals {
 /// CPU cost of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
     /// Number of instructions that the kernel's verifier processed.
     pub verified: u64,

@@ -32,10 +32,10 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Opens a pinned scheme; `None` if it is not pinned.
+    /// Opens a pinned scheme; `None` if the scheme is not pinned.
     ///
     /// # Errors
-    /// If the caller lacks privileges.
+    /// The caller lacks privileges.
     pub fn open(scheme: &'static str) -> Result<Option<Pinned>, LoadError> {
         let Some(folder) = own_pins(scheme)? else { return Ok(None) };
         match fs::read_dir(&folder) {
@@ -59,7 +59,7 @@ impl Pinned {
     /// The array for a feeder of PBE-CC; `None` if the scheme needs none.
     ///
     /// # Errors
-    /// If the system does not map it.
+    /// The operating system does not map the array.
     pub fn cell(&self) -> io::Result<Option<CellFeed>> {
         self.feed.as_ref().map(|feed| CellFeed::map(feed.as_fd())).transpose()
     }
@@ -67,7 +67,7 @@ impl Pinned {
     /// The program that makes space for PBE-CC's option at network devices; `None` if the scheme has no option.
     ///
     /// # Errors
-    /// If the caller lacks privileges.
+    /// The caller lacks privileges.
     pub fn room(&self) -> Result<Option<RoomProgram>, LoadError> {
         let path = self.folder.join("room");
         if !path.exists() {
@@ -78,7 +78,7 @@ impl Pinned {
         Ok(Some(RoomProgram::of(program)))
     }
 
-    /// Whether the scheme is still the one that was opened: neither unloaded nor reloaded since.
+    /// Whether the opened scheme still exists: it was neither unloaded nor reloaded since it was opened.
     pub fn is_there(&self) -> bool {
         let [opened, present] = [self.opened.metadata(), fs::metadata(&self.folder)];
         opened.is_ok_and(|opened| present.is_ok_and(|present| present.ino() == opened.ino()))
@@ -88,7 +88,7 @@ impl Pinned {
     /// feeder.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// The operating system refuses the lock for another reason.
     pub fn be_its_feeder(&self) -> io::Result<bool> {
         match flock(&self.opened, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
@@ -97,10 +97,10 @@ impl Pinned {
         }
     }
 
-    /// The state of each of its flows, in every network namespace.
+    /// The state of each flow of the scheme, in every network namespace.
     ///
     /// # Errors
-    /// If the caller lacks privileges.
+    /// The caller lacks privileges.
     pub fn flows(&self) -> io::Result<Vec<FlowStatus>> {
         shown::read(&self.folder.join(FLOWS), self.scheme)
     }
@@ -108,43 +108,43 @@ impl Pinned {
     /// The array for a feeder; `None` if the scheme needs none.
     ///
     /// # Errors
-    /// If the system does not map it.
+    /// The operating system does not map the array.
     pub fn feed(&self) -> io::Result<Option<Feed>> {
         self.feed.as_ref().map(|feed| Feed::map(feed.as_fd())).transpose()
     }
 
-    /// The number of the host's active flows; `None` if they are not counted.
+    /// The number of the host's active flows; `None` if they are not counted or their number is not valid.
     ///
     /// # Errors
-    /// If the system does not map the array.
+    /// The operating system does not map the array.
     pub fn active_flows(&self) -> io::Result<Option<u64>> {
         let Some(host) = &self.host else { return Ok(None) };
         Ok(Some(read_host(host.as_fd())?.unwrap_or(0)))
     }
 
-    /// The number of the host's active applications; `None` if they are not counted.
+    /// The number of the host's active applications; `None` if they are not counted or their number is not valid.
     ///
     /// # Errors
-    /// If the system does not map the array.
+    /// The operating system does not map the array.
     pub fn active_apps(&self) -> io::Result<Option<u64>> {
         let Some(shares) = &self.shares else { return Ok(None) };
         let shares: Mapped<SharesWords> = Mapped::new(shares.as_fd(), false)?;
         Ok(Some(active(&shares.apps).unwrap_or(0)))
     }
 
-    /// The counters of its flows.
+    /// The counters of the scheme's flows.
     ///
     /// # Errors
-    /// If the system does not map the array.
+    /// The operating system does not map the array.
     pub fn totals(&self) -> io::Result<Totals> {
         read_totals(self.totals.as_fd())
     }
 }
 
-/// Removes a pinned scheme. Returns whether there was one.
+/// Removes a pinned scheme. Returns whether the scheme was pinned.
 ///
 /// # Errors
-/// If the caller lacks privileges.
+/// The caller lacks privileges.
 pub fn unload(scheme: &'static str) -> Result<bool, LoadError> {
     let (Some(pins), Some(folder)) = (pins(), own_pins(scheme)?) else { return Ok(false) };
     let failed = |path: &Path| {
@@ -193,7 +193,7 @@ pub(super) fn read_totals(fd: BorrowedFd<'_>) -> io::Result<Totals> {
     })
 }
 
-/// The number of active flows, if it is valid.
+/// The number of active flows; `None` if the number is not valid.
 pub(super) fn read_host(fd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
     let host: Mapped<HostWords> = Mapped::new(fd, false)?;
     Ok(active(&host))

@@ -1,7 +1,7 @@
-//! Bounds of the windows of a device's downloads, and their removal.
+//! Sets limits of the windows of a device's downloads, and removes these limits.
 //!
-//! The program that sets the bounds runs with each packet of a socket. After its removal, nothing would remove the bounds.
-//! Another program therefore iterates over all TCP sockets of each network namespace and removes them.
+//! The program that sets the limits runs for each packet of a socket. After this program was removed, the limits would
+//! remain. Another program therefore iterates over all TCP sockets of each network namespace and removes the limits.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,14 +16,15 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Directory of the named network namespaces.
 const NAMED: &str = "/run/netns";
 
-/// Bounds windows for the lifetime of this value, or, once it is pinned, while its file exists.
+/// The active relay. It limits windows for the lifetime of this value or, once it is pinned, as long as its file
+/// exists.
 pub(super) struct Relay {
     pub(super) link: Option<Link>,
     pub(super) lift: Option<Link>,
 }
 
 impl Relay {
-    /// Detaches the program and removes all bounds.
+    /// Detaches the program and removes all limits.
     pub(super) fn end(&mut self) -> libbpf_rs::Result<()> {
         let (Some(link), Some(lift)) = (self.link.take(), self.lift.take()) else { return Ok(()) };
         link.detach()?;
@@ -31,14 +32,15 @@ impl Relay {
         lift_everywhere(lift)
     }
 
-    /// Leaves the program and its bounds in the kernel.
+    /// Leaves the program and its limits in the kernel when this value is dropped.
     pub(super) fn stay(&mut self) {
         (self.link, self.lift) = (None, None);
     }
 }
 
 impl Drop for Relay {
-    /// A failure is ignored, because flows continue anyway: a remaining bound matches an earlier bandwidth.
+    /// A failure is ignored, because flows continue with the remaining limits, which correspond to an earlier
+    /// bandwidth.
     fn drop(&mut self) {
         let _ = self.end();
     }
@@ -49,7 +51,7 @@ fn lift_everywhere(lift: Link) -> libbpf_rs::Result<()> {
     // A separate thread enters the other namespaces and ends there.
     let enter = move || {
         for namespace in namespaces() {
-            // The namespace and its sockets may have been removed meanwhile.
+            // The namespace and its sockets may have been removed in the meantime.
             let Ok(file) = File::open(&namespace) else { continue };
             if move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).is_ok() {
                 lift_here(&lift)?;

@@ -15,18 +15,18 @@ use crate::twin::NONE;
 /// One flow of a scheme, or one download of the relay.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowStatus {
-    /// Inode number of its network namespace, as in `/proc/PID/ns/net`.
+    /// Inode number of the flow's network namespace, as in `/proc/PID/ns/net`.
     pub netns: u32,
-    /// Its address and port on this machine.
+    /// The flow's address and port on this machine.
     pub local: SocketAddr,
-    /// Its peer's address and port.
+    /// The peer's address and port.
     pub remote: SocketAddr,
     /// The scheme's state for this flow.
     pub state: &'static str,
-    /// Pacing rate of the payload; for a download, the device's bandwidth that bounds it. `None` if there is none.
+    /// Pacing rate of the payload; for a download, the bandwidth that limits it. `None` if there is no rate.
     pub rate: Option<Rate>,
-    /// Congestion window in payload bytes; for a download, the maximum window that is advertised. `None` if there is no
-    /// bound.
+    /// Congestion window in payload bytes; for a download, the maximum window that is advertised. `None` if the window
+    /// is not limited.
     pub window: Option<Bytes>,
     /// The minimum round-trip time, if known.
     pub rtt: Option<Duration>,
@@ -42,10 +42,10 @@ fn states(scheme: &str) -> &'static [&'static str] {
     }
 }
 
-/// Reads a scheme's flows from its iterator file. Flows that have changed to another scheme are omitted.
+/// Reads a scheme's flows from its iterator file. Sockets that have changed to another scheme are omitted.
 ///
 /// # Errors
-/// If the file cannot be read.
+/// The file cannot be read.
 pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<FlowStatus>> {
     let bytes = fs::read(path)?;
     let flows = bytes.chunks_exact(size_of::<ShownWords>()).map(words);
@@ -54,7 +54,7 @@ pub(super) fn read(path: &Path, scheme: &str) -> io::Result<Vec<FlowStatus>> {
     Ok(shown)
 }
 
-/// Decodes one record of a program.
+/// Decodes one record of the iterating program.
 fn words(bytes: &[u8]) -> ShownWords {
     let mut rest = Rest(bytes);
     ShownWords {
@@ -72,7 +72,7 @@ fn words(bytes: &[u8]) -> ShownWords {
     }
 }
 
-/// The bytes not read yet.
+/// The bytes of a record that were not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -84,7 +84,7 @@ impl Rest<'_> {
     }
 }
 
-/// Converts a record. `None` if its socket has changed to another scheme.
+/// Converts a record to a flow. `None` if the socket has changed to another scheme.
 fn flow(words: &ShownWords, scheme: &str) -> Option<FlowStatus> {
     // With `biscay@window`, the sockets of downloads use another scheme. Their rate counts whole packets.
     let is_chosen = SCHEMES.contains(&scheme);

@@ -10,16 +10,16 @@ use airpace_core::{Bytes, Rng, Time};
 use super::{bps, nanos};
 use crate::twin::bbr::{Answer, Bbr, BbrAck};
 
-/// A flow of an ACK trace, replayed.
+/// Replays a flow of an ACK trace through BBR's C port.
 pub struct BbrReplay {
     twin: Bbr,
     transport: Transport,
 }
 
-/// BBR's inputs from the transport that the trace does not contain.
+/// Reconstructs BBR's inputs from the transport that the trace does not contain.
 #[derive(Debug, Default)]
 pub(super) struct Transport {
-    /// For each unacknowledged packet: send time, and whether it was declared lost.
+    /// For each unacknowledged packet: send time, and whether the packet was declared lost.
     sent: BTreeMap<u64, (Time, bool)>,
     holes: Holes,
 }

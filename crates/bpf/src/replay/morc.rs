@@ -17,7 +17,7 @@ struct Flying {
     was_lost: bool,
 }
 
-/// A flow of an ACK trace, replayed.
+/// Replays a flow of an ACK trace through MORC's C port.
 pub struct MorcReplay {
     twin: Morc,
     flying: BTreeMap<u64, Flying>,

@@ -9,7 +9,7 @@ use super::bbr::Transport;
 use super::{bps, nanos};
 use crate::twin::pbe::{Answer, Pbe, PbeAck, PbeFed, PbeTuning};
 
-/// A flow of an ACK trace, replayed.
+/// Replays a flow of an ACK trace through PBE-CC's C port.
 pub struct PbeReplay {
     twin: Pbe,
     transport: Transport,

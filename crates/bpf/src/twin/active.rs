@@ -1,4 +1,4 @@
-//! Count of a host's active flows and applications, and their shares of the bandwidth, as in the kernel.
+//! C port of the kernel's count of a host's active flows and applications, and of their shares of the bandwidth.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,8 @@ mod sys;
 
 pub(super) use sys::split;
 
-/// Maximum time beyond [`airpace_cc::registry::ACTIVE_FOR`] for which a flow counts as active: a slot of `active.h`.
+/// Maximum time beyond [`airpace_cc::registry::ACTIVE_FOR`] for which a flow counts as active: the length of a slot in
+/// `active.h`.
 pub const SLOT: Duration = Duration::from_micros(12_500);
 
 /// `struct ap_host` of `intf.h`.
@@ -29,12 +30,12 @@ impl Default for FlowCounter {
 }
 
 impl FlowCounter {
-    /// A flow sends bytes.
+    /// Records that a flow sends bytes.
     pub fn sends(&mut self, last: &mut LastSlot, now: Time) {
         last.0 = sys::sends(&mut self.words, last.0, now.as_nanos());
     }
 
-    /// The number of active flows as of the last packet; `None` if that count has expired.
+    /// The number of active flows as of the last packet; `None` if this number has expired.
     pub fn flows(&self, now: Time) -> Option<u64> {
         active(&self.words, now)
     }
@@ -53,17 +54,17 @@ pub struct AppFlow {
     app: u64,
 }
 
-/// A host that counts applications. Their names are greater than zero.
+/// A host that counts applications. The names of applications are numbers greater than zero.
 #[derive(Default)]
 pub struct AppCounter {
     host: FlowCounter,
     apps: FlowCounter,
-    /// `struct active_app` of each.
+    /// `struct active_app` of each application, by name.
     each: BTreeMap<u64, Box<[u64]>>,
 }
 
 impl AppCounter {
-    /// A flow of the application `name` sends bytes.
+    /// Records that a flow of the application `name` sends bytes.
     pub fn sends(&mut self, flow: &mut AppFlow, name: u64, now: Time) {
         let was_of = flow.app;
         let mut app = self.each.remove(&name).unwrap_or_else(sys::app);
@@ -73,9 +74,9 @@ impl AppCounter {
         self.each.insert(name, app);
     }
 
-    /// The number of active flows, of active applications, and of active flows of the application `name`.
+    /// Three numbers: active flows, active applications, and active flows of the application `name`.
     pub fn seen(&self, name: u64, now: Time) -> [u64; 3] {
-        // The first word is the application's own last slot.
+        // The first word of `struct active_app` is the application's last slot; a `struct ap_host` follows.
         let own = self.each.get(&name).and_then(|app| active(&app[1..], now));
         [self.host.flows(now), self.apps.flows(now), own].map(Option::unwrap_or_default)
     }
@@ -97,19 +98,19 @@ impl RecentBytes {
     }
 }
 
-/// `struct split_view` of `split.h`: the device's view of its flows, from one of them.
+/// `struct split_view` of `split.h`: the device's information about its flows, from the point of view of one flow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceView {
-    /// Active flows.
+    /// Number of active flows.
     pub flows: u64,
-    /// Active applications.
+    /// Number of active applications.
     pub apps: u64,
-    /// Active flows of the flow's own application.
+    /// Number of active flows of the flow's own application.
     pub app_flows: u64,
-    /// Bytes that the flow moved within the last 250 to 500 ms.
+    /// Number of bytes that the flow moved within the last 250 to 500 ms.
     pub used: u64,
-    /// Bytes that all flows moved in the same time.
+    /// Number of bytes that all flows moved in the same time.
     pub moved: u64,
 }
 

@@ -1,10 +1,10 @@
-//! BBR version 1, compiled for the host.
+//! The C port of BBR version 1, compiled for the host.
 
 use airpace_core::{Bytes, Rate, Rng, Time};
 
 mod sys;
 
-/// `struct ibbr_ack`: contents of one ACK. [`NONE`](super::NONE) stands for missing values.
+/// `struct ibbr_ack`: contents of one ACK. [`NONE`](super::NONE) represents missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BbrAck {
@@ -69,9 +69,9 @@ pub struct Answer {
     pub pacing_rate: Rate,
 }
 
-/// BBR in C.
+/// A flow of BBR's C port.
 pub struct Bbr {
-    /// `struct ibbr`.
+    /// The memory of `struct ibbr`.
     words: Box<[u64]>,
     rng: Rng,
     /// The start phase of the next cycle.
@@ -83,7 +83,7 @@ pub struct Bbr {
 pub(super) const PHASES: u64 = 7;
 
 impl Bbr {
-    /// A new flow. `rng` draws the start phases of its cycles.
+    /// A new flow. `rng` draws the start phases of the cycles.
     pub fn new(mss: Bytes, mut rng: Rng) -> Bbr {
         let next = rng.below(PHASES);
         let mut bbr = Bbr { words: sys::bbr(mss.0), rng, next, draws: 0 };
@@ -91,8 +91,8 @@ impl Bbr {
         bbr
     }
 
-    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more data
-    /// to send after it.
+    /// Records a sent packet. `is_first`: no other packet is outstanding; `app_limited`: the application has no more
+    /// data to send after this packet.
     pub fn on_sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         sys::sent(&mut self.words, now.as_nanos(), is_first, app_limited);
         self.draw();
@@ -105,12 +105,13 @@ impl Bbr {
     }
 
     /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
-    /// completed before.
+    /// that were completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
         sys::loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
-    /// Replaces a used number. No call uses more than one number, so one number in reserve is enough.
+    /// If the C port has used its random number, gives it the next one. No call uses more than one random number, so
+    /// one in reserve is enough.
     fn draw(&mut self) {
         let used = sys::random(&mut self.words, self.next);
         if used != self.draws {

@@ -24,7 +24,7 @@ pub struct MorcTuning {
     pub(super) rival: u32,
 }
 
-/// Maximum time (ns) and maximum factor that the kernel's arithmetic supports: 10 s, and 64.
+/// Maximum time (in ns: 10 s) and maximum factor (64) of an option that the kernel's arithmetic supports.
 const MAX_NANOS: f64 = 1e10;
 const MAX_TIMES: f64 = 64.0;
 
@@ -32,7 +32,7 @@ impl MorcTuning {
     /// The kernel's options for `profile`.
     ///
     /// # Errors
-    /// An option exceeds the kernel's arithmetic.
+    /// An option's value exceeds the range that the kernel's arithmetic supports.
     pub fn new(profile: &Profile) -> Result<MorcTuning, Unsupported> {
         let ms = |option, ms: f64| match ms * 1e6 {
             nanos if nanos <= MAX_NANOS => Ok((nanos + 0.5) as u64),
@@ -68,13 +68,13 @@ impl MorcTuning {
     }
 }
 
-/// `struct morc_ack`: contents of one ACK. [`NONE`](super::NONE) stands for missing values.
+/// `struct morc_ack`: contents of one ACK. [`NONE`](super::NONE) represents missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MorcAck {
     /// Arrival time in nanoseconds.
     pub now: u64,
-    /// Bytes newly acknowledged.
+    /// Bytes that the ACK newly acknowledges.
     pub acked: u64,
     /// Round-trip time in nanoseconds.
     pub rtt: u64,
@@ -86,11 +86,11 @@ pub struct MorcAck {
     pub least: u64,
     /// Delivery rate in bit/s.
     pub rate: u64,
-    /// Number of the newest packet.
+    /// Number of the newest packet that the ACK acknowledges.
     pub newest: u64,
-    /// Send time of the newest packet in nanoseconds.
+    /// Send time of that packet in nanoseconds.
     pub newest_sent: u64,
-    /// 1 if the application had no more data to send when one of the packets was sent.
+    /// 1 if the application had no more data to send when one of the acknowledged packets was sent.
     pub app_limited: u64,
 }
 
@@ -98,7 +98,7 @@ pub struct MorcAck {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets {
-    /// The first number.
+    /// The first packet's number.
     pub number: u64,
     /// Number of packets.
     pub count: u64,
@@ -111,7 +111,7 @@ pub struct Packets {
 pub enum Phase {
     /// The rate doubles.
     SlowStart,
-    /// The rate follows MORC's rule: the best rate a few round trips ahead.
+    /// The rate follows MORC's rule: the rate that is best a few round trips ahead.
     Adjusting,
     /// The window competes with a flow that keeps the queue filled.
     Competing,
@@ -122,7 +122,7 @@ pub enum Phase {
 /// The controller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The phase.
+    /// MORC's phase.
     pub phase: Phase,
     /// Congestion window.
     pub cwnd: Bytes,
@@ -130,14 +130,14 @@ pub struct Answer {
     pub pacing_rate: Rate,
 }
 
-/// MORC in C.
+/// A flow of MORC's C port.
 pub struct Morc {
-    /// `struct morc`.
+    /// The memory of the flow's `struct morc`.
     words: Box<[u64]>,
 }
 
 impl Morc {
-    /// A new flow.
+    /// Creates the state of a new flow.
     pub fn new(tuning: MorcTuning, mss: Bytes) -> Morc {
         Morc { words: sys::morc(&tuning, mss.0) }
     }
@@ -147,7 +147,7 @@ impl Morc {
         sys::sent(&mut self.words, now.as_nanos(), sent, app_limited);
     }
 
-    /// Processes an ACK of `packets`. The flag of each item: these packets were declared lost before.
+    /// Processes an ACK of `packets`. The flag of each item: the item's packets were declared lost before.
     pub fn on_ack(&mut self, ack: &MorcAck, packets: impl Iterator<Item = (Packets, bool)>) {
         sys::ack(&mut self.words, ack);
         for (acked, were_lost) in packets {

@@ -39,13 +39,14 @@ const MAX_GAIN: f64 = 16.0;
 const MAX_PACKETS: u64 = 1_000;
 const MAX_SLACK: u64 = 1_000_000_000;
 
-/// Maximum queue that the kernel keeps in the base station.
+/// Maximum duration of the queue that the kernel's PBE-CC keeps in the base station.
 const MAX_BUFFER: Duration = Duration::from_secs(1);
 /// `AP_PBE_ADAPTIVE` of `intf.h`.
 const ADAPTIVE: u32 = u32::MAX;
 
 impl PbeTuning {
-    /// The kernel's options for `tuning`. The receiver's processing of radio reports has no options in the kernel.
+    /// Returns the kernel's options for `tuning`. The receiver's processing of radio reports has no options in the
+    /// kernel.
     ///
     /// # Errors
     /// An option has a value that the kernel's PBE-CC does not support.
@@ -99,11 +100,11 @@ impl PbeTuning {
     }
 }
 
-/// `struct pbe_ack`: contents of one ACK. [`NONE`] stands for missing values.
+/// `struct pbe_ack`: contents of one ACK. [`NONE`] represents missing values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PbeAck {
-    /// BBR's input.
+    /// The input of the sender's BBR.
     pub bbr: BbrAck,
     /// Minimum round-trip time of the connection in nanoseconds.
     pub least: u64,
@@ -111,32 +112,32 @@ pub struct PbeAck {
     pub oldest_sent: u64,
 }
 
-/// `struct pbe_fed`: contents of the receiver's feedback. [`NONE`] stands for missing values; flags are 0 or 1.
+/// `struct pbe_fed`: contents of the receiver's feedback. [`NONE`] represents missing values; flags are 0 or 1.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PbeFed {
-    /// Capacity in bit/s.
+    /// The cell's capacity in bit/s.
     pub capacity: u64,
-    /// Fair share in bit/s.
+    /// The flow's fair share of the capacity in bit/s.
     pub fair_share: u64,
-    /// Delay of the radio without a queue in nanoseconds.
+    /// Delay of the radio link without a queue, in nanoseconds.
     pub radio_delay: u64,
-    /// Whether the feedback contained anything.
+    /// Whether the option contained feedback.
     pub is_told: u32,
-    /// Whether the bottleneck is in the Internet.
+    /// Whether the receiver reports a bottleneck in the Internet.
     pub internet: u32,
-    /// Whether the telemetry is fresh.
+    /// Whether the receiver's telemetry is fresh.
     pub fresh: u32,
     /// Whether the last Npkt packets met no queue outside the cell.
     pub clear: u32,
-    /// Active carriers.
+    /// Number of active carriers.
     pub carriers: u32,
-    /// Total activations of carriers, modulo 256.
+    /// Total number of activations of carriers, modulo 256.
     pub activations: u32,
 }
 
 impl PbeFed {
-    /// No feedback.
+    /// The value for an ACK without feedback.
     pub const NOTHING: PbeFed = PbeFed {
         capacity: NONE,
         fair_share: NONE,
@@ -158,8 +159,8 @@ pub fn read_option(contents: &[u8; 8], length: u32) -> PbeFed {
     fed
 }
 
-/// The contents of an option with this feedback. Rates are exact to a thousandth. Rates below 512 bit/s are encoded as
-/// none, rates above 17 Gbit/s as 17 Gbit/s.
+/// Returns the contents of an option with this feedback. Rates are exact to a thousandth. Rates below 512 bit/s are
+/// encoded as a missing value, rates above 17 Gbit/s as 17 Gbit/s.
 pub fn write_option(fed: &PbeFed) -> [u8; 8] {
     sys::option_write(fed)
 }
@@ -193,7 +194,7 @@ impl Phase {
 /// The controller's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The phase.
+    /// The sender's phase.
     pub phase: Phase,
     /// The state of the sender's BBR; relevant while BBR controls the flow.
     pub bbr: bbr::State,
@@ -203,21 +204,21 @@ pub struct Answer {
     pub pacing_rate: Rate,
 }
 
-/// PBE-CC's sender in C.
+/// A flow of the C port of PBE-CC's sender.
 pub struct Pbe {
-    /// `struct pbe`.
+    /// The memory of the flow's `struct pbe`.
     words: Box<[u64]>,
     rng: Rng,
-    /// The start phases of the next cycles.
+    /// The start phases of the next cycles of BBR's pacing gains.
     next: VecDeque<u64>,
     draws: u64,
 }
 
-/// Number of random numbers that are drawn in advance. One call of the C code uses fewer.
+/// Number of random numbers that are drawn in advance. One call of the C code uses fewer random numbers.
 const READY: usize = 4;
 
 impl Pbe {
-    /// A new flow. `rng` draws the start phases of BBR's cycles.
+    /// Creates the state of a new flow. `rng` draws the start phases of BBR's cycles.
     pub fn new(tuning: &PbeTuning, mss: Bytes, rng: Rng) -> Pbe {
         let mut pbe = Pbe { words: sys::pbe(tuning, mss.0), rng, next: VecDeque::new(), draws: 0 };
         pbe.draw();
@@ -231,29 +232,29 @@ impl Pbe {
         self.draw();
     }
 
-    /// Processes an ACK of new packets, and the receiver's feedback on it.
+    /// Processes an ACK of new packets, and the receiver's feedback in this ACK.
     pub fn on_ack(&mut self, ack: &PbeAck, told: &PbeFed) {
         sys::ack(&mut self.words, ack, told);
         self.draw();
     }
 
-    /// Processes feedback on a packet that acknowledges no data.
+    /// Processes feedback in a packet that acknowledges no data.
     pub fn on_feedback(&mut self, now: Time, told: &PbeFed) {
         sys::feedback(&mut self.words, now.as_nanos(), told);
     }
 
     /// Processes losses. `is_silence`: all outstanding packets were declared lost. `recovered`: number of recoveries
-    /// completed before.
+    /// that the flow completed before.
     pub fn on_loss(&mut self, lost: Bytes, is_silence: bool, recovered: u64) {
         sys::loss(&mut self.words, lost.0, is_silence, recovered);
     }
 
-    /// Called before the kernel sends.
+    /// Updates the state at `now`. Called before the kernel sends a packet.
     pub fn before_send(&mut self, now: Time) {
         sys::before_send(&mut self.words, now.as_nanos());
     }
 
-    /// Draws new numbers in place of those that the last call used.
+    /// Draws new random numbers in place of the numbers that the last call of the C code used.
     fn draw(&mut self) {
         let used = sys::random(&mut self.words, 0);
         self.next.drain(..(used - self.draws) as usize);

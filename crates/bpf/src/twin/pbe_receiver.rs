@@ -9,7 +9,7 @@ use super::pbe::{PbeFed, PbeTuning};
 
 mod sys;
 
-/// `struct pbe_arrival`: a received packet. [`NONE`] stands for values missing in the sender's option.
+/// `struct pbe_arrival`: a received packet. [`NONE`] represents values missing in the sender's option.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PbeArrival {
@@ -19,11 +19,11 @@ pub struct PbeArrival {
     pub sent: u64,
     /// Resolution of the sender's clock in nanoseconds.
     pub tick: u64,
-    /// Its size in bytes.
+    /// The packet's size in bytes.
     pub bytes: u64,
     /// Number of packets received at once.
     pub packets: u64,
-    /// RTprop in nanoseconds.
+    /// The sender's RTprop in nanoseconds.
     pub rtprop: u64,
     /// The sender's pacing rate in bit/s.
     pub pacing: u64,
@@ -33,12 +33,12 @@ pub struct PbeArrival {
     pub has_header: u32,
 }
 
-/// State of the cell at one time: `struct ap_pbe_told` of `intf.h`, and the full subframes.
+/// State of the cell at one time: `struct ap_pbe_told` of `intf.h`, and a record of the full subframes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     /// The words of `struct ap_pbe_told`; the first word, the time of writing, is zero.
     pub told: [u64; 6],
-    /// One bit for each of the last subframes.
+    /// One bit for each of the last subframes: whether the subframe was full.
     pub full: [u64; MAX_SUBFRAMES as usize / 64],
 }
 
@@ -48,7 +48,8 @@ const ELSEWHERE: u64 = 2;
 const EXPLAINS: u64 = 4;
 
 impl Cell {
-    /// The last argument is the arrival time of the last radio report, in nanoseconds of the receiver's clock; zero: none.
+    /// Reads the state from the receiver's measurements. `heard`: arrival time of the last radio report, in nanoseconds
+    /// of the receiver's clock; zero if there was no report.
     pub fn new(measured: &Measured, explained: &Explained, heard: u64) -> Cell {
         let (newest, full) = explained.full_subframes();
         let flags =
@@ -60,20 +61,20 @@ impl Cell {
         Cell { told: [0, heard, rates[0], rates[1], newest, state], full }
     }
 
-    /// A cell of one carrier with a constant rate. No PRBs are idle, so that each queue may be the cell's own.
+    /// A cell of one carrier with a constant rate. No PRBs are idle, so the cell may be the cause of any queue.
     pub fn constant(rate: Rate, heard: u64) -> Cell {
         let told = [0, heard, rate.as_bps(), rate.as_bps(), 0, 1 << 32];
         Cell { told, full: [0; MAX_SUBFRAMES as usize / 64] }
     }
 
-    /// A cell with a constant rate and idle PRBs, so that no queue is the cell's own.
+    /// A cell with a constant rate and idle PRBs, so the cell is the cause of no queue.
     pub fn idle(rate: Rate, heard: u64) -> Cell {
         let mut cell = Cell::constant(rate, heard);
         cell.told[5] |= IDLE | ELSEWHERE;
         cell
     }
 
-    /// The complete array.
+    /// Returns all words of `struct ap_pbe_feed` with this state.
     fn feed(&self) -> sys::PbeFeed {
         let mut words = [0; 30];
         words[2..8].copy_from_slice(&self.told);
@@ -82,14 +83,14 @@ impl Cell {
     }
 }
 
-/// PBE-CC's receiver in C.
+/// A flow of the C port of PBE-CC's receiver.
 pub struct PbeReceiver {
-    /// `struct pbe_receiver`.
+    /// The memory of the flow's `struct pbe_receiver`.
     words: Box<[u64]>,
 }
 
 impl PbeReceiver {
-    /// A new flow.
+    /// Creates the state of a new flow.
     pub fn new(tuning: &PbeTuning, mss: Bytes) -> PbeReceiver {
         PbeReceiver { words: sys::pbe_receiver(tuning, mss.0) }
     }
@@ -99,7 +100,7 @@ impl PbeReceiver {
         sys::packet(&mut self.words, arrival, &cell.feed(), flows);
     }
 
-    /// The feedback of an ACK that is sent now.
+    /// Returns the feedback of an ACK that is sent at `now`.
     pub fn tell(&self, cell: &Cell, flows: u64, now: Time) -> PbeFed {
         sys::feedback(&self.words, &cell.feed(), flows, now.as_nanos())
     }

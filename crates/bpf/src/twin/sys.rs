@@ -23,16 +23,17 @@ unsafe extern "C" {
     fn ap_host_layout(out: *mut u64);
 }
 
-/// The bytes of the options.
+/// The bytes of BISCAY's options.
 pub fn bytes_of(tuning: &KernelTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (four of 64 bits, ten of 32), borrowed as long as the result.
+    // SAFETY: `tuning` consists of numbers without padding (four of 64 bits, ten of 32), and is borrowed as long as the
+    // result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<KernelTuning>()) }
 }
 
-/// `struct biscay` of a new flow, for the other functions of BISCAY.
+/// Returns the memory of a new flow's `struct biscay`, for the other functions of BISCAY.
 pub fn biscay(tuning: &KernelTuning, mss: u64) -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_biscay_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -40,31 +41,32 @@ pub fn biscay(tuning: &KernelTuning, mss: u64) -> Box<[u64]> {
     state
 }
 
-/// `biscay_on_sent`.
+/// Calls `biscay_on_sent`.
 pub fn sent(state: &mut [u64], now: u64, bytes: u64, is_first: bool, app_limited: bool) {
     // SAFETY: `state` is from `biscay`, and borrowed for this call only.
     unsafe { ap_host_biscay_sent(state.as_mut_ptr(), now, bytes, is_first.into(), app_limited.into()) };
 }
 
-/// `biscay_on_ack`.
+/// Calls `biscay_on_ack`.
 pub fn ack(state: &mut [u64], ack: &KernelAck, radio: &KernelRadio) {
-    // SAFETY: `state` is from `biscay`; the other two have the layouts of C (a test compares them). C keeps none.
+    // SAFETY: `state` is from `biscay`; the other two structures have the layouts of C (a test compares them). C keeps
+    // no pointer.
     unsafe { ap_host_biscay_ack(state.as_mut_ptr(), ack, radio) };
 }
 
-/// `biscay_on_loss`.
+/// Calls `biscay_on_loss`.
 pub fn loss(state: &mut [u64], lost: u64, is_silence: bool, radio: &KernelRadio) {
-    // SAFETY: as in `ack`.
+    // SAFETY: the arguments have the origin and layouts that `ack` states, and C keeps no pointer.
     unsafe { ap_host_biscay_loss(state.as_mut_ptr(), lost, is_silence.into(), radio) };
 }
 
-/// `biscay_before_send`.
+/// Calls `biscay_before_send`.
 pub fn before_send(state: &mut [u64], now: u64, radio: &KernelRadio) {
-    // SAFETY: as in `ack`.
+    // SAFETY: the arguments have the origin and layouts that `ack` states, and C keeps no pointer.
     unsafe { ap_host_biscay_before_send(state.as_mut_ptr(), now, radio) };
 }
 
-/// State, window, pacing rate, end-to-end bandwidth.
+/// Returns the state, the window (bytes), the pacing rate and the end-to-end bandwidth (both in bit/s).
 pub fn answer(state: &[u64]) -> [u64; 4] {
     let mut out = [0; 4];
     // SAFETY: `state` is from `biscay`; C writes four numbers.
@@ -72,31 +74,31 @@ pub fn answer(state: &[u64]) -> [u64; 4] {
     out
 }
 
-/// `ap_log2`.
+/// Calls `ap_log2`.
 #[cfg(test)]
 pub fn log2(x: u64) -> u64 {
-    // SAFETY: a number in, a number out.
+    // SAFETY: the function only takes and returns numbers.
     unsafe { ap_host_log2(x) }
 }
 
-/// `ap_bytes_in`.
+/// Calls `ap_bytes_in`.
 #[cfg(test)]
 pub fn bytes_in(rate: u64, span: u64) -> u64 {
-    // SAFETY: numbers in, a number out.
+    // SAFETY: the function only takes and returns numbers.
     unsafe { ap_host_bytes_in(rate, span) }
 }
 
-/// `ap_rate_of`.
+/// Calls `ap_rate_of`.
 #[cfg(test)]
 pub fn rate_of(bytes: u64, span: u64) -> u64 {
-    // SAFETY: numbers in, a number out.
+    // SAFETY: the function only takes and returns numbers.
     unsafe { ap_host_rate_of(bytes, span) }
 }
 
-/// `ap_scaled`.
+/// Calls `ap_scaled`.
 #[cfg(test)]
 pub fn scaled(value: u64, num: u64, den: u64) -> u64 {
-    // SAFETY: numbers in, a number out.
+    // SAFETY: the function only takes and returns numbers.
     unsafe { ap_host_scaled(value, num, den) }
 }
 

@@ -8,25 +8,25 @@ use super::{KernelTuning, NONE, nanos};
 
 mod sys;
 
-/// `struct window` of `window.h`, and the options.
+/// `struct window` of `window.h`, and BISCAY's options.
 pub struct Window {
     words: Box<[u64]>,
     tuning: KernelTuning,
 }
 
 impl Window {
-    /// A new download.
+    /// Creates the state of a new download.
     pub fn new(tuning: KernelTuning) -> Window {
         Window { words: sys::window(), tuning }
     }
 
-    /// Data arrived that echoes the time stamp of an ACK, sent one round trip ago.
+    /// Processes the arrival of data that echoes the time stamp of an ACK. The ACK was sent one round trip (`rtt`) ago.
     pub fn on_echo(&mut self, now: Time, rtt: Duration) {
         sys::echo(&mut self.words, &self.tuning, now.as_nanos(), nanos(rtt));
     }
 
-    /// The window, in bytes of packets of `mss`, for this part (numerator and denominator) of the device's bandwidth.
-    /// `None`: the sender is not limited.
+    /// Returns the window, in bytes of packets of size `mss`, for the share `part` (numerator and denominator) of the
+    /// device's bandwidth `sampled`. `None`: the sender is not limited.
     pub fn get(&mut self, now: Time, mss: Bytes, sampled: Option<Rate>, part: [u64; 2]) -> Option<Bytes> {
         let sampled = sampled.map_or(NONE, Rate::as_bps);
         let window = sys::window_of(&mut self.words, &self.tuning, now.as_nanos(), mss.0, sampled, part);

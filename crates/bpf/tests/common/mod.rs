@@ -1,5 +1,5 @@
-//! Helpers for tests of the C ports: traces of built-in scenarios, and of arbitrary paths.
-// Each test uses only some of them.
+//! Helpers for tests of the C ports: traces of controllers in built-in scenarios and on arbitrary paths.
+// Each test file uses only some of these helpers.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use airpace_core::{Bytes, Rate, Rider, Streams, Time};
 use airpace_sim::{Scenario, ScenarioError};
 use proptest::prelude::*;
 
-/// Records the events of a controller.
+/// Creates a tape that records the events of a controller, and the list of its entries.
 fn tape() -> (Arc<Mutex<Vec<Entry>>>, Tape) {
     let entries = Arc::new(Mutex::new(vec![]));
     let kept = Arc::clone(&entries);
@@ -27,12 +27,12 @@ fn taken(entries: &Mutex<Vec<Entry>>) -> Vec<Entry> {
     std::mem::take(&mut *entries.lock().unwrap())
 }
 
-/// A scenario with a given length, or with its own length if the given one is too short for it.
+/// Loads a scenario with a duration of `seconds`, or with its own duration if `seconds` is too short for the scenario.
 pub fn load(name: &str, text: &str, seconds: &str) -> Scenario {
     changed(name, text, &[("duration_s", seconds)]).or_else(|_| Scenario::load(text, name, &[])).unwrap()
 }
 
-/// A scenario with some keys set.
+/// Loads a scenario with the keys of `sets` changed.
 pub fn changed(name: &str, text: &str, sets: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
     let sets: Vec<_> = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     Scenario::load(text, name, &sets)
@@ -42,9 +42,9 @@ pub fn changed(name: &str, text: &str, sets: &[(&str, &str)]) -> Result<Scenario
 pub struct Trace {
     /// The flow's index in its scenario.
     pub flow: usize,
-    /// The size of its packets.
+    /// The size of the flow's packets.
     pub mss: Bytes,
-    /// Its controller's events and decisions.
+    /// The events and decisions of the flow's controller.
     pub entries: Vec<Entry>,
 }
 
@@ -83,12 +83,13 @@ pub struct Step {
     lost: bool,
     silence: bool,
     app_limited: bool,
-    /// Flags of PBE-CC's feedback: no capacity, internet, not fresh, clear, a new carrier, no feedback.
+    /// Flags of PBE-CC's feedback: no capacity, bottleneck in the Internet, telemetry not fresh, clear, a new carrier,
+    /// no feedback.
     says: [bool; 6],
 }
 
 impl Step {
-    /// Feedback of BISCAY's receiver.
+    /// The step's feedback of BISCAY's receiver.
     fn biscay(&self) -> Rider {
         let feedback = biscay::feedback::Feedback {
             timestamp: 0,
@@ -99,7 +100,7 @@ impl Step {
         feedback.write()
     }
 
-    /// Feedback of PBE-CC's receiver; `activations` counts the activations of previous steps.
+    /// The step's feedback of PBE-CC's receiver; `activations` counts the activations of carriers in previous steps.
     fn pbe(&self, activations: &mut u8) -> Rider {
         let [no_capacity, internet, is_stale, clear, activated, nothing] = self.says;
         if nothing {
@@ -121,9 +122,9 @@ impl Step {
     }
 }
 
-/// Times are in nanoseconds, so that they rarely equal a threshold, where doubles may be rounded to either side of it.
-/// Rates are up to 90 Mbit/s and shares at least a tenth: the resulting bandwidth of the device is below the kernel's
-/// bound.
+/// Generates steps. Times are in nanoseconds, so they rarely equal a threshold, at which doubles may be rounded to
+/// either side. Rates are up to 90 Mbit/s and shares at least a tenth, so the resulting bandwidth of the device is
+/// below the kernel's bound.
 pub fn step() -> impl Strategy<Value = Step> {
     let amounts = (0u64..40_000_000, 0u64..12, 1u64..9);
     let path = (
@@ -159,7 +160,8 @@ pub fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// The flags of a step in its text; those of [`Step::says`] start at the fourth.
+/// Characters that represent the flags of a step in its text; the flags of [`Step::says`] start at the fourth
+/// character.
 const FLAGS: [char; 9] = ['l', 's', 'a', 'C', 'I', 'F', 'K', 'N', 'E'];
 
 /// Reads randomly drawn steps and the packet size from a text in `tests/drawn`, in the format of [`to_text`]. A line
@@ -193,7 +195,7 @@ pub fn drawn(text: &str) -> (Vec<Step>, Bytes) {
     (lines.map(step).collect(), Bytes(number(mss)))
 }
 
-/// The text of steps, for a file in `tests/drawn`.
+/// Returns the text of steps, for a file in `tests/drawn`.
 pub fn to_text(steps: &[Step], mss: Bytes) -> String {
     let mut text = format!("mss {}\n", mss.0);
     for step in steps {
@@ -219,7 +221,7 @@ pub fn to_text(steps: &[Step], mss: Bytes) -> String {
     text
 }
 
-/// Time shifts that resolve a tie, in ns.
+/// Time by which every step is longer in a test for a tie, in ns.
 const NUDGES_NS: [u64; 5] = [101, 211, 307, 401, 503];
 
 /// Compares the Rust controller with its C port over steps. A difference that disappears when every step is a few hundred
@@ -245,7 +247,7 @@ pub fn unless_tie<T>(
     agreed.ok_or_else(|| unlike.clone())
 }
 
-/// A controller in Rust, driven by these steps.
+/// Runs the Rust controller of `scheme` over `steps`. Returns its trace.
 pub fn told(scheme: &str, steps: &[Step], mss: Bytes) -> Vec<Entry> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let setup = Setup::new(mss, Streams::new(1).stream("twins"));

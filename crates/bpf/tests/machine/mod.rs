@@ -1,5 +1,5 @@
 //! Helpers for tests of the programs in this machine's kernel.
-// Each test uses only some of them.
+// Each test file uses only some of these helpers.
 #![allow(dead_code)]
 
 use std::fs::{self, File};
@@ -39,7 +39,7 @@ pub fn biscay() -> KernelScheme {
     KernelScheme::Biscay(tuning.expect("the kernel knows the defaults"))
 }
 
-/// BISCAY for downloads, with these options in addition to its own.
+/// BISCAY for downloads, with `options` in addition to the defaults.
 pub fn relay(options: &str) -> KernelScheme {
     let spec = SchemeSpec::parse(&format!("biscay@window{options}")).unwrap();
     let tuning = KernelTuning::new(&Tuning::read(spec.options()).unwrap());
@@ -58,7 +58,7 @@ pub fn pbe() -> KernelScheme {
     KernelScheme::Pbe(tuning.expect("the kernel knows the defaults"))
 }
 
-/// Loads a scheme, if this machine supports it.
+/// Loads a scheme, if this machine supports the scheme. Locks out the other tests of this file.
 pub fn loaded(part: &KernelScheme) -> Option<(Kernel, MutexGuard<'static, ()>)> {
     let turn = turn();
     load(part).map(|kernel| (kernel, turn))
@@ -69,7 +69,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Loads a scheme while the caller holds the lock, if this machine supports it.
+/// Loads a scheme while the caller holds the lock, if this machine supports the scheme.
 pub fn load(part: &KernelScheme) -> Option<Kernel> {
     match Kernel::load(part) {
         Ok(kernel) => Some(kernel),
@@ -81,7 +81,7 @@ pub fn load(part: &KernelScheme) -> Option<Kernel> {
     }
 }
 
-/// A sender that uses `scheme`, or the default of this thread's network namespace.
+/// Opens a sender that uses `scheme`, or the default congestion control of this thread's network namespace.
 pub fn connected(scheme: Option<&str>, to: SocketAddr) -> std::io::Result<TcpStream> {
     let socket: OwnedFd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     if let Some(scheme) = scheme {
@@ -104,16 +104,16 @@ mod sys {
     }
 }
 
-/// Limits the kernel's pacing of a socket to the payload rate `most`, independent of its congestion control.
+/// Limits the kernel's pacing of a socket to the payload rate `most`, independent of the socket's congestion control.
 #[allow(unsafe_code)]
 pub fn pace_at_most(socket: &impl AsRawFd, most: Rate) -> std::io::Result<()> {
     let bytes = u32::try_from(most.as_bps() / 8).map_err(std::io::Error::other)?;
-    // SAFETY: the system reads four bytes of `bytes`, which lives until it returns.
+    // SAFETY: the system call reads four bytes of `bytes`, which lives until the call returns.
     let code = unsafe { sys::setsockopt(socket.as_raw_fd(), SOCKET, MAX_PACING_RATE, &raw const bytes, 4) };
     if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// A flow over the loopback that sends until it is dropped.
+/// A flow that sends until this value is dropped.
 pub struct Flow {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -125,7 +125,7 @@ impl Flow {
         Flow::between(Some(scheme), "127.0.0.1:0".parse().unwrap())
     }
 
-    /// A flow to a listener at `address`.
+    /// Opens a flow to a listener at `address`.
     pub fn between(scheme: Option<&str>, address: SocketAddr) -> std::io::Result<Flow> {
         let listener = TcpListener::bind(address)?;
         let sender = connected(scheme, listener.local_addr()?)?;
@@ -134,7 +134,7 @@ impl Flow {
     }
 
     pub fn of(sender: TcpStream, receiver: TcpStream) -> Flow {
-        // Far below the loopback's capacity: other tests run at the same time.
+        // This rate is far below the loopback's capacity, because other tests run at the same time.
         Flow::paced(sender, receiver, 20_000)
     }
 
@@ -143,7 +143,7 @@ impl Flow {
         Flow::paused(sender, receiver, bytes, Duration::from_millis(1))
     }
 
-    /// A flow that sends as much as its congestion control allows.
+    /// Starts a flow that sends as much as its congestion control allows.
     pub fn greedy(sender: TcpStream, receiver: TcpStream) -> Flow {
         Flow::paused(sender, receiver, 20_000, Duration::ZERO)
     }
@@ -181,8 +181,8 @@ impl Drop for Flow {
     }
 }
 
-/// Polls a condition, and panics with `what` if it never holds, because a hanging test reports nothing. The limit is
-/// several minutes, far more than a busy machine needs.
+/// Polls a condition, and panics with `what` if the condition never holds, because a hanging test reports nothing. The
+/// time limit is several minutes, far more than a busy machine needs.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..200_000 {
         if is_so() {
@@ -209,7 +209,7 @@ pub fn feed_until(
     });
 }
 
-/// Writes the same record all the time, until it is dropped.
+/// A thread that writes the same record to the feed all the time, until this value is dropped.
 pub struct Feeding {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -237,7 +237,7 @@ impl Drop for Feeding {
     }
 }
 
-/// Objects of this crate in the kernel, whichever process loaded them.
+/// Numbers of this crate's objects in the kernel. Each object counts, whichever process loaded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InKernel {
     pub maps: usize,
@@ -246,7 +246,8 @@ pub struct InKernel {
 }
 
 impl InKernel {
-    /// The objects after the kernel has freed those of other tests: their number has not changed for half a second.
+    /// Counts the objects after the kernel has freed the objects of other tests: when their number has not changed for
+    /// half a second.
     pub fn settled() -> InKernel {
         let (mut seen, mut same) = (InKernel::count(), 0);
         while same < 10 {
@@ -259,7 +260,7 @@ impl InKernel {
     }
 
     pub fn count() -> InKernel {
-        // Names of the schemes' programs and maps, as compiled.
+        // Names of the schemes' programs and maps in the compiled objects.
         let [mut programs, mut maps] = [vec![], vec![]];
         for part in [biscay(), relay(""), morc(), pbe()] {
             let [more_programs, more_maps] = part.names().expect("they were compiled");
@@ -273,15 +274,15 @@ impl InKernel {
         InKernel {
             maps: MapInfoIter::default().filter(|map| maps.iter().any(|name| map.name == **name)).count(),
             programs: ours.len(),
-            // The link of a scheme names no program.
+            // The link of a scheme has no program ID.
             links: LinkInfoIter::default()
                 .filter(|link| link.prog_id == 0 || ours.contains(&link.prog_id))
                 .count(),
         }
     }
 
-    /// Waits until the kernel holds no more objects than before. The kernel frees the last flow's objects some time after
-    /// its end.
+    /// Waits until the kernel holds at most the number of objects that `self` counted before. The kernel frees the last
+    /// flow's objects some time after the flow's end.
     pub fn comes_again(&self) {
         let mut seen = InKernel::count();
         for _ in 0..6_000 {
@@ -329,14 +330,15 @@ impl Drop for Group {
     }
 }
 
-/// A network namespace with a loopback, until it is removed or dropped.
+/// A network namespace with a loopback device. It exists until it is removed or this value is dropped.
 pub struct Namespace {
     name: String,
     is_there: bool,
 }
 
 impl Namespace {
-    /// Creates a namespace, if this user may. `what` distinguishes it from others of this process.
+    /// Creates a namespace, if this user has the permission. `what` distinguishes it from other namespaces of this
+    /// process.
     pub fn new(what: &str) -> Option<Namespace> {
         let name = format!("airpace-{what}-{}", std::process::id());
         if let Err(said) = ip(&["netns", "add", &name]) {
@@ -379,7 +381,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Runs `ip`.
+/// Runs the program `ip` of iproute2.
 pub fn ip(words: &[&str]) -> Result<(), String> {
     run("ip", words)
 }
@@ -393,7 +395,7 @@ pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
     Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Two namespaces with a link between them.
+/// Creates two namespaces with a link between them.
 pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
     let ends = [Namespace::new("here")?, Namespace::new("there")?];
     let names = ends.each_ref().map(Namespace::name);
@@ -406,7 +408,7 @@ pub fn wire(here: &str, there: &str) -> Option<[Namespace; 2]> {
     Some(ends)
 }
 
-/// Bytes that each of many flows sends at once: more than its first window.
+/// Bytes that each of many flows sends at once: more than a flow's first window.
 pub const PIECE: usize = 20_000;
 
 /// Time without data after which a flow counts as stalled.
@@ -435,7 +437,7 @@ pub fn pair(listener: &TcpListener, scheme: Option<&str>) -> (TcpStream, TcpStre
     (sender, receiver)
 }
 
-/// Each sender sends a piece, and each receiver receives it.
+/// Each sender sends [`PIECE`] bytes, and each receiver receives them.
 pub fn all_move(pairs: &mut [(TcpStream, TcpStream)]) {
     let mut piece = vec![7; PIECE];
     for (sender, _) in &mut *pairs {

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// The multipath delay profiles of LTE's conformance tests, and [`DelayProfile::Flat`] for a signal with one path.
 ///
-/// In a configuration (serde), the names are those of [`DelayProfile::name`].
+/// A configuration (serde) uses the names that [`DelayProfile::name`] returns.
 ///
-/// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4 (TS 36.104 Annex B.2 has the same)
+/// Source: TS 36.101 Annex B.2.1 Table B.2.1-2 … B.2.1-4 (TS 36.104 Annex B.2 contains the same tables)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayProfile {
@@ -14,11 +14,11 @@ pub enum DelayProfile {
     #[default]
     #[serde(rename = "none")]
     Flat,
-    /// Extended Pedestrian A: up to 0.41 µs.
+    /// Extended Pedestrian A: excess delays up to 0.41 µs.
     Epa,
-    /// Extended Vehicular A: up to 2.51 µs.
+    /// Extended Vehicular A: excess delays up to 2.51 µs.
     Eva,
-    /// Extended Typical Urban: up to 5 µs.
+    /// Extended Typical Urban: excess delays up to 5 µs.
     Etu,
 }
 

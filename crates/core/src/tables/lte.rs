@@ -7,7 +7,7 @@ mod tbs;
 use super::{Cqi, Modulation, cqi_row, modulation};
 use crate::units::Bits;
 
-/// PRB pairs of the channel bandwidths 1.4, 3, 5, 10, 15 and 20 MHz.
+/// Numbers of PRB pairs of the channel bandwidths 1.4, 3, 5, 10, 15 and 20 MHz.
 ///
 /// Source: TS 36.101 Table 5.6-1
 pub const BANDWIDTH_PRBS: [u16; 6] = [6, 15, 25, 50, 75, 100];
@@ -22,7 +22,7 @@ pub const MAX_CODE_RATE: f64 = 0.930;
 /// Source: TS 36.212 §5.1.2
 const MAX_CODE_BLOCK_BITS: u64 = 6144;
 
-/// Size of the CRC of a transport block, and of each code block if there are several (bits).
+/// Size of the CRC of a transport block, and of each code block if the transport block has several (bits).
 ///
 /// Source: TS 36.212 §5.1.1
 const CRC_BITS: u64 = 24;
@@ -30,7 +30,8 @@ const CRC_BITS: u64 = 24;
 /// Size of one transport block of TBS index `i_tbs` (0…33) on `n_prb` PRB pairs (1…110), mapped to `layers` (1 or 2)
 /// spatial layers; `None` outside these ranges.
 ///
-/// The usual rank 2 has two codewords of one layer each. Call this function with `layers` = 1 for each of them.
+/// A transmission of rank 2 usually has two codewords of one layer each. Call this function with `layers` = 1 for each
+/// codeword.
 ///
 /// Source: TS 36.213 §7.1.7.2
 pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
@@ -43,8 +44,8 @@ pub fn tbs(i_tbs: u8, n_prb: u16, layers: u8) -> Option<Bits> {
     sizes.get(usize::from(i_tbs))?.get(column).map(|&bits| Bits(u64::from(bits)))
 }
 
-/// Transport block size of DCI format 1C for TBS index `i_tbs` (0…31), independent of the number of PRBs. Used for
-/// paging, random-access responses and system information.
+/// Transport block size of DCI format 1C for TBS index `i_tbs` (0…31), independent of the number of PRBs. The cell uses
+/// this format for paging, random-access responses and system information.
 ///
 /// Source: TS 36.213 §7.1.7.2.3 Table 7.1.7.2.3-1
 pub fn tbs_format_1c(i_tbs: u8) -> Option<Bits> {
@@ -54,10 +55,10 @@ pub fn tbs_format_1c(i_tbs: u8) -> Option<Bits> {
 /// Configured MCS and CQI tables of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsTable {
-    /// Up to 64QAM.
+    /// The tables with modulations up to 64QAM.
     #[default]
     Qam64,
-    /// Up to 256QAM (`altCQI-Table-r12`).
+    /// The tables with modulations up to 256QAM (`altCQI-Table-r12`).
     Qam256,
 }
 
@@ -107,8 +108,8 @@ impl McsTable {
         tbs(self.mcs(index)?.i_tbs?, n_prb, layers)
     }
 
-    /// Highest MCS up to `limit` whose transport block on `n_prb` PRB pairs of `res_per_prb` resource elements
-    /// ([`pdsch_res_per_prb`]) has a code rate of at most [`MAX_CODE_RATE`]; 0 if none has.
+    /// Highest MCS index up to `limit` whose transport block on `n_prb` PRB pairs of `res_per_prb` resource elements
+    /// ([`pdsch_res_per_prb`]) has a code rate of at most [`MAX_CODE_RATE`]; 0 if no index has such a code rate.
     ///
     /// Source: TS 36.213 §7.1.7
     pub fn highest_mcs(self, limit: u8, n_prb: u16, res_per_prb: u32) -> u8 {
@@ -116,7 +117,7 @@ impl McsTable {
         let decodable = |index: u8| {
             let row = self.mcs(index)?;
             let coded = coded_bits(tbs(row.i_tbs?, n_prb, 1)?);
-            // Code rate limit in integers: coded / (Q_m · REs) ≤ 0.930.
+            // Checks the code rate in integers: coded bits / (Q_m · resource elements) ≤ 0.930.
             Some(1000 * coded.0 <= 930 * u64::from(row.modulation.bits_per_symbol()) * res)
         };
         (1..=limit.min(self.last_mcs())).rev().find(|&index| decodable(index) == Some(true)).unwrap_or(0)
@@ -128,7 +129,7 @@ impl McsTable {
 pub struct UplinkMcs {
     /// Modulation and TBS index; `None` if the row retransmits a block granted before.
     pub initial: Option<(Modulation, u8)>,
-    /// Redundancy version.
+    /// Redundancy version of the transmission.
     pub rv: u8,
 }
 
@@ -146,8 +147,8 @@ pub fn uplink_mcs(index: u8) -> Option<UplinkMcs> {
     Some(UplinkMcs { initial, rv: index.saturating_sub(28) })
 }
 
-/// PUSCH resource elements of a PRB pair: 12 of 14 symbols, because two contain reference signals. Valid for a normal
-/// cyclic prefix and a subframe without SRS.
+/// PUSCH resource elements of a PRB pair: 12 subcarriers in 12 of 14 symbols, because two symbols contain reference
+/// signals. Valid for a normal cyclic prefix and a subframe without SRS.
 ///
 /// Source: TS 36.211 §5.2 and §5.5.2.1
 pub const PUSCH_RES_PER_PRB: u32 = 144;
@@ -160,14 +161,14 @@ pub const fn pusch_size_within(limit: u16) -> u16 {
     PUSCH_SIZES[if limit > 110 { 110 } else { limit as usize }] as u16
 }
 
-/// Smallest valid number of PRB pairs of an uplink grant that is at least `least`; `None` above 108.
+/// Smallest valid number of PRB pairs of an uplink grant that is at least `least`; `None` if `least` is above 108.
 ///
 /// Source: TS 36.211 §5.3.3
 pub fn pusch_size_from(least: u16) -> Option<u16> {
     (least.max(1)..=110).find(|&prbs| pusch_size_within(prbs) == prbs)
 }
 
-/// For each number of PRB pairs, the largest valid size of an uplink grant up to it.
+/// For each number of PRB pairs, the largest valid size of an uplink grant up to this number.
 static PUSCH_SIZES: [u8; 111] = {
     let mut sizes = [0; 111];
     let mut prbs = 1;
@@ -207,7 +208,7 @@ pub const fn rbg_count(carrier_prbs: u16) -> u16 {
     carrier_prbs.div_ceil(rbg_size(carrier_prbs))
 }
 
-/// First PRB pair and number of PRB pairs of RBG `index`. The number is 0 beyond the last RBG.
+/// First PRB pair and number of PRB pairs of RBG `index`. The number of PRB pairs is 0 beyond the last RBG.
 pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
     let size = rbg_size(carrier_prbs);
     let start = if index < rbg_count(carrier_prbs) { index * size } else { carrier_prbs };
@@ -219,7 +220,7 @@ pub const fn rbg(carrier_prbs: u16, index: u16) -> (u16, u16) {
 /// antenna ports outside the control region. Valid for a normal cyclic prefix. The resource elements of PBCH and
 /// synchronisation signals in the six middle PRB pairs are not subtracted.
 ///
-/// `cfi` is 1…3; the control region has one symbol more on carriers of at most 10 PRB pairs.
+/// `cfi` is 1…3. The control region has `cfi` symbols, and one symbol more on carriers of at most 10 PRB pairs.
 ///
 /// Source: TS 36.211 §6.2, §6.7 and §6.10.1
 pub const fn pdsch_res_per_prb(cfi: u8, crs_ports: u8, carrier_prbs: u16) -> u32 {
@@ -227,7 +228,8 @@ pub const fn pdsch_res_per_prb(cfi: u8, crs_ports: u8, carrier_prbs: u16) -> u32
     let reference = match (crs_ports, control_symbols) {
         (..=1, _) => 6,
         (2, _) => 12,
-        // The first CRS symbol of ports 2 and 3 is symbol 1. A control region of two or more symbols contains it.
+        // The first CRS symbol of ports 2 and 3 is symbol 1. A control region of two or more symbols contains this
+        // symbol.
         (_, ..=1) => 20,
         (_, _) => 16,
     };
@@ -250,8 +252,8 @@ pub const fn coded_bits(tbs: Bits) -> Bits {
     Bits(tbs.0 + CRC_BITS + if blocks > 1 { CRC_BITS * blocks } else { 0 })
 }
 
-/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword.
-/// Infinite if `res` is zero.
+/// Effective code rate of a transport block on `res` resource elements, counted over all layers of its codeword. The
+/// code rate is infinite if `res` is zero.
 ///
 /// Source: TS 36.213 §7.1.7
 pub fn code_rate(tbs: Bits, modulation: Modulation, res: u64) -> f64 {

@@ -3,7 +3,7 @@
 use super::{CodeRate, Cqi, Modulation, cqi_row, modulation};
 use crate::units::Bits;
 
-/// Maximum number of resource elements per PRB in the computation of the transport block size.
+/// Maximum number of resource elements per PRB that the computation of the transport block size counts.
 ///
 /// Source: TS 38.214 §5.1.3.2
 const MAX_RES_PER_PRB: u32 = 156;
@@ -11,18 +11,18 @@ const MAX_RES_PER_PRB: u32 = 156;
 /// Resources of a slot that a grant allocates to the PDSCH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Number of PRBs.
+    /// Number of allocated PRBs.
     pub n_prb: u16,
-    /// Number of OFDM symbols, 1…14.
+    /// Number of allocated OFDM symbols, 1…14.
     pub symbols: u8,
     /// Resource elements per PRB for DMRS, including CDM groups without data.
     pub dmrs_res_per_prb: u16,
-    /// Further overhead per PRB in resource elements: 0, 6, 12 or 18 (`xOverhead`).
+    /// Overhead per PRB in addition to DMRS, in resource elements: 0, 6, 12 or 18 (`xOverhead`).
     pub overhead_res_per_prb: u16,
 }
 
 impl Allocation {
-    /// Resource elements in the computation of the transport block size.
+    /// Number of resource elements that the computation of the transport block size counts.
     ///
     /// Source: TS 38.214 §5.1.3.2 step 1
     pub fn res(&self) -> u32 {
@@ -32,8 +32,8 @@ impl Allocation {
     }
 }
 
-/// Transport block size on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers. Zero if `res` is
-/// zero.
+/// Transport block size on `res` resource elements ([`Allocation::res`]) and `layers` spatial layers. The size is zero
+/// if `res` is zero.
 ///
 /// The computation is exact: the number of information bits (N_info) is a fraction, and early rounding would change
 /// some sizes.
@@ -51,7 +51,7 @@ pub fn tbs(res: u32, modulation: Modulation, rate: CodeRate, layers: u8) -> Bits
     if information <= 3824 * 2048 { small_block(information) } else { large_block(information, rate) }
 }
 
-/// Step 3: quantise N_info down to a multiple of 2ⁿ, then take the next larger size of the table.
+/// Step 3: quantises N_info down to a multiple of 2ⁿ, then takes the next larger size of the table.
 fn small_block(information: u64) -> Bits {
     let n = (information.ilog2().saturating_sub(11)).saturating_sub(6).max(3);
     let quantised = ((information >> (11 + n)) << n).max(24);
@@ -59,7 +59,7 @@ fn small_block(information: u64) -> Bits {
     Bits(u64::from(SMALL_BLOCKS[at]))
 }
 
-/// Step 4: quantise N_info to the nearest multiple of 2ⁿ, then round up to code blocks of equal size.
+/// Step 4: quantises N_info to the nearest multiple of 2ⁿ, then rounds the result up to code blocks of equal size.
 fn large_block(information: u64, rate: CodeRate) -> Bits {
     let information = information - 24 * 2048;
     let n = information.ilog2() - 11 - 5;
@@ -78,12 +78,12 @@ fn large_block(information: u64, rate: CodeRate) -> Bits {
 /// Configured MCS and CQI tables of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum McsTable {
-    /// Table 1: up to 64QAM.
+    /// Table 1: modulations up to 64QAM.
     #[default]
     Qam64,
-    /// Table 2: up to 256QAM.
+    /// Table 2: modulations up to 256QAM.
     Qam256,
-    /// Table 3: up to 64QAM at low spectral efficiency, for reliability.
+    /// Table 3: modulations up to 64QAM at low spectral efficiency, for reliability.
     LowEfficiency,
 }
 
@@ -225,7 +225,7 @@ mod tests {
         use McsTable::{LowEfficiency, Qam64, Qam256};
         assert_eq!(size(Qam256, 27, 273, 13, 12, 0, 4), 1_179_864);
         assert_eq!(size(Qam64, 28, 106, 12, 12, 0, 2), 155_776);
-        // Code rates of 682.5 and 916.5 / 1024.
+        // These MCS have the code rates 682.5 / 1024 and 916.5 / 1024.
         assert_eq!(size(Qam256, 20, 51, 12, 12, 0, 2), 71_688);
         assert_eq!(size(Qam256, 20, 1, 4, 12, 6, 1), 152);
         assert_eq!(size(Qam256, 26, 106, 13, 24, 18, 4), 344_376);

@@ -24,12 +24,12 @@ unsafe extern "C" {
 
 /// `struct ap_host` without active flows.
 pub fn active() -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_active_words() };
     vec![0; words as usize].into_boxed_slice()
 }
 
-/// `active_sends`: returns the flow's last slot.
+/// Calls `active_sends`. Returns the flow's new last slot.
 pub fn sends(state: &mut [u64], last: u64, now: u64) -> u64 {
     // SAFETY: `state` is from `active`, and borrowed for this call only.
     unsafe { ap_host_active_sends(state.as_mut_ptr(), last, now) }
@@ -40,7 +40,8 @@ pub fn app() -> Box<[u64]> {
     vec![0; active().len() + 1].into_boxed_slice()
 }
 
-/// `active_sends` and `active_app_sends`. `before`: the flow's previous application, if it is known and is not `app`.
+/// Calls `active_sends` and `active_app_sends`. `before`: the flow's previous application; `None` if it is not known or
+/// is `app`.
 pub fn apps_sends(
     host: &mut [u64],
     apps: &mut [u64],
@@ -68,19 +69,19 @@ pub fn apps_sends(
     }
 }
 
-/// `active_use`.
+/// Calls `active_use`.
 pub fn add_use(state: &mut [u64; 2], now: u64, bytes: u64) {
-    // SAFETY: it is `struct ap_use` (a test compares sizes), and borrowed for this call only.
+    // SAFETY: `state` has the layout of `struct ap_use` (a test compares sizes), and is borrowed for this call only.
     unsafe { ap_host_use(state.as_mut_ptr(), now, bytes) };
 }
 
-/// `active_used`.
+/// Calls `active_used`.
 pub fn used(state: &[u64; 2], now: u64) -> u64 {
-    // SAFETY: as in `add_use`.
+    // SAFETY: `state` has the layout of `struct ap_use`, as in `add_use`.
     unsafe { ap_host_used(state.as_ptr(), now) }
 }
 
-/// `split_part`: numerator and denominator.
+/// Calls `split_part`. Returns numerator and denominator of the part.
 pub fn split(policy: u32, seen: &DeviceView) -> [u64; 2] {
     let mut out = [0; 2];
     // SAFETY: `seen` has the layout of C (a test compares them); C writes two numbers.
@@ -88,7 +89,7 @@ pub fn split(policy: u32, seen: &DeviceView) -> [u64; 2] {
     out
 }
 
-/// The number of active flows, and the time until which it is valid.
+/// The number of active flows, and the time until which this number is valid.
 pub fn flows(state: &[u64]) -> [u64; 2] {
     let mut out = [0; 2];
     // SAFETY: `state` is from `active`; C writes two words.

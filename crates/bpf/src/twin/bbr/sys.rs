@@ -13,9 +13,9 @@ unsafe extern "C" {
     fn ap_host_bbr_answer(state: *const u64, out: *mut u64);
 }
 
-/// `struct ibbr` of a new flow, for the other functions of BBR.
+/// Returns the memory of a new flow's `struct ibbr`, for the other functions of BBR.
 pub fn bbr(mss: u64) -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_bbr_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -29,25 +29,26 @@ pub fn random(state: &mut [u64], random: u64) -> u64 {
     unsafe { ap_host_bbr_random(state.as_mut_ptr(), random) }
 }
 
-/// `ibbr_on_sent`.
+/// Calls `ibbr_on_sent`.
 pub fn sent(state: &mut [u64], now: u64, is_first: bool, app_limited: bool) {
-    // SAFETY: as in `random`.
+    // SAFETY: `state` is from `bbr`, as in `random`.
     unsafe { ap_host_bbr_sent(state.as_mut_ptr(), now, is_first.into(), app_limited.into()) };
 }
 
-/// `ibbr_on_ack`.
+/// Calls `ibbr_on_ack`.
 pub fn ack(state: &mut [u64], ack: &BbrAck) {
-    // SAFETY: as in `random`; `ack` has the layout of C (a test compares them). C keeps neither.
+    // SAFETY: `state` is from `bbr`, as in `random`; `ack` has the layout of C (a test compares them). C keeps no
+    // pointer.
     unsafe { ap_host_bbr_ack(state.as_mut_ptr(), ack) };
 }
 
-/// `ibbr_on_loss`.
+/// Calls `ibbr_on_loss`.
 pub fn loss(state: &mut [u64], lost: u64, is_silence: bool, recovered: u64) {
-    // SAFETY: as in `random`.
+    // SAFETY: `state` is from `bbr`, as in `random`.
     unsafe { ap_host_bbr_loss(state.as_mut_ptr(), lost, is_silence.into(), recovered) };
 }
 
-/// State, window, pacing rate.
+/// Returns the state, the window (bytes) and the pacing rate (bit/s).
 pub fn answer(state: &[u64]) -> [u64; 3] {
     let mut out = [0; 3];
     // SAFETY: `state` is from `bbr`; C writes three numbers.

@@ -18,13 +18,14 @@ unsafe extern "C" {
 /// The bytes of MORC's options.
 pub fn bytes_of(tuning: &MorcTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (three of 64 bits, eight of 32), borrowed as long as the result.
+    // SAFETY: `tuning` consists of numbers without padding (three of 64 bits, eight of 32), and is borrowed as long as
+    // the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<MorcTuning>()) }
 }
 
-/// `struct morc` of a new flow, for the other functions of MORC.
+/// Returns the memory of a new flow's `struct morc`, for the other functions of MORC.
 pub fn morc(tuning: &MorcTuning, mss: u64) -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_morc_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -32,43 +33,44 @@ pub fn morc(tuning: &MorcTuning, mss: u64) -> Box<[u64]> {
     state
 }
 
-/// `morc_before_send` and `morc_on_sent`.
+/// Calls `morc_before_send` and `morc_on_sent`.
 pub fn sent(state: &mut [u64], now: u64, sent: &Packets, app_limited: bool) {
-    // SAFETY: `state` is from `morc`; the others have the layouts of C (a test compares them). C keeps none.
+    // SAFETY: `state` is from `morc`; the other structures have the layouts of C (a test compares them). C keeps no
+    // pointer.
     unsafe { ap_host_morc_sent(state.as_mut_ptr(), now, sent, app_limited.into()) };
 }
 
-/// `morc_on_ack`.
+/// Calls `morc_on_ack`.
 pub fn ack(state: &mut [u64], ack: &MorcAck) {
-    // SAFETY: as in `sent`.
+    // SAFETY: the arguments have the origin and layouts that `sent` states, and C keeps no pointer.
     unsafe { ap_host_morc_ack(state.as_mut_ptr(), ack) };
 }
 
-/// `morc_on_acked`.
+/// Calls `morc_on_acked`.
 pub fn acked(state: &mut [u64], acked: &Packets, were_lost: bool) {
-    // SAFETY: as in `sent`.
+    // SAFETY: the arguments have the origin and layouts that `sent` states, and C keeps no pointer.
     unsafe { ap_host_morc_acked(state.as_mut_ptr(), acked, were_lost.into()) };
 }
 
-/// `morc_after_ack`.
+/// Calls `morc_after_ack`.
 pub fn after_ack(state: &mut [u64], ack: &MorcAck) {
-    // SAFETY: as in `sent`.
+    // SAFETY: the arguments have the origin and layouts that `sent` states, and C keeps no pointer.
     unsafe { ap_host_morc_after_ack(state.as_mut_ptr(), ack) };
 }
 
-/// `morc_on_lost`.
+/// Calls `morc_on_lost`.
 pub fn lost(state: &mut [u64], lost: &Packets) {
-    // SAFETY: as in `sent`.
+    // SAFETY: the arguments have the origin and layouts that `sent` states, and C keeps no pointer.
     unsafe { ap_host_morc_lost(state.as_mut_ptr(), lost) };
 }
 
-/// `morc_report`, after losses.
+/// Calls `morc_report`, after losses.
 pub fn after_loss(state: &mut [u64]) {
-    // SAFETY: as in `sent`.
+    // SAFETY: the arguments have the origin and layouts that `sent` states, and C keeps no pointer.
     unsafe { ap_host_morc_after_loss(state.as_mut_ptr()) };
 }
 
-/// Phase, window, pacing rate, and whether the flow competes.
+/// Returns the phase, the window (bytes), the pacing rate (bit/s), and whether the flow competes (1 or 0).
 pub fn answer(state: &[u64]) -> [u64; 4] {
     let mut out = [0; 4];
     // SAFETY: `state` is from `morc`; C writes four numbers.

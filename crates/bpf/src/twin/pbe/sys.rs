@@ -17,9 +17,9 @@ unsafe extern "C" {
     fn ap_host_pbe_option_write(fed: *const PbeFed, contents: *mut u8);
 }
 
-/// `struct pbe` of a new flow, for the other functions of PBE-CC's sender.
+/// Returns the memory of a new flow's `struct pbe`, for the other functions of PBE-CC's sender.
 pub fn pbe(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_pbe_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -33,43 +33,44 @@ pub fn random(state: &mut [u64], random: u64) -> u64 {
     unsafe { ap_host_pbe_random(state.as_mut_ptr(), random) }
 }
 
-/// `ibbr_on_sent`.
+/// Calls `ibbr_on_sent`.
 pub fn sent(state: &mut [u64], now: u64, is_first: bool, app_limited: bool) {
-    // SAFETY: as in `random`.
+    // SAFETY: `state` is from `pbe`, as in `random`.
     unsafe { ap_host_pbe_sent(state.as_mut_ptr(), now, is_first.into(), app_limited.into()) };
 }
 
-/// `pbe_on_ack`.
+/// Calls `pbe_on_ack`.
 pub fn ack(state: &mut [u64], ack: &PbeAck, told: &PbeFed) {
-    // SAFETY: as in `random`; the other two have the layouts of C (a test compares them). C keeps none.
+    // SAFETY: `state` is from `pbe`, as in `random`; the other two structures have the layouts of C (a test compares
+    // them). C keeps no pointer.
     unsafe { ap_host_pbe_ack(state.as_mut_ptr(), ack, told) };
 }
 
-/// `pbe_on_feedback`.
+/// Calls `pbe_on_feedback`.
 pub fn feedback(state: &mut [u64], now: u64, told: &PbeFed) {
-    // SAFETY: as in `ack`.
+    // SAFETY: `state` is from `pbe`, and `told` has the layout of C, as in `ack`.
     unsafe { ap_host_pbe_feedback(state.as_mut_ptr(), now, told) };
 }
 
-/// `pbe_on_loss`.
+/// Calls `pbe_on_loss`.
 pub fn loss(state: &mut [u64], lost: u64, is_silence: bool, recovered: u64) {
-    // SAFETY: as in `random`.
+    // SAFETY: `state` is from `pbe`, as in `random`.
     unsafe { ap_host_pbe_loss(state.as_mut_ptr(), lost, is_silence.into(), recovered) };
 }
 
-/// `pbe_before_send`.
+/// Calls `pbe_before_send`.
 pub fn before_send(state: &mut [u64], now: u64) {
-    // SAFETY: as in `random`.
+    // SAFETY: `state` is from `pbe`, as in `random`.
     unsafe { ap_host_pbe_before_send(state.as_mut_ptr(), now) };
 }
 
-/// `pbe_option_read`.
+/// Calls `pbe_option_read`.
 pub fn option(fed: &mut PbeFed, contents: &[u8; 8], length: u32) {
-    // SAFETY: both are borrowed for this call only; C reads at most eight bytes of the contents.
+    // SAFETY: `fed` and `contents` are borrowed for this call only; C reads at most eight bytes of `contents`.
     unsafe { ap_host_pbe_option(fed, contents.as_ptr(), length) };
 }
 
-/// `pbe_option_write`.
+/// Calls `pbe_option_write`.
 pub fn option_write(fed: &PbeFed) -> [u8; 8] {
     let mut contents = [0; 8];
     // SAFETY: `fed` has the layout of C (a test compares them); C writes eight bytes.
@@ -80,11 +81,12 @@ pub fn option_write(fed: &PbeFed) -> [u8; 8] {
 /// The bytes of PBE-CC's options.
 pub fn bytes_of(tuning: &PbeTuning) -> &[u8] {
     let bytes: *const u8 = std::ptr::from_ref(tuning).cast();
-    // SAFETY: it is numbers without padding (four of 64 bits, twelve of 32), borrowed as long as the result.
+    // SAFETY: `tuning` consists of numbers without padding (four of 64 bits, twelve of 32), and is borrowed as long as
+    // the result.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<PbeTuning>()) }
 }
 
-/// Phase, the state of BBR, window, pacing rate.
+/// Returns the phase, the state of BBR, the window (bytes) and the pacing rate (bit/s).
 pub fn answer(state: &[u64]) -> [u64; 4] {
     let mut out = [0; 4];
     // SAFETY: `state` is from `pbe`; C writes four numbers.

@@ -13,7 +13,7 @@ unsafe extern "C" {
     fn ap_host_pbe_receiver_tell(state: *const u64, feed: *const u64, flows: u64, now: u64, fed: *mut PbeFed);
 }
 
-/// `pbe_header_write`.
+/// Calls `pbe_header_write`.
 pub fn header_write(starting: bool, has_us: bool, rtprop: u64, pacing: u64) -> [u8; 4] {
     let mut contents = [0; 4];
     // SAFETY: C writes four bytes.
@@ -23,15 +23,15 @@ pub fn header_write(starting: bool, has_us: bool, rtprop: u64, pacing: u64) -> [
     contents
 }
 
-/// `pbe_header_read`.
+/// Calls `pbe_header_read`.
 pub fn header_read(arrival: &mut PbeArrival, contents: [u8; 4]) {
     // SAFETY: `arrival` has the layout of C (a test compares them); C reads four bytes.
     unsafe { ap_host_pbe_header_read(arrival, contents.as_ptr()) };
 }
 
-/// `struct pbe_receiver` of a new flow, for the other functions of the receiver.
+/// Returns the memory of a new flow's `struct pbe_receiver`, for the other functions of the receiver.
 pub fn pbe_receiver(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_pbe_receiver_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -42,16 +42,17 @@ pub fn pbe_receiver(tuning: &PbeTuning, mss: u64) -> Box<[u64]> {
 /// The words of `struct ap_pbe_feed`.
 pub type PbeFeed = [u64; 30];
 
-/// `pbe_receiver_packet`.
+/// Calls `pbe_receiver_packet`.
 pub fn packet(state: &mut [u64], arrival: &PbeArrival, feed: &PbeFeed, flows: u64) {
-    // SAFETY: `state` is from `pbe_receiver`; the others have the layouts of C (a test compares them). C keeps none.
+    // SAFETY: `state` is from `pbe_receiver`; the other structures have the layouts of C (a test compares them). C
+    // keeps no pointer.
     unsafe { ap_host_pbe_receiver_packet(state.as_mut_ptr(), arrival, feed.as_ptr(), flows) };
 }
 
-/// `pbe_receiver_tell`.
+/// Calls `pbe_receiver_tell`.
 pub fn feedback(state: &[u64], feed: &PbeFeed, flows: u64, now: u64) -> PbeFed {
     let mut fed = PbeFed::NOTHING;
-    // SAFETY: as in `packet`.
+    // SAFETY: the arguments have the origin and layouts that `packet` states, and C keeps no pointer.
     unsafe { ap_host_pbe_receiver_tell(state.as_ptr(), feed.as_ptr(), flows, now, &mut fed) };
     fed
 }

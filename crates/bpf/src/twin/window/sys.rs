@@ -17,9 +17,9 @@ unsafe extern "C" {
     ) -> u64;
 }
 
-/// `struct window` of a new download, for the next two functions.
+/// Returns the memory of a new download's `struct window`, for the next two functions.
 pub fn window() -> Box<[u64]> {
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: the function takes no arguments and returns a number.
     let words = unsafe { ap_host_window_words() };
     let mut state = vec![0; words as usize].into_boxed_slice();
     // SAFETY: the memory has the size that C returned, is zero, and is aligned for its 64-bit members.
@@ -27,13 +27,13 @@ pub fn window() -> Box<[u64]> {
     state
 }
 
-/// `window_on_echo`.
+/// Calls `window_on_echo`.
 pub fn echo(state: &mut [u64], tuning: &KernelTuning, now: u64, rtt: u64) {
-    // SAFETY: `state` is from `window`; `tuning` has the layout of C (a test compares them). C keeps neither.
+    // SAFETY: `state` is from `window`; `tuning` has the layout of C (a test compares them). C keeps no pointer.
     unsafe { ap_host_window_echo(state.as_mut_ptr(), tuning, now, rtt) };
 }
 
-/// `window_of`.
+/// Calls `window_of`.
 pub fn window_of(
     state: &mut [u64],
     tuning: &KernelTuning,
@@ -42,6 +42,7 @@ pub fn window_of(
     sampled: u64,
     part: [u64; 2],
 ) -> u64 {
-    // SAFETY: as in `echo`; `part` is `struct split_part` (a test compares sizes), borrowed for this call only.
+    // SAFETY: `state` and `tuning` are as in `echo`; `part` is `struct split_part` (a test compares the sizes),
+    // borrowed for this call only.
     unsafe { ap_host_window(state.as_mut_ptr(), tuning, now, mss, sampled, part.as_ptr()) }
 }

@@ -1,8 +1,9 @@
 //! Transport block sizes of TS 36.213 §7.1.7.2.
 
-/// Transport block sizes in bits on one layer: row I_TBS 0…33, column N_PRB − 1 for 1…110 PRB pairs.
+/// Transport block sizes in bits on one layer: the row is I_TBS 0…33, the column is N_PRB − 1 for 1…110 PRB pairs.
 ///
-/// Rows 26A, 33A and 33B of later releases are not included. (6, 1) is 328, as in the specification.
+/// Rows 26A, 33A and 33B of later releases are not included. The size for I_TBS 6 and N_PRB 1 is 328, as in the
+/// specification.
 ///
 /// Source: TS 36.213 §7.1.7.2.1 Table 7.1.7.2.1-1
 #[rustfmt::skip]
@@ -367,8 +368,8 @@ pub(super) static ONE_LAYER: [[u32; 110]; 34] = [
 
 /// Transport block sizes in bits on two layers, indexed like [`ONE_LAYER`].
 ///
-/// Up to 55 PRB pairs, the size equals that of twice the number of PRB pairs on one layer. Above 55, the one-layer size
-/// is translated.
+/// Up to 55 PRB pairs, the size equals the size of twice the number of PRB pairs on one layer. Above 55 PRB pairs, the
+/// size is the translation of the one-layer size.
 ///
 /// Source: TS 36.213 §7.1.7.2.2
 pub(super) static TWO_LAYERS: [[u32; 110]; 34] = two_layers();
