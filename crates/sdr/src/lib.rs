@@ -5,6 +5,7 @@
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
 //! | [`decode`] | from samples to all users' grants: a decoder and a thread per carrier, and their events in one order |
+//! | [`synth`] | synthetic recordings of a cell's grants |
 //! | [`reports`] | live radio reports from samples |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
@@ -13,3 +14,4 @@ pub mod decode;
 pub mod iq;
 pub mod radio;
 pub mod reports;
+pub mod synth;
