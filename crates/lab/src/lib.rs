@@ -13,6 +13,7 @@
 //! | [`over`], [`agree`] | transports; schemes over real transports and in the simulator |
 //! | [`kernel_truth`] | Linux's congestion controls and Airpace's schemes over the same links |
 //! | [`granularity`] | the interval between KPIs, their latency and their cost |
+//! | [`shells`] | networks with one element, named like mahimahi's shells |
 //! | [`simulated`] | the log of a simulated device's modem |
 //! | [`selftest`] | throughput tests of the emulator on this machine |
 //!
@@ -35,6 +36,7 @@ pub mod play;
 pub mod programs;
 pub mod schedule;
 pub mod selftest;
+pub mod shells;
 pub mod simulated;
 pub mod stage;
 pub mod telemetry;
