@@ -15,6 +15,7 @@
 //! | [`granularity`] | the interval between KPIs, their latency and their cost |
 //! | [`shells`] | networks with one element, named like mahimahi's shells |
 //! | [`simulated`] | the log of a simulated device's modem |
+//! | [`machine`] | this machine: what it can run, and what is missing |
 //! | [`selftest`] | throughput tests of the emulator on this machine |
 //!
 //! An experiment starts parts of itself inside of the emulated network. The front end therefore names its own command line
@@ -30,6 +31,7 @@ pub mod finish;
 pub mod granularity;
 pub mod inside;
 pub mod kernel_truth;
+pub mod machine;
 pub mod over;
 pub mod part;
 pub mod play;
