@@ -13,7 +13,9 @@
 //! | [`over`], [`agree`] | transports; schemes over real transports and in the simulator |
 //! | [`kernel_truth`] | Linux's congestion controls and Airpace's schemes over the same links |
 //! | [`granularity`] | the interval between KPIs, their latency and their cost |
+//! | [`shells`] | networks with one element, named like mahimahi's shells |
 //! | [`simulated`] | the log of a simulated device's modem |
+//! | [`machine`] | this machine: what it can run, and what is missing |
 //! | [`selftest`] | throughput tests of the emulator on this machine |
 //!
 //! An experiment starts parts of itself inside of the emulated network. The front end therefore names its own command line
@@ -29,12 +31,14 @@ pub mod finish;
 pub mod granularity;
 pub mod inside;
 pub mod kernel_truth;
+pub mod machine;
 pub mod over;
 pub mod part;
 pub mod play;
 pub mod programs;
 pub mod schedule;
 pub mod selftest;
+pub mod shells;
 pub mod simulated;
 pub mod stage;
 pub mod telemetry;

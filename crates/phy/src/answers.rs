@@ -35,6 +35,13 @@ pub struct Answered {
     pub confidence: f32,
 }
 
+impl Answered {
+    /// The feedback as a word: `ACK` or `NACK`.
+    pub fn word(&self) -> &'static str {
+        if self.ack { "ACK" } else { "NACK" }
+    }
+}
+
 /// Pending HARQ feedback.
 #[derive(Clone, Debug)]
 pub struct Answers {

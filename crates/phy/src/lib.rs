@@ -33,6 +33,9 @@
 //! | `harq` | retransmitted blocks, and their original sizes | 36.321 §5.3.2, §5.4.2 |
 //! | [`answers`] | HARQ feedback (PHICH) for uplink blocks | 36.213 §8.3, §9.1.2 |
 //! | [`found`] | an accepted message with its interpretation | |
+//! | [`load`] | load of a subframe: occupied CCEs, granted PRBs | |
+//! | [`pseudonym`] | names of users, from which their RNTIs cannot be recovered | |
+//! | [`truth`] | the messages of a station, as a perfect decoder would report them | |
 //! | `missed` | estimate of the undecoded messages of a subframe and of their grants | |
 //! | [`decoder`] | the complete decoder: from samples to the messages of all users | |
 //! | [`follow`] | the grants and state of one user (the own device) | |
@@ -61,9 +64,12 @@ pub mod found;
 pub mod impair;
 pub mod ladder;
 pub mod listen;
+pub mod load;
 pub mod numerology;
 pub mod pdcch;
+pub mod pseudonym;
 pub mod station;
+pub mod truth;
 
 mod cell;
 mod complex;

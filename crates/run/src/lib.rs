@@ -34,6 +34,7 @@ pub mod numbers;
 pub mod qlog;
 mod reports;
 pub mod seeds;
+pub mod shelf;
 pub mod shell;
 pub mod summary;
 pub mod sweep;

@@ -12,10 +12,15 @@
 //! recordings give identical output. If all sources are live, each event is returned as soon as it is available,
 //! without waiting for other sources. The iterator does not wait for a live source that has had no events for a while.
 
+pub mod capture;
 mod pending;
+pub mod probe;
+pub mod recording;
 mod reports;
 mod stream;
+pub mod tally;
 mod thread;
+pub mod users;
 
 pub use pending::PendingSubframes;
 pub use reports::Reports;

@@ -9,6 +9,7 @@
 //! ```
 
 mod heard;
+pub mod json;
 mod rows;
 
 use std::path::{Path, PathBuf};

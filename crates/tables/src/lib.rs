@@ -36,6 +36,7 @@ pub mod capacity;
 mod columns;
 pub mod connection;
 pub mod controller;
+pub mod csv;
 pub mod decoded;
 pub mod departures;
 pub mod direction;

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use airpace_cc::SchemeSpec;
 use airpace_lab::Executable;
 use airpace_lab::agree::{Compared, Comparison, Progress, Request};
+use airpace_lab::machine;
 use airpace_lab::over::Over;
 use airpace_run::Choice;
+use airpace_run::shelf::point_latest_to;
 use airpace_run::wire::{Beside, Verdict as Judgement};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use super::runs::{Claim, point_latest_to};
+use super::runs::claim;
 use super::{Verdict, complete, matrix, on_interrupt, scenario};
 use crate::called;
 use crate::terminal::{self, Paint};
@@ -96,7 +98,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         seed: args.seed,
         spread: args.spread,
         again: args.again,
-        jobs: super::doctor::cores(),
+        jobs: machine::cores(),
         program: called::lasting_name().to_owned(),
         command: matrix::command_as_typed(),
     };
@@ -110,7 +112,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => matrix::next_folder(Path::new("runs"), &format!("{}-agree", comparison.name()))?,
     };
     let is_interrupted = on_interrupt()?;
-    let claim = Claim::of(&folder)?;
+    let claimed = claim(&folder)?;
     let bar = terminal::progress(is_silent);
     let tell = |progress: Progress<'_>| match progress {
         Progress::Spread(done, all) => {
@@ -134,7 +136,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let Compared { outcome, rows } = compared;
     super::outputs::write("--out", &folder.join("agree.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
     let page = airpace_page::complete_matrix(&outcome)?;
-    drop(claim);
+    drop(claimed);
     if args.out.is_none() {
         point_latest_to(&folder);
     }

@@ -2,14 +2,11 @@
 
 mod align;
 mod answer;
-mod csv;
-pub mod message;
+mod message;
 mod open;
 mod pcap;
 mod probe;
-mod pseudonym;
 mod radio;
-mod recording;
 mod reports;
 mod sink;
 mod stats;

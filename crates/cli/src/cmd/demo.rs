@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use airpace_cc::SchemeSpec;
+use airpace_lab::machine::data_folder;
 use airpace_run::Choice;
 use anyhow::Context;
 
 use super::Verdict;
-use super::doctor::data_folder;
 use super::matrix::{self, RunArgs};
 use super::scenario::{self, Fitted, Sets};
 use crate::terminal::fit;

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use airpace_lab::machine::{self, Finding, data_folder, in_path, package_line};
 use airpace_run::Host;
 use airpace_run::shell::quote;
 use airpace_sdr::radio;
@@ -31,15 +32,6 @@ pub struct Args {
     /// Prints one JSON object instead of lines for people.
     #[arg(long)]
     json: bool,
-}
-
-/// A feature or program that may be missing.
-struct Finding {
-    name: &'static str,
-    is_there: bool,
-    detail: String,
-    /// Instructions to add the feature if it is missing. If possible, this text is a complete command.
-    remedy: String,
 }
 
 /// Column in which details start.
@@ -82,7 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             .collect();
         object.insert("features".to_owned(), findings.into());
         if let Some(examined) = &examined {
-            object.insert("emulator".to_owned(), examined.json());
+            object.insert("emulator".to_owned(), emu::json(examined));
         }
         writeln!(out, "{}", serde_json::Value::from(object))?;
         return Ok(Verdict::Fine);
@@ -112,7 +104,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
     }
     if let Some(examined) = &examined {
-        examined.write(out, paint)?;
+        emu::write(examined, out, paint)?;
     }
     Ok(Verdict::Fine)
 }
@@ -128,17 +120,20 @@ fn build() -> String {
 
 fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     let mut findings = vec![
-        present("simulator", "simulated cells and trace replay, on a virtual clock"),
-        present(
+        Finding::present("simulator", "simulated cells and trace replay, on a virtual clock"),
+        Finding::present(
             "modem logs",
             "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`",
         ),
-        present("recorded radio", "the control channel of LTE cells in radio samples: `airpace decode`"),
-        present(
+        Finding::present(
+            "recorded radio",
+            "the control channel of LTE cells in radio samples: `airpace decode`",
+        ),
+        Finding::present(
             "transports",
             "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace agree`",
         ),
-        emu::line(),
+        machine::emulator(),
         command(),
         modem(),
         wireshark(),
@@ -149,11 +144,6 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     findings.push(kernel::line());
     findings.push(proxy());
     findings
-}
-
-/// A finding about a feature that every build has.
-fn present(name: &'static str, detail: &str) -> Finding {
-    Finding { name, is_there: true, detail: detail.to_owned(), remedy: String::new() }
 }
 
 /// Finding about the program on PATH: whether there is one, and whether it is this program.
@@ -323,20 +313,6 @@ fn rust_program(name: &str) -> Option<PathBuf> {
     in_path(name).or_else(|| Some(cargo?.join("bin").join(name)).filter(|path| path.is_file()))
 }
 
-/// A command that installs a Debian package, or a sentence if the system does not use apt-get.
-fn package_line(package: &str, what: &str) -> String {
-    let install = format!("apt-get update && apt-get install -y {package}");
-    if in_path("apt-get").is_none() {
-        format!("install {what} with your system's package manager")
-    } else if rustix::process::geteuid().is_root() {
-        install
-    } else if in_path("sudo").is_some() {
-        format!("sudo sh -c '{install}'")
-    } else {
-        format!("su -c '{install}'")
-    }
-}
-
 /// Ports on which there may be a modem: `/dev/diag`, and serial devices by their persistent names.
 fn modem_ports() -> Vec<PathBuf> {
     let by_id =
@@ -345,22 +321,4 @@ fn modem_ports() -> Vec<PathBuf> {
     ports.sort();
     ports.extend(Some(PathBuf::from("/dev/diag")).filter(|driver| driver.exists()));
     ports
-}
-
-/// The folder of recordings that `AIRPACE_DATA` names, if it contains a subfolder `traces`.
-pub fn data_folder() -> Option<PathBuf> {
-    let folder = PathBuf::from(std::env::var_os("AIRPACE_DATA")?);
-    folder.join("traces").is_dir().then(|| folder.canonicalize().unwrap_or(folder))
-}
-
-/// Number of threads that can run at the same time.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The path of a program, as a shell would find it.
-pub fn in_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }

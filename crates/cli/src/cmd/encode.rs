@@ -1,28 +1,28 @@
 //! `airpace encode`: converts the grants of a simulated cell to radio samples.
 
 mod space;
-mod truth;
 
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use airpace_core::Streams;
 use airpace_event::{Event, Recorder};
-use airpace_phy::impair::{Conditions, DelayProfile, noise_power};
-use airpace_phy::numerology::SUBCARRIER_HZ;
-use airpace_phy::station::Station;
+use airpace_files::Whole;
+use airpace_phy::impair::DelayProfile;
+use airpace_phy::pseudonym::Name;
+use airpace_phy::truth::Truth;
 use airpace_phy::{Bandwidth, Cell, CyclicPrefix, PhichDuration, PhichResource, Ports};
 use airpace_radio::RadioReport;
 use airpace_run::RunFolder;
-use airpace_sdr::iq::{Format, Meta, Writer};
+use airpace_sdr::iq::{Format, Writer};
+use airpace_sdr::synth::{Plan, Sent, Transmitter, fft_size};
 use airpace_sim::{Scenario, SchemeSpec};
+use airpace_tables::decoded::json as as_json;
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use serde_json::json;
 
-use self::truth::Truth;
 use super::outputs::{self, Named};
 use super::{Verdict, complete, on_interrupt, positive, scenario, within};
 use crate::terminal::{self, count};
@@ -114,29 +114,17 @@ pub struct Args {
 }
 
 impl Args {
-    /// The signal to noise ratio of each antenna in dB; `None` without noise.
-    fn snr_db(&self) -> anyhow::Result<Vec<Option<f64>>> {
-        let antennas = usize::from(self.antennas);
-        match self.snr[..] {
-            [] => Ok(vec![None; antennas]),
-            [snr_db] => Ok(vec![Some(snr_db); antennas]),
-            ref all if all.len() == antennas => Ok(all.iter().copied().map(Some).collect()),
-            ref all => bail!(
+    /// Checks that the signal-to-noise ratio is one value, or one per antenna.
+    fn check_snr(&self) -> anyhow::Result<()> {
+        let (values, antennas) = (self.snr.len(), usize::from(self.antennas));
+        if values > 1 && values != antennas {
+            bail!(
                 "--snr has {} for {}: give one, or as many",
-                count(all.len() as u64, "value"),
+                count(values as u64, "value"),
                 count(antennas as u64, "antenna")
-            ),
+            );
         }
-    }
-
-    /// Signal-to-noise ratio after combining all antennas, in dB; NaN without noise.
-    fn combined_snr_db(&self) -> f32 {
-        if let ([snr_db], 1) = (&self.snr[..], self.antennas) {
-            return *snr_db as f32;
-        }
-        let each = if self.snr.len() == 1 { f64::from(self.antennas) } else { 1.0 };
-        let ratio: f64 = self.snr.iter().map(|snr_db| each * f64::powf(10.0, snr_db / 10.0)).sum();
-        if self.snr.is_empty() { f32::NAN } else { (10.0 * ratio.log10()) as f32 }
+        Ok(())
     }
 }
 
@@ -152,15 +140,6 @@ enum Length {
     Extended,
 }
 
-impl Length {
-    fn name(self) -> &'static str {
-        match self {
-            Length::Normal => "normal",
-            Length::Extended => "extended",
-        }
-    }
-}
-
 fn profile(text: &str) -> Result<DelayProfile, String> {
     let found = DelayProfile::ALL.into_iter().find(|profile| profile.name() == text);
     found.ok_or_else(|| "give none, epa, eva or etu".to_owned())
@@ -173,71 +152,33 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let cell = cell_of(args, &scenario)?;
     let fft_size = match args.rate {
         None => cell.bandwidth.nominal_fft_size(),
-        Some(rate) => {
-            let size = rate / f64::from(SUBCARRIER_HZ);
-            let is_fine = size.fract() == 0.0 && (128.0..=4096.0).contains(&size);
-            if !is_fine || !(size as usize).is_multiple_of(128) {
-                bail!(
-                    "--rate {rate}: samples per second must be a multiple of 1.92 million, for symbols to begin on a \
-                     sample, up to 61.44 million"
-                );
-            }
-            size as usize
-        }
+        Some(rate) => fft_size(rate).with_context(|| {
+            format!(
+                "--rate {rate}: samples per second must be a multiple of 1.92 million, for symbols to begin on a sample, up to \
+                 61.44 million"
+            )
+        })?,
     };
-    // The RMS of a fully loaded carrier is a fifth of full scale, which leaves headroom for its peaks.
-    let amplitude = (0.2 / (cell.bandwidth.subcarriers() as f64).sqrt()) as f32;
-    let sample_rate_hz = fft_size as f64 * f64::from(SUBCARRIER_HZ);
-    let snr_db = args.snr_db()?;
-    let antenna = |snr_db: &Option<f64>| Conditions {
+    args.check_snr()?;
+    let plan = Plan {
+        cell,
+        fft_size,
+        first_sfn: args.sfn,
+        antennas: args.antennas.into(),
+        snr_db: args.snr.clone(),
         profile: args.fading,
         doppler_hz: args.doppler,
-        noise_power: snr_db.map_or(0.0, |snr_db| noise_power(snr_db, fft_size, amplitude)),
         cfo_hz: args.cfo,
         drift_ppm: args.drift,
-        ..Conditions::perfect(sample_rate_hz)
+        format: args.format,
+        seed,
     };
-    let conditions: Vec<Conditions> = snr_db.iter().map(antenna).collect();
-    let streams = Streams::new(seed);
-    let station = Station::with_antennas(cell, fft_size, amplitude, &conditions, args.sfn, &streams)
-        .with_context(|| {
-            format!("--rate {sample_rate_hz}: too low for {} PRB pairs", cell.bandwidth.prbs())
-        })?;
-
-    let mut meta = Meta::raw(args.format, sample_rate_hz);
-    meta.antennas = snr_db.len();
-    let facts = [
-        (
-            "core:description",
-            json!(format!("airpace encode: {} with {}, seed {seed}", args.source, scheme.text())),
-        ),
-        ("core:generator", json!(concat!("airpace ", env!("CARGO_PKG_VERSION")))),
-        ("lte:n_prb", json!(cell.bandwidth.prbs())),
-        ("lte:tx_ports", json!(cell.ports.count())),
-        ("lte:pci", json!(cell.pci)),
-        ("lte:cp", json!(args.cp.name())),
-        ("lte:duplex", json!("FDD")),
-        ("lte:phich_duration", json!(args.phich_duration.name())),
-        ("lte:phich_ng", json!(cell.phich_resource.name())),
-        ("lte:fft_size", json!(fft_size)),
-        ("lte:channel", json!(args.fading.name())),
-        ("lte:doppler_hz", json!(args.doppler)),
-        (
-            "lte:snr_db_per_re",
-            match args.snr[..] {
-                [] => json!("clean"),
-                [snr_db] => json!(snr_db),
-                ref snr_db => json!(snr_db),
-            },
-        ),
-        ("lte:cfo_hz", json!(args.cfo)),
-        ("lte:drift_ppm", json!(args.drift)),
-        ("lte:sf0_offset_samples", json!(0)),
-        ("lte:sf0_sfn", json!(args.sfn)),
-        ("lte:sf0_subframe", json!(0)),
-        ("lte:unit_re_amplitude", json!(amplitude)),
-    ];
-    meta.extra.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+    let sample_rate_hz = plan.sample_rate_hz();
+    let station = plan.station().with_context(|| {
+        format!("--rate {sample_rate_hz}: too low for {} PRB pairs", cell.bandwidth.prbs())
+    })?;
+    let description = format!("airpace encode: {} with {}, seed {seed}", args.source, scheme.text());
+    let meta = plan.meta(&description, concat!("airpace ", env!("CARGO_PKG_VERSION")));
     let seconds = args.seconds.unwrap_or(scenario.duration_s).min(scenario.duration_s);
     check_files(args)?;
     if let Some(wanted) = args.seconds.filter(|wanted| *wanted > seconds) {
@@ -248,14 +189,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     space::check(&args.out, args.format, sample_rate_hz * f64::from(args.antennas), seconds)?;
     let stop = on_interrupt()?;
+    let writer = Writer::create(&args.out, meta)?;
+    let truth = args.truth.as_ref().map(|_| Truth::new(&cell, args.sfn, plan.combined_snr_db()));
     let mut sender = Sender {
-        station,
+        transmitter: Transmitter::new(station, writer, truth),
         carrier: args.carrier,
         end: (seconds * 1e3).round() as u64,
-        writer: Writer::create(&args.out, meta)?,
-        truth: args.truth.as_deref().map(|path| Truth::create(path, &cell, args)).transpose()?,
-        samples: vec![],
-        sent: Sent::default(),
+        truth: args.truth.as_deref().map(|path| outputs::whole("--truth", path)).transpose()?,
         trouble: None,
     };
     let bar = terminal::progress(args.json);
@@ -367,26 +307,14 @@ fn was(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
 }
 
-/// Counts of transmitted subframes and messages.
-#[derive(Debug, Default)]
-struct Sent {
-    subframes: u64,
-    messages: u64,
-    blocked: u64,
-    unsayable: u64,
-    first_unsayable: Option<String>,
-}
-
-/// Encodes the subframes of one carrier and writes samples.
+/// Transmits the subframes of one carrier.
 struct Sender {
-    station: Station,
+    transmitter: Transmitter,
     carrier: u8,
     /// The first subframe that is not sent.
     end: u64,
-    writer: Writer,
-    truth: Option<Truth>,
-    samples: Vec<airpace_phy::Complex32>,
-    sent: Sent,
+    /// File of the transmitted messages, in the JSON format of `airpace decode`.
+    truth: Option<Whole>,
     trouble: Option<anyhow::Error>,
 }
 
@@ -404,28 +332,22 @@ impl Recorder for Sender {
 
 impl Sender {
     fn send(&mut self, report: &RadioReport) -> anyhow::Result<()> {
-        self.samples.clear();
-        let announcement = self.station.send(report, &mut self.samples);
-        self.sent.subframes = report.slot.index + 1;
-        self.sent.messages += announcement.messages.len() as u64;
-        self.sent.blocked += announcement.blocked.len() as u64;
-        self.sent.unsayable += announcement.unencodable.len() as u64;
-        if let (None, Some((index, why))) = (&self.sent.first_unsayable, announcement.unencodable.first()) {
-            let rnti = report.dcis[*index].rnti.0;
-            self.sent.first_unsayable = Some(format!("subframe {}, RNTI {rnti}: {why}", report.slot.index));
+        let messages = self.transmitter.send(report)?;
+        let Some(file) = &mut self.truth else { return Ok(()) };
+        for found in &messages {
+            let object = as_json::message(found, Name::plain(found));
+            writeln!(file, "{object}").map_err(|error| outputs::refused("--truth", file.path())(error))?;
         }
-        if let Some(truth) = &mut self.truth {
-            truth.write(report, &announcement)?;
-        }
-        Ok(self.writer.write(&self.samples)?)
+        Ok(())
     }
 
     fn finish(self, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-        if let Some(truth) = self.truth {
-            truth.finish()?;
+        if let Some(file) = self.truth {
+            let path = file.path().to_owned();
+            file.finish().map_err(outputs::refused("--truth", &path))?;
         }
-        let (meta, cut) = self.writer.finish()?;
-        let Sent { subframes, messages, blocked, unsayable, first_unsayable } = self.sent;
+        let (meta, cut, sent) = self.transmitter.finish()?;
+        let Sent { subframes, messages, blocked, unsayable, first_unsayable } = sent;
         if args.json {
             let object = json!({
                 "out": meta, "subframes": subframes, "messages": messages, "without_cces": blocked,

@@ -4,12 +4,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_lab::machine::in_path;
 use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::Verdict;
 use super::completions::Shell;
-use super::doctor::in_path;
 use crate::installation::{self, Item, RECORD, Record};
 use crate::terminal::count;
 

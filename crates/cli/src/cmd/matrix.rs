@@ -7,13 +7,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::SchemeSpec;
+use airpace_lab::machine;
 use airpace_run::seeds::Seeds;
+use airpace_run::shelf::{self, point_latest_to};
 use airpace_run::{Choice, Matrix, Outcome, Progress, RunError, shell};
 use airpace_sim::Prepared;
 use anyhow::{Context, bail};
 
 use super::outputs::{self, Named};
-use super::runs::{Claim, point_latest_to};
+use super::runs::claim;
 use super::scenario::Sets;
 use super::{Verdict, complete, scenario};
 use crate::called;
@@ -98,7 +100,7 @@ pub fn run(
         scenarios: choices,
         schemes,
         seeds: args.seeds.as_slice().to_vec(),
-        jobs: args.jobs.map_or_else(super::doctor::cores, usize::from),
+        jobs: args.jobs.map_or_else(machine::cores, usize::from),
         out: Some(folder.clone()),
         program: called::lasting_name().to_owned(),
         command: command_as_typed(),
@@ -109,7 +111,7 @@ pub fn run(
     };
     // The folder that the user gave may not exist yet.
     let is_new = args.out.is_none() || std::fs::create_dir(&folder).is_ok();
-    let claim = Claim::of(&folder)?;
+    let claimed = claim(&folder)?;
     let is_numbered = args.out.is_none();
     let outcome = match matrix.prepare() {
         // Handle Ctrl-C only from here on. Until now, it stops the program at once, even if reading a file never ends.
@@ -133,7 +135,7 @@ pub fn run(
     }
     // The page is written before anything is printed: the reader of the output may have closed the pipe.
     let page = airpace_page::complete_matrix(&outcome);
-    drop(claim);
+    drop(claimed);
     let summary = &outcome.summary;
     if args.json {
         for replay in outcome.manifest.scenarios.iter().flat_map(|scenario| &scenario.replays) {
@@ -227,25 +229,12 @@ fn run_with_progress(
 
 /// Makes the first of `runs/NAME-001`, `runs/NAME-002`, … that does not exist yet.
 pub fn next_folder(runs: &Path, name: &str) -> anyhow::Result<PathBuf> {
-    let refused = || {
+    shelf::next_folder(runs, name).with_context(|| {
         format!(
             "cannot make a run folder in `{}`; choose a folder you may write to with --out DIR",
             runs.display()
         )
-    };
-    std::fs::create_dir_all(runs).with_context(refused)?;
-    // A scenario's name may contain characters that a folder's name may not.
-    let name: String =
-        name.chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
-    for number in 1u32.. {
-        let folder = runs.join(format!("{name}-{number:03}"));
-        match std::fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).with_context(refused),
-        }
-    }
-    unreachable!("four thousand million runs of one name")
+    })
 }
 
 /// The command line, quoted for a shell.

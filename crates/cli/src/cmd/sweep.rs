@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use airpace_core::Refused;
+use airpace_lab::machine;
 use airpace_page::sweep::SweepPage;
 use airpace_run::comparison::Tally;
 use airpace_run::flows::{FlowRow, metric_names};
@@ -22,7 +23,7 @@ use indicatif::{DecimalBytes, HumanDuration};
 use serde_json::{Map, Value, json};
 
 use super::matrix::command_as_typed;
-use super::{Verdict, complete, doctor};
+use super::{Verdict, complete};
 use crate::called;
 use crate::explain::explained;
 use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
@@ -82,7 +83,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         None => sweep::usual_folder(&spec)?,
     };
     check_inputs(args, &spec, &folder)?;
-    let jobs = args.jobs.map_or_else(doctor::cores, usize::from);
+    let jobs = args.jobs.map_or_else(machine::cores, usize::from);
     let plan = Plan::new(spec)?;
     if args.dry_run {
         return estimate(args, &plan, &folder, jobs, out);

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use airpace_core::Rate;
+use airpace_phy::answers::Answered;
+use airpace_phy::decoder::Reading;
+use airpace_phy::follow::OwnGrant;
 use airpace_phy::found::Found;
 use airpace_phy::found::words::{blocks, direction_of, harq, mcs_table, ranges};
+use airpace_phy::load::Load;
 use airpace_radio::{CarrierId, Rnti};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
-use super::rows::{Message, MessageRows};
+use super::rows::{Answer, Gain, Message, MessageRows, Subframe};
 use crate::columns::Columns;
 use crate::memory::Batches;
 
@@ -51,6 +56,75 @@ impl Message {
             tpc: found.power_command(),
             snr_db: found.snr_db,
             confidence: found.confidence,
+        }
+    }
+}
+
+impl Answer {
+    /// The row of an answer that was decoded on `carrier` in this subframe, which starts `time_ms` milliseconds after the
+    /// first sample. `rnti` is the user's RNTI or its pseudonym.
+    pub fn of(
+        reading: &Reading,
+        answered: &Answered,
+        carrier: CarrierId,
+        time_ms: f64,
+        rnti: Rnti,
+    ) -> Answer {
+        Answer {
+            carrier: carrier.0,
+            cell: reading.pci,
+            time_ms,
+            index: reading.index,
+            sfn: reading.sfn,
+            subframe: reading.subframe,
+            rnti: rnti.0,
+            phich: answered.word(),
+            granted: answered.granted,
+            attempt: answered.attempt,
+            snr_db: reading.snr_db,
+            confidence: answered.confidence,
+        }
+    }
+}
+
+impl Subframe {
+    /// The row of a completed subframe of `carrier`, which starts `time_ms` milliseconds after the first sample.
+    pub fn of(reading: &Reading, carrier: CarrierId, time_ms: f64) -> Subframe {
+        let load = Load::of(reading);
+        Subframe {
+            carrier: carrier.0,
+            cell: reading.pci,
+            time_ms,
+            index: reading.index,
+            sfn: reading.sfn,
+            subframe: reading.subframe,
+            cfi: reading.cfi,
+            cces: reading.cces as u16,
+            cces_used: load.cces_used,
+            cces_unread: load.cces_unread,
+            messages: reading.found.len() as u16,
+            downlink: load.downlink,
+            uplink: load.uplink,
+            formats: reading.found.iter().map(Found::format).collect(),
+            prbs: reading.prbs,
+            prbs_used: load.prbs_used,
+            prbs_idle: load.prbs_idle,
+            users: load.users,
+            snr_db: reading.snr_db,
+        }
+    }
+}
+
+impl Gain {
+    /// The gain of a grant to the tracked user. `throughput` is that of new bits up to this message in its direction.
+    pub fn of(own: &OwnGrant, throughput: Rate) -> Gain {
+        let sent = own.dci.mcs.iter().zip(own.dci.retransmission).filter(|(mcs, _)| mcs.is_some());
+        Gain {
+            new_bits: own.new_bits.0,
+            retransmission: sent.map(|(_, again)| again).collect(),
+            again: own.again,
+            unknown: own.unknown,
+            throughput_bps: throughput.as_bps(),
         }
     }
 }

@@ -1,32 +1,8 @@
-//! PHICH answer to an uplink transport block, as JSON and as text.
+//! PHICH answer to an uplink transport block, as text.
 
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_radio::Rnti;
-use serde_json::{Value, json};
-
-use super::message::rounded;
-
-/// The answer as a word: `ACK` or `NACK`.
-pub fn word(answer: &Answered) -> &'static str {
-    if answer.ack { "ACK" } else { "NACK" }
-}
-
-/// The answer as a JSON object. `rnti` is the user's RNTI or its pseudonym.
-pub fn json(reading: &Reading, answer: &Answered, rnti: Rnti) -> Value {
-    json!({
-        "cell": reading.pci,
-        "index": reading.index,
-        "sfn": reading.sfn,
-        "subframe": reading.subframe,
-        "rnti": rnti.0,
-        "phich": word(answer),
-        "granted": answer.granted,
-        "attempt": answer.attempt,
-        "snr_db": rounded(reading.snr_db, 100.0),
-        "confidence": rounded(answer.confidence, 1e6),
-    })
-}
 
 /// The answer as one line of text, aligned with the columns of messages.
 pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
@@ -39,7 +15,7 @@ pub fn line(reading: &Reading, answer: &Answered, rnti: Rnti) -> String {
         reading.pci,
         format!("{}.{}", reading.sfn, reading.subframe),
         rnti.0,
-        word(answer),
+        answer.word(),
         reading.index - answer.granted,
     )
 }

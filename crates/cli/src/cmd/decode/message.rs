@@ -1,13 +1,12 @@
-//! DCI message as JSON and as text, for messages that `airpace decode` finds and `airpace encode` sends.
+//! DCI message as text.
 
 use std::io::IsTerminal;
 
 use airpace_phy::found::Found;
-use airpace_phy::found::words::Block;
-pub use airpace_phy::found::words::{blocks, direction_of, harq, mcs_table, ranges};
-use airpace_radio::{PrbSet, Rnti};
+use airpace_phy::found::words::{Block, blocks, direction_of, harq, ranges};
+use airpace_phy::pseudonym::Name;
+use airpace_radio::PrbSet;
 use airpace_tables::decoded::Gain;
-use serde_json::{Value, json};
 
 use crate::terminal::columns;
 
@@ -17,65 +16,6 @@ fn ranges_text(prbs: PrbSet) -> String {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     ranges(prbs).into_iter().map(range).collect::<Vec<_>>().join(" ")
-}
-
-/// Name of a message's user in the output: the RNTI or a pseudonym. If it is a pseudonym, the output must not contain
-/// the CCE position, from which the RNTI can be guessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name {
-    /// The RNTI or its pseudonym.
-    pub rnti: Rnti,
-    /// Whether `rnti` is a pseudonym.
-    pub is_pseudonym: bool,
-}
-
-impl Name {
-    /// The RNTI itself.
-    pub fn plain(found: &Found) -> Name {
-        Name { rnti: found.rnti, is_pseudonym: false }
-    }
-}
-
-/// The message as a JSON object. Lists have one entry per enabled transport block; `prb` has one entry per slot, which
-/// is a list of `[first, last]` pairs.
-pub fn json(found: &Found, name: Name) -> Value {
-    let blocks = blocks(found);
-    let each = |of: &dyn Fn(&Block) -> Value| blocks.iter().map(of).collect::<Vec<_>>();
-    json!({
-        "cell": found.pci,
-        "index": found.index,
-        "sfn": found.sfn,
-        "subframe": found.subframe,
-        "cfi": found.cfi,
-        "rnti": name.rnti.0,
-        "rnti_type": found.kind.name(),
-        "dir": direction_of(found),
-        "format": found.format(),
-        "format_known": found.is_format_known,
-        "l": found.place.cces,
-        // The RNTI determines which CCEs a user searches, so the position restricts the possible RNTIs.
-        "ncce": (!name.is_pseudonym).then_some(found.place.cce),
-        "bits": found.payload.to_string(),
-        "alloc": found.allocation(),
-        "prb": found.prbs.map(|slots| slots.map(ranges)),
-        "n_prb": found.prbs.map(|[first, _]| first.len()),
-        "mcs": each(&|block| json!(block.mcs)),
-        "rv": each(&|block| json!(block.rv)),
-        "ndi": each(&|block| json!(block.ndi.map(u8::from))),
-        "modulation": each(&|block| json!(block.modulation)),
-        "tbs": each(&|block| json!(block.tbs_bits)),
-        "mcs_table": mcs_table(found),
-        "mcs_table_known": mcs_table(found).map(|_| found.is_table_known),
-        "harq": harq(found),
-        "tpc": found.power_command(),
-        "snr_db": rounded(found.snr_db, 100.0),
-        "confidence": rounded(found.confidence, 1e6),
-    })
-}
-
-/// Rounds to a multiple of `1 / digits`. The result is `null` if the number is not finite.
-pub fn rounded(number: f32, digits: f64) -> Value {
-    json!((f64::from(number) * digits).round() / digits)
 }
 
 /// Width of output that does not go to a terminal (columns).

@@ -9,10 +9,15 @@ use airpace_phy::answers::Answered;
 use airpace_phy::decoder::{Output, Reading};
 use airpace_phy::found::Found;
 use airpace_phy::ladder::Rung;
+use airpace_phy::pseudonym::{Name, Pseudonyms};
 use airpace_radio::align::{Leap, Shift};
 use airpace_radio::{CarrierId, Rnti};
+use airpace_sdr::decode::recording::Recording;
+use airpace_sdr::decode::users as of_users;
 use airpace_sdr::decode::{CarrierEvent, DecodeEvent, End};
 use airpace_sdr::iq::Source;
+use airpace_tables::csv;
+use airpace_tables::decoded::{Gain, json as as_json};
 use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -20,14 +25,11 @@ use serde_json::{Value, json};
 use super::Args;
 use super::align;
 use super::answer;
-use super::csv;
-use super::message::{self, Layout, Name};
+use super::message::Layout;
 use super::pcap::PcapFile;
 use super::probe;
-use super::pseudonym::Pseudonyms;
-use super::recording::{self, Recording};
 use super::reports::ReportFile;
-use super::stats;
+use super::stats::{self, Stats};
 use super::subframes;
 use super::tables::{At, Tables};
 use super::users;
@@ -81,7 +83,7 @@ impl<'o> Sink<'o> {
         bar.set_length(1000);
         bar.set_message("decoding");
         let recording = |(carrier, (name, source)): (CarrierId, &(String, Box<dyn Source>))| {
-            Recording::new((name.clone(), carrier), source.sample_rate_hz(), args, patience)
+            Recording::new((name.clone(), carrier), source.sample_rate_hz(), args.rnti, patience)
         };
         Ok(Sink {
             args,
@@ -145,7 +147,7 @@ impl<'o> Sink<'o> {
                 let flaw = Refused::of(&flaw).at(&self.recordings[carrier].name);
                 self.say(&explained(&flaw));
             }
-            DecodeEvent::Cost(us) => self.recordings[carrier].stats.spent(us),
+            DecodeEvent::Cost(us) => self.recordings[carrier].tally.spent(us),
             DecodeEvent::Stalled => {
                 let (name, seconds) = (&self.recordings[carrier].name, self.stall.as_secs_f64());
                 self.say(&format!("{name} says nothing for {seconds} s and is not waited for"));
@@ -167,7 +169,7 @@ impl<'o> Sink<'o> {
     fn gap(&mut self, carrier: usize) {
         let is_radio = carrier >= self.args.files.len();
         let recording = &mut self.recordings[carrier];
-        let gaps = recording.stats.gap();
+        let gaps = recording.tally.gap();
         if is_radio && gaps == 10_u64.pow(gaps.ilog10()) {
             let word = format!(
                 "{}: samples were lost, {} so far: this machine or the way from the radio is too slow for \
@@ -183,7 +185,7 @@ impl<'o> Sink<'o> {
         let recording = &mut self.recordings[carrier];
         match output {
             Output::Locked(lock) => {
-                recording.stats.locked();
+                recording.tally.locked();
                 if let Some(reports) = &mut self.reports {
                     reports.begin()?;
                 }
@@ -198,7 +200,7 @@ impl<'o> Sink<'o> {
             }
             Output::Subframe(reading) => {
                 recording.advance(&reading);
-                recording.stats.heard(&reading);
+                recording.tally.heard(&reading);
                 for found in reading.found.iter().chain(&reading.late) {
                     self.message(carrier, found)?;
                 }
@@ -242,7 +244,7 @@ impl<'o> Sink<'o> {
     /// Processes a jump of frame numbers. Prints the 1st, 10th, 100th, ... jump, because a recording that is played in
     /// a loop has many jumps.
     fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
-        let leaps = self.recordings[carrier].stats.leap();
+        let leaps = self.recordings[carrier].tally.leap();
         let taken_for = match &shift {
             Some(_) => "its subframes go on where the other recordings are",
             None => "its subframes are counted on by time",
@@ -284,11 +286,12 @@ impl<'o> Sink<'o> {
         if let Some(file) = &mut self.reports {
             file.reports.hear(recording.carrier, found);
         }
-        recording.stats.message(found);
+        recording.tally.message(found);
         if self.args.rnti.is_some_and(|rnti| rnti != found.rnti) {
             return Ok(());
         }
-        let gain = recording.followed.as_mut().and_then(|followed| followed.take(found));
+        let own = recording.followed.as_mut().and_then(|followed| followed.take(found));
+        let gain = own.map(|(own, throughput)| Gain::of(&own, throughput));
         if let Some(tables) = &mut self.tables {
             let at = At { carrier: recording.carrier, time_ms: recording.time_ms(found.index) };
             tables.message(at, found, name, gain.as_ref())?;
@@ -303,9 +306,9 @@ impl<'o> Sink<'o> {
             return Ok(());
         }
         if self.args.json || self.args.csv {
-            let mut object = message::json(found, name);
+            let mut object = as_json::message(found, name);
             if let Some(gain) = gain {
-                object["own"] = recording::json(&gain);
+                object["own"] = as_json::gain(&gain);
             }
             return self.object(carrier, object);
         }
@@ -321,7 +324,7 @@ impl<'o> Sink<'o> {
     /// Processes an answer to an uplink block, and prints it if `--phich` is given.
     fn answer(&mut self, carrier: usize, reading: &Reading, answer: &Answered) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
-        recording.stats.answer(answer);
+        recording.tally.answer(answer);
         let is_wanted = self.args.rnti.is_none_or(|rnti| rnti == answer.rnti);
         if !self.args.phich || !is_wanted {
             return Ok(());
@@ -332,7 +335,7 @@ impl<'o> Sink<'o> {
             tables.answer(at, reading, answer, rnti)?;
         }
         if self.args.json {
-            return self.object(carrier, answer::json(reading, answer, rnti));
+            return self.object(carrier, as_json::answer(reading, answer, rnti));
         }
         self.line(carrier, &self.layout().head(), &answer::line(reading, answer, rnti))
     }
@@ -369,13 +372,13 @@ impl<'o> Sink<'o> {
     /// Processes a completed subframe, to which no further messages are added.
     fn whole(&mut self, carrier: usize, reading: &Reading) -> anyhow::Result<()> {
         let recording = &mut self.recordings[carrier];
-        recording.stats.whole(reading);
+        recording.tally.whole(reading);
         let at_ms = reading.sample as f64 * 1e3 / recording.rate_hz;
         if let Some(tables) = &mut self.tables {
             tables.subframe(At { carrier: recording.carrier, time_ms: at_ms }, reading)?;
         }
         if self.args.subframes && (self.args.json || self.args.csv) {
-            self.object(carrier, subframes::json(reading))?;
+            self.object(carrier, as_json::subframe(reading))?;
         } else if self.args.subframes {
             self.line(carrier, subframes::HEAD, &subframes::line(reading))?;
         }
@@ -409,7 +412,7 @@ impl<'o> Sink<'o> {
         self.bar.finish_and_clear();
         self.out.flush()?;
         // Without any decoded subframe, keep existing tables and captures.
-        let has_read = self.recordings.iter().any(|recording| recording.stats.subframes().is_some());
+        let has_read = self.recordings.iter().any(|recording| recording.tally.subframes().is_some());
         if let Some(tables) = self.tables.filter(|_| has_read) {
             tables.finish()?;
         }
@@ -424,12 +427,12 @@ impl<'o> Sink<'o> {
         let mut failures = vec![];
         let (mut err, paint) = (std::io::stderr(), Paint::stderr());
         for recording in self.recordings {
-            let Recording { name, carrier, stats, users: heard, followed: own, end, .. } = recording;
+            let Recording { name, carrier, tally, users: heard, followed: own, end, .. } = recording;
             let Some(End { ladder, work, failure }) = end.map(|end| *end) else { continue };
             let is_cut = failure.is_some();
             failures.extend(failure.map(anyhow::Error::from));
             let Some(ladder) = ladder else { continue };
-            if let Some(subframes) = stats.subframes().filter(|_| self.args.users) {
+            if let Some(subframes) = tally.subframes().filter(|_| self.args.users) {
                 let called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
                 let of_carrier = |mut object: Value| {
                     if is_one_of_many {
@@ -443,26 +446,27 @@ impl<'o> Sink<'o> {
                     }
                 } else if self.args.csv {
                     if !std::mem::replace(&mut self.has_head, true) {
-                        writeln!(self.out, "{}", csv::head(&of_carrier(users::flat(users::nobody()))))?;
+                        writeln!(self.out, "{}", csv::head(&of_carrier(of_users::flat(of_users::nobody()))))?;
                     }
                     for object in heard.objects(subframes, called) {
-                        writeln!(self.out, "{}", csv::row(&of_carrier(users::flat(object))))?;
+                        writeln!(self.out, "{}", csv::row(&of_carrier(of_users::flat(object))))?;
                     }
                 } else {
                     if is_one_of_many {
                         writeln!(self.out, "{}", Paint::stdout().bold(&name))?;
                     }
-                    heard.write(subframes, called, &mut self.out)?;
+                    users::write(&heard, subframes, called, &mut self.out)?;
                 }
                 self.out.flush()?;
             }
-            if let (Some(own), Some(subframes)) = (own, stats.subframes()) {
+            if let (Some(own), Some(subframes)) = (own, tally.subframes()) {
                 let whose = if is_one_of_many { format!("{name}: ") } else { String::new() };
                 let mut called = |rnti: Rnti| names.as_mut().map_or(rnti, |names| names.of(rnti));
                 if own.was_heard() {
-                    let (rnti, summary) = (called(own.rnti()).0, own.summary(subframes));
+                    let (rnti, summary) = (called(own.rnti()).0, stats::summary(&own, subframes));
                     terminal::say(format_args!("{whose}RNTI {rnti} {summary}"));
                 } else {
+                    let stats = Stats(&tally);
                     let who = if self.args.anonymize { stats.how_many() } else { stats.who() };
                     terminal::say(format_args!(
                         "airpace: {whose}the RNTI that is asked for was never heard; {who}"
@@ -474,7 +478,7 @@ impl<'o> Sink<'o> {
             let broken = ladder.broken().filter(|_| !is_cut);
             if self.args.stats {
                 writeln!(err, "{}", paint.bold(&name))?;
-                stats.write(&ladder, work, &mut err, paint)?;
+                Stats(&tally).write(&ladder, work, &mut err, paint)?;
             } else if broken.is_some() {
                 writeln!(err, "{}", paint.bold(&name))?;
                 stats::write_ladder(&ladder, &mut err, paint)?;

@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use airpace_phy::answers::Answered;
 use airpace_phy::decoder::Reading;
 use airpace_phy::found::Found;
+use airpace_phy::pseudonym::Name;
 use airpace_radio::{CarrierId, Rnti};
 use airpace_tables::FileError;
 use airpace_tables::decoded::{Answer, Decoded, Gain, Message, Row, Subframe, answers_beside};
 
 use super::Args;
-use super::answer;
-use super::message::Name;
-use super::subframes::Account;
 use crate::cmd::outputs;
 use crate::cmd::parquet_file::refused;
 
@@ -61,12 +59,12 @@ impl Tables {
         answered: &Answered,
         rnti: Rnti,
     ) -> anyhow::Result<()> {
-        said(self.0.answer(|| answer(at, reading, answered, rnti)))
+        said(self.0.answer(|| Answer::of(reading, answered, at.carrier, at.time_ms, rnti)))
     }
 
     /// Adds a completed subframe.
     pub fn subframe(&mut self, at: At, reading: &Reading) -> anyhow::Result<()> {
-        said(self.0.subframe(|| subframe(at, reading)))
+        said(self.0.subframe(|| Subframe::of(reading, at.carrier, at.time_ms)))
     }
 
     /// Completes the files.
@@ -83,46 +81,4 @@ fn said<T>(done: Result<T, FileError>) -> anyhow::Result<T> {
 pub fn files(path: &Path, args: &Args) -> Vec<PathBuf> {
     let answers = args.phich.then(|| answers_beside(path));
     [Some(path.to_owned()), answers].into_iter().flatten().collect()
-}
-
-fn answer(at: At, reading: &Reading, answered: &Answered, rnti: Rnti) -> Answer {
-    Answer {
-        carrier: at.carrier.0,
-        cell: reading.pci,
-        time_ms: at.time_ms,
-        index: reading.index,
-        sfn: reading.sfn,
-        subframe: reading.subframe,
-        rnti: rnti.0,
-        phich: answer::word(answered),
-        granted: answered.granted,
-        attempt: answered.attempt,
-        snr_db: reading.snr_db,
-        confidence: answered.confidence,
-    }
-}
-
-fn subframe(at: At, reading: &Reading) -> Subframe {
-    let account = Account::of(reading);
-    Subframe {
-        carrier: at.carrier.0,
-        cell: reading.pci,
-        time_ms: at.time_ms,
-        index: reading.index,
-        sfn: reading.sfn,
-        subframe: reading.subframe,
-        cfi: reading.cfi,
-        cces: reading.cces as u16,
-        cces_used: account.cces_used,
-        cces_unread: account.cces_unread,
-        messages: reading.found.len() as u16,
-        downlink: account.downlink,
-        uplink: account.uplink,
-        formats: reading.found.iter().map(Found::format).collect(),
-        prbs: reading.prbs,
-        prbs_used: account.prbs_used,
-        prbs_idle: account.prbs_idle,
-        users: account.users,
-        snr_db: reading.snr_db,
-    }
 }

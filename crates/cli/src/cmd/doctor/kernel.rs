@@ -1,6 +1,6 @@
 //! Finding of `airpace doctor` about schemes in the Linux kernel.
 
-use super::Finding;
+use airpace_lab::machine::Finding;
 
 /// Checks whether this build and this kernel can load schemes. Loads nothing, so it needs no privileges.
 #[cfg(feature = "bpf")]

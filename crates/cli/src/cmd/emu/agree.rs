@@ -11,10 +11,10 @@ use airpace_lab::emu_agree::{Agreed, Comparison, Step};
 use airpace_lab::schedule::{Origin, Wanted};
 use airpace_run::agreement::{Agreement, Percentiles};
 use airpace_run::emulation::Setup;
+use airpace_run::shelf::point_latest_to;
 use airpace_run::{Choice, Host};
 use indicatif::ProgressBar;
 
-use super::super::runs::point_latest_to;
 use super::super::{Verdict, complete, matrix, on_interrupt, scenario};
 use super::run::Folder;
 use crate::called;

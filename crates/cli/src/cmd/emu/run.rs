@@ -11,9 +11,10 @@ use airpace_lab::emulated::{Emulated, Ended, Radio};
 use airpace_lab::finish::Links;
 use airpace_lab::programs::Programs;
 use airpace_run::emulation::{SCHEME, Setup};
+use airpace_run::shelf::{Claim, point_latest_to};
 use airpace_run::{Choice, Host};
 
-use super::super::runs::{Claim, point_latest_to};
+use super::super::runs::claim;
 use super::super::{Verdict, matrix, on_interrupt};
 use super::mmlog::Logs;
 use super::{LastHopOptions, Options, Place, outcome};
@@ -129,6 +130,6 @@ impl Folder {
         if out.is_some() {
             super::super::outputs::folder("--out", &path)?;
         }
-        Ok(Folder { _claim: Claim::of(&path)?, is_numbered: out.is_none(), path })
+        Ok(Folder { _claim: claim(&path)?, is_numbered: out.is_none(), path })
     }
 }

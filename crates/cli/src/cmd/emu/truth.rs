@@ -12,12 +12,13 @@ use airpace_lab::kernel_truth::measure::{self, Bulk};
 use airpace_lab::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
 use airpace_lab::kernel_truth::page::page;
 use airpace_lab::kernel_truth::{Condition, Figures, Machine, Measured, paths};
+use airpace_lab::machine;
 use airpace_run::Host;
 use anyhow::{Context, anyhow, bail};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::super::{Verdict, doctor, matrix, on_interrupt, outputs};
+use super::super::{Verdict, matrix, on_interrupt, outputs};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
 
@@ -128,7 +129,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 /// The folder of the recorded links.
 fn traces(args: &Args) -> anyhow::Result<PathBuf> {
-    let folder = args.traces.clone().or_else(|| doctor::data_folder().map(|data| data.join("traces")));
+    let folder = args.traces.clone().or_else(|| machine::data_folder().map(|data| data.join("traces")));
     folder.context(
         "no recorded links are here; fetch them as docs/recordings.md says, and name their folder with --traces",
     )
@@ -185,7 +186,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
     let machine = Machine {
         program: format!("`airpace emu truth` {}", env!("CARGO_PKG_VERSION")),
         kernel: kernel(),
-        processors: doctor::cores(),
+        processors: machine::cores(),
         refused: 0,
     };
     let mut measured = match csv.exists() {

@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use airpace_run::RunFolder;
+use airpace_run::shelf::{Conditions, RemoveError, Shelf, ShelvedRun, point_latest_to};
 use indicatif::DecimalBytes;
 use serde_json::json;
 
-use super::{Claim, Found, Run, State, point_latest_to};
+use super::{as_json, refused, write};
 use crate::cmd::Verdict;
 use crate::terminal::{count, say};
 
@@ -46,14 +46,20 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let (within, there) = (found.within, found.runs.len());
-    let chosen = choose(found.runs, args, SystemTime::now());
+pub(super) fn run(args: &Args, found: Shelf, json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
+    let (within, there) = (found.within.clone(), found.runs.len());
+    let conditions = Conditions {
+        incomplete: args.incomplete,
+        older_than_days: args.older_than,
+        keep: args.keep,
+        latest: args.latest,
+    };
+    let chosen = found.chosen(&conditions, SystemTime::now());
     let bytes = DecimalBytes(chosen.iter().map(|run| run.bytes).sum());
     let folders = count(chosen.len() as u64, "run folder");
     if !json {
         for run in &chosen {
-            run.write(out)?;
+            write(run, out)?;
         }
         match chosen.len() {
             0 => writeln!(out, "None of {} would go.", count(there as u64, "run folder"))?,
@@ -97,7 +103,7 @@ pub(super) fn run(args: &Args, found: Found, json: bool, out: &mut dyn Write) ->
 /// Points `latest` to the newest remaining run, or removes this link if no run remains. Called after the removal of the
 /// run to which `latest` pointed.
 fn mend_latest(within: &Path) -> anyhow::Result<()> {
-    match Found::within(within)?.runs.last() {
+    match super::within(within)?.runs.last() {
         Some(newest) => _ = point_latest_to(&newest.path),
         None => _ = fs::remove_file(within.join("latest")),
     }
@@ -106,8 +112,8 @@ fn mend_latest(within: &Path) -> anyhow::Result<()> {
 
 /// Removes the chosen folders, and prints one JSON object per folder with the outcome.
 fn tell(
-    chosen: &[Run],
-    remove: impl Fn(&Run) -> anyhow::Result<bool>,
+    chosen: &[ShelvedRun],
+    remove: impl Fn(&ShelvedRun) -> anyhow::Result<bool>,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::Fine;
@@ -115,29 +121,12 @@ fn tell(
         let removed = remove(run);
         let error = removed.as_ref().err().map(|error| format!("{error:#}"));
         verdict = if error.is_some() { Verdict::Failed } else { verdict };
-        let mut object = run.as_json();
+        let mut object = as_json(run);
         object["removed"] = json!(removed.unwrap_or(false));
         object["error"] = json!(error);
         writeln!(out, "{object}")?;
     }
     Ok(verdict)
-}
-
-/// The runs to which all given conditions apply, the oldest first.
-fn choose(runs: Vec<Run>, args: &Args, now: SystemTime) -> Vec<Run> {
-    let before = args.older_than.map(|days| {
-        let since_1970 = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        since_1970.saturating_sub(Duration::from_secs(u64::from(days) * 86_400)).as_secs()
-    });
-    let first_kept = args.keep.map_or(runs.len(), |keep| runs.len().saturating_sub(keep));
-    let is_chosen = |(at, run): &(usize, Run)| {
-        run.state != State::Running
-            && (args.latest || !run.is_latest || run.state == State::Incomplete)
-            && (!args.incomplete || run.state == State::Incomplete)
-            && before.is_none_or(|before| run.manifest.host.started_unix_s < before)
-            && *at < first_kept
-    };
-    runs.into_iter().enumerate().filter(is_chosen).map(|(_, run)| run).collect()
 }
 
 /// Asks the question, and returns whether the user confirms.
@@ -155,9 +144,10 @@ fn is_confirmed(question: &str, out: &mut dyn Write) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-/// Removes the files of the run, and its folder if it is then empty. Returns whether the folder was removed.
-fn remove(run: &Run) -> anyhow::Result<bool> {
-    // Another run may have started in this folder since it was listed.
-    let _claim = Claim::of(&run.path)?;
-    Ok(RunFolder::open(&run.path)?.remove()?)
+/// Removes a run. Returns whether its folder was removed.
+fn remove(run: &ShelvedRun) -> anyhow::Result<bool> {
+    run.remove().map_err(|error| match error {
+        RemoveError::Claimed(claimed) => refused(claimed),
+        other => other.into(),
+    })
 }

@@ -1,4 +1,4 @@
-//! `decode --csv`: the objects of `--json` as rows of a table.
+//! JSON objects of one kind as comma-separated rows of a table.
 
 use serde_json::Value;
 

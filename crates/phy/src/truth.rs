@@ -1,27 +1,36 @@
-//! Writes the transmitted messages (ground truth), in the decoder's output format.
-
-use std::io::Write;
-use std::path::Path;
+//! The messages that a station transmits, as a perfect decoder would report them: the reference for decoders.
 
 use airpace_core::Direction;
 use airpace_core::tables::lte::McsTable;
-use airpace_files::Whole;
-use airpace_phy::Cell;
-use airpace_phy::dci::{Audience, Carrier, Extras, Message, pack};
-use airpace_phy::found::{Found, RntiKind};
-use airpace_phy::harq::HarqMemory;
-use airpace_phy::pdcch::TransmittedMessage;
-use airpace_phy::schedule::Announcement;
-use airpace_radio::{Dci, RadioReport};
-use anyhow::Context;
+use airpace_radio::{Dci, RadioReport, Rnti};
 
-use super::Args;
-use crate::cmd::decode::message::{self, Name};
-use crate::cmd::outputs;
+use crate::cell::Cell;
+use crate::dci::{Audience, Carrier, Extras, Message, pack};
+use crate::found::{Found, RntiKind};
+use crate::harq::HarqMemory;
+use crate::pdcch::TransmittedMessage;
+use crate::schedule::Announcement;
 
-/// A file of the transmitted messages.
+/// A message without a grant in the report of its subframe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeverGranted {
+    /// Number of the subframe.
+    pub index: u64,
+    /// The user to which the message is addressed.
+    pub rnti: Rnti,
+}
+
+impl std::fmt::Display for NeverGranted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "subframe {}: what is sent to RNTI {} was never granted", self.index, self.rnti.0)
+    }
+}
+
+impl std::error::Error for NeverGranted {}
+
+/// Converts what a station transmits to accepted messages.
+#[derive(Clone, Copy, Debug)]
 pub struct Truth {
-    file: Whole,
     pci: u16,
     carrier: Carrier,
     /// Number of subframes by which the cell's clock is ahead of the clock of the reports.
@@ -30,37 +39,36 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Creates a file for this cell.
-    ///
-    /// # Errors
-    /// The file cannot be created.
-    pub fn create(path: &Path, cell: &Cell, args: &Args) -> anyhow::Result<Truth> {
-        let file = outputs::whole("--truth", path)?;
-        Ok(Truth {
-            file,
+    /// The messages of this cell, whose first subframe has the system frame number `first_sfn`. `snr_db` is the
+    /// signal-to-noise ratio at the receiver (dB).
+    pub fn new(cell: &Cell, first_sfn: u16, snr_db: f32) -> Truth {
+        Truth {
             pci: cell.pci,
             carrier: Carrier::symmetric(cell.bandwidth.prbs(), cell.ports),
-            offset: u64::from(args.sfn) * 10,
-            snr_db: args.combined_snr_db(),
-        })
+            offset: u64::from(first_sfn) * 10,
+            snr_db,
+        }
     }
 
-    /// Writes the messages of a subframe.
+    /// The messages of a subframe: `report` contains its grants, `announcement` the messages that the station made of them.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn write(&mut self, report: &RadioReport, announcement: &Announcement) -> anyhow::Result<()> {
+    /// A message does not follow from a grant of the report.
+    pub fn messages(
+        &self,
+        report: &RadioReport,
+        announcement: &Announcement,
+    ) -> Result<Vec<Found>, NeverGranted> {
         let index = report.slot.index + self.offset;
-        for sent in &announcement.messages {
-            let (dci, message) = self.meaning(report, sent).with_context(|| {
-                format!("subframe {index}: what is sent to RNTI {} was never granted", sent.rnti.0)
-            })?;
-            let (sfn, subframe) = ((index / 10 % 1024) as u16, (index % 10) as u8);
+        let (sfn, subframe) = ((index / 10 % 1024) as u16, (index % 10) as u8);
+        let found = |sent: &TransmittedMessage| {
+            let meaning = self.meaning(report, sent);
+            let (dci, message) = meaning.ok_or(NeverGranted { index, rnti: sent.rnti })?;
             let harq = match dci.direction {
                 Direction::Downlink => dci.harq.or(Some(0)),
                 Direction::Uplink => Some(HarqMemory::uplink_process(sfn, subframe)),
             };
-            let found = Found {
+            Ok(Found {
                 pci: self.pci,
                 index,
                 sfn,
@@ -79,12 +87,9 @@ impl Truth {
                 is_format_known: true,
                 snr_db: self.snr_db,
                 confidence: 1.0,
-            };
-            let object = message::json(&found, Name::plain(&found));
-            let written = writeln!(self.file, "{object}");
-            written.map_err(|error| outputs::refused("--truth", self.file.path())(error))?;
-        }
-        Ok(())
+            })
+        };
+        announcement.messages.iter().map(found).collect()
     }
 
     /// The grant that a message contains: the user's grant that packs to the same bits.
@@ -93,15 +98,6 @@ impl Truth {
         let own = report.dcis.iter().filter(|dci| dci.rnti == sent.rnti);
         own.filter_map(|dci| Some((*dci, Message::of_dci(&self.carrier, dci).ok()?)))
             .find(|(_, message)| pack(&self.carrier, Extras::NONE, audience, message) == sent.payload)
-    }
-
-    /// Completes the file.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn finish(self) -> anyhow::Result<()> {
-        let path = self.file.path().to_owned();
-        self.file.finish().map_err(outputs::refused("--truth", &path))
     }
 }
 

@@ -2,11 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use airpace_phy::dci::Audience;
-use airpace_phy::found::Found;
 use airpace_radio::Rnti;
 
-use super::message::Name;
+use crate::dci::Audience;
+use crate::found::Found;
+
+/// Name of a message's user: the RNTI or a pseudonym. If it is a pseudonym, an output must not contain the CCE position,
+/// from which the RNTI can be guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The RNTI or its pseudonym.
+    pub rnti: Rnti,
+    /// Whether it is a pseudonym.
+    pub is_pseudonym: bool,
+}
+
+impl Name {
+    /// The RNTI itself.
+    pub fn plain(found: &Found) -> Name {
+        Name { rnti: found.rnti, is_pseudonym: false }
+    }
+}
 
 /// Assigns numbers to users in the order of their first appearance, starting with the first value that can be a C-RNTI.
 /// RNTIs that address all users are not replaced.
