@@ -1,4 +1,4 @@
-//! Acknowledgements: from the acker back to the sender.
+//! The path of acknowledgements: from the acker back to the sender.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use super::transfers::ReturnPacket;
 use crate::agenda::FlowPart;
 
 impl Driver<'_> {
-    /// Advances the receiver to its clock's reading, sends the due ACK, if any, and sets the next deadline.
+    /// Advances the receiver of flow `index` to the reading of the receiver's clock, sends the due ACK, if any, and
+    /// sets the receiver's next deadline.
     pub(super) fn acknowledge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let clock = flow.receiver_time(self.now);
         flow.acker.on_timeout(clock);
         let ack = flow.acker.poll_ack(clock);
-        // The wait is a duration of the receiver's clock, used as true time: where the clock drifts, a further wait
-        // follows.
+        // The time until the deadline is a duration of the receiver's clock, but is used as a duration of true time: if
+        // the clock drifts, a further wait follows.
         let due = flow.acker.next().map(|due| self.now + (due - clock).max(Duration::from_nanos(1)));
         self.agenda.set(FlowPart::Acker(index), due);
         let Some(mut frame) = ack else { return };
