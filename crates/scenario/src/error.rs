@@ -7,9 +7,9 @@ use airpace_core::nearest::nearest;
 /// A scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Place where the value was set: the scenario's file, or `--set key=value`; empty if there is no scenario.
+    /// Place where the wrong value was set: the scenario's file, or `--set key=value`; empty if no scenario was found.
     pub place: String,
-    /// The key's dotted path (`flow.0.rtt_ms`); empty if the error concerns the whole file.
+    /// Dotted path of the key with the wrong value (`flow.0.rtt_ms`); empty if the error concerns the whole file.
     pub key: String,
     /// The problem and the remedy.
     pub reason: String,
@@ -20,14 +20,15 @@ impl ScenarioError {
         ScenarioError { place: place.to_owned(), key: key.to_owned(), reason: reason.into() }
     }
 
-    /// An error about text that is not TOML.
+    /// Creates an error about text that is not TOML.
     pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
         let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
         ScenarioError::new(&place, "", format!("this is not TOML: {}", error.message()))
     }
 
-    /// An error about a key that does not exist or cannot have this value. `blame` returns the place where a key was set.
+    /// Creates an error about a key that does not exist or cannot have its value. `blame` returns the place where a key
+    /// was set.
     pub(super) fn typing(
         blame: &dyn Fn(&str) -> String,
         error: &serde_path_to_error::Error<toml::de::Error>,
@@ -56,7 +57,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Rewrites serde's other messages in the terms of a scenario's author.
+/// Rewrites serde's other messages in terms that a scenario's author knows.
 fn plain_words(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("lacks the key {field}; add it");
@@ -81,7 +82,7 @@ fn plain_words(message: &str) -> String {
 
 /// Maximum number of characters of a value that a message repeats.
 ///
-/// Chosen: a line of a terminal.
+/// Chosen: the length of a line of a terminal.
 const MAX_SHOWN: usize = 80;
 
 /// Truncates a text that is longer than a line.
@@ -107,7 +108,7 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
     parts.join(".")
 }
 
-/// serde's message about a field (or variant) that does not exist, with the names of the existing ones.
+/// serde's message about a field (or variant) that does not exist, with the names of the existing fields (or variants).
 struct UnknownField<'a> {
     is_key: bool,
     wrong: &'a str,
@@ -125,14 +126,14 @@ impl<'a> UnknownField<'a> {
         Some(UnknownField { is_key, wrong, known: names.collect() })
     }
 
-    /// The problem with the key at this path.
+    /// Returns the problem with the key at the path `key`, and the remedy.
     fn reason(&self, key: &str) -> String {
         let subject = match self.is_key {
             true => "is not a key".to_owned(),
             false => format!("cannot be `{}`", self.wrong),
         };
         match nearest(self.wrong, self.known.iter().copied()) {
-            // Keys are given by their whole path, as used with `--set`.
+            // The message names keys by their whole path, as used with `--set`.
             Some(known) if self.is_key => {
                 let table = key.strip_suffix(self.wrong).unwrap_or_default();
                 format!("{subject}; did you mean `{table}{known}`?")
