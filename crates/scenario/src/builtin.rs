@@ -1,6 +1,6 @@
 //! The scenarios that come with the program.
 
-/// Names and texts of the built-in scenarios, in the order of lists.
+/// Names and texts of the built-in scenarios, in the order in which lists show them.
 pub fn builtin() -> &'static [(&'static str, &'static str)] {
     &BUILTIN
 }

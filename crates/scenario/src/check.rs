@@ -1,4 +1,5 @@
-//! Validation beyond the types: invalid amounts, references to missing entries, links that cannot be built.
+//! Validation of a scenario beyond the types of its values: rejects invalid amounts, references to missing entries, and
+//! links that cannot be built.
 
 use std::ops::RangeInclusive;
 
@@ -20,42 +21,43 @@ use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Ou
 /// Maximum duration of a run, in seconds: eleven days.
 const MAX_RUN_S: f64 = 1e6;
 
-/// Maximum product of a run's seconds and its flows: results are kept for each tenth of a second of each flow.
+/// Maximum product of a run's duration in seconds and its number of flows: results are kept for each tenth of a second
+/// of each flow.
 ///
-/// Chosen: a flow for eleven days, or a thousand for some hours.
+/// Chosen: one flow for eleven days, or a thousand flows for some hours.
 const MAX_FLOW_SECONDS: f64 = 1e7;
 
 /// Maximum number of entries of a list, such as flows or devices.
 ///
-/// Chosen: more than a cell can serve.
+/// Chosen: more devices than a cell can serve.
 const MAX_ENTRIES: usize = 1_000;
 
 /// Maximum number of characters of a name, which appears in every table and is part of file names.
 ///
-/// Chosen: less than file systems allow, with room for suffixes.
+/// Chosen: fewer characters than file systems allow, with room for suffixes.
 const MAX_NAME: usize = 100;
 /// Maximum number of characters of a label, which appears in every row of a table.
 ///
-/// Chosen: two lines of a wide terminal.
+/// Chosen: the length of two lines of a wide terminal.
 const MAX_LABEL: usize = 200;
-/// Maximum number of characters of a text for readers: a sentence or a few.
+/// Maximum number of characters of a text for readers, which usually has one sentence or a few sentences.
 ///
-/// Chosen: a few pages.
+/// Chosen: the length of a few pages.
 const MAX_TEXT: usize = 10_000;
 
 /// Minimum time for which an application may send or pause, in seconds.
 ///
-/// Chosen: a subframe.
+/// Chosen: the duration of a subframe.
 const MIN_TURN_S: f64 = 1e-3;
 
 /// Maximum number of on-off cycles of all applications of a run together.
 ///
-/// Chosen: so that the cycles take a few megabytes.
+/// Chosen: so that the cycles take a few megabytes of memory.
 const MAX_TURNS: f64 = 1e6;
 
 /// Valid sizes of full packets in bytes.
 ///
-/// Chosen: from a little more than an ACK of this transport to the jumbo frames of wired networks.
+/// Chosen: from a little more than the size of this transport's ACKs to the size of jumbo frames in wired networks.
 const PACKET_BYTES: RangeInclusive<u64> = 100..=9_000;
 
 /// Maximum delay of an ACK, in ms.
@@ -66,11 +68,11 @@ const MAX_ACK_DELAY_MS: f64 = 16_383.0;
 /// A validated document, converted to the types that a run needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The schemes that are compared if the user names none.
+    /// The schemes that are compared if the user names no scheme.
     pub(crate) schemes: Vec<SchemeSpec>,
-    /// For each flow: its own scheme, if it has one.
+    /// For each flow: its own scheme, if the scenario sets one for it.
     pub(crate) own_schemes: Vec<Option<SchemeSpec>>,
-    /// The network between the endpoints of flows; if the last hop is a trace, it is still missing.
+    /// The network between the endpoints of flows. If the last hop is a trace, the trace is still missing.
     pub(crate) network: NetworkPlan,
 }
 
@@ -78,7 +80,7 @@ impl Document {
     /// Validates the document and plans its run.
     ///
     /// # Errors
-    /// A value that cannot be run; keys are dotted paths from the scenario's root.
+    /// A value with which the scenario cannot be run. The keys of errors are dotted paths from the scenario's root.
     pub(crate) fn plan(&self, origin: &Origin) -> Result<Plan, ConfigError> {
         if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         {
@@ -199,7 +201,7 @@ impl Document {
         let last_hops: Vec<&str> =
             last_hops.iter().filter(|(_, is_there)| *is_there).map(|it| it.0).collect();
         if let [first, .., last] = last_hops[..] {
-            // The error contains the table that was set from outside.
+            // The error names the table that was set from outside the file.
             let blamed = *last_hops.iter().find(|table| origin.was_set(table)).unwrap_or(&last);
             let other = if blamed == first { last } else { first };
             let reason = format!("stands beside `[{other}]`; a path has one last hop: remove either");
@@ -222,7 +224,7 @@ impl Document {
         Ok(())
     }
 
-    /// The plan of the network between the endpoints of flows; if the last hop is a trace, it is still missing.
+    /// Plans the network between the endpoints of flows. If the last hop is a trace, the trace is still missing.
     fn network(&self) -> Result<NetworkPlan, ConfigError> {
         let last_hop = match &self.cell {
             Some(cell) => {
@@ -249,12 +251,12 @@ impl Document {
         })
     }
 
-    /// Whether the last hop replays recordings of both directions. ACKs then cross it too.
+    /// Whether the last hop replays recordings of both directions. ACKs then cross the last hop too.
     fn records_both_ways(&self) -> bool {
         self.cellular.is_some() || self.trace.as_ref().is_some_and(|trace| trace.back.is_some())
     }
 
-    /// Rejects flows in both directions over a single trace, which is one direction of a link.
+    /// Rejects flows in both directions over a single trace, which records one direction of a link.
     fn check_directions(&self) -> Result<(), ConfigError> {
         let is_one_way = self.trace.is_some() && !self.records_both_ways();
         for (index, flow) in self.flow.iter().enumerate() {
@@ -337,7 +339,7 @@ impl Outage {
 impl Device {
     fn check_clock(&self) -> Result<(), ConfigError> {
         let clock = &self.clock;
-        // Every device's clock starts an hour ahead, so that it never shows a negative time.
+        // Every device's clock starts an hour ahead, so that the clock never shows a negative time.
         for (key, value, most) in [
             ("offset_ms", clock.offset_ms, 1e6),
             ("drift_ppm", clock.drift_ppm, 1e5),

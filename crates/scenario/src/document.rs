@@ -38,28 +38,28 @@ pub struct Document {
     pub source: String,
     /// Duration of a run, in seconds of the run's clock.
     pub duration_s: f64,
-    /// The schemes that are compared if the user names none.
+    /// The schemes that are compared if the user names no scheme.
     #[serde(default = "default_schemes")]
     pub schemes: Vec<String>,
-    /// The shared bottleneck on the server side of the last hop. Every flow with `internet = true` crosses it. It has a
-    /// queue for each direction.
+    /// The shared bottleneck on the server side of the last hop. Every flow with `internet = true` crosses this
+    /// bottleneck. It has a queue for each direction.
     pub internet: Option<QueueConfig>,
     /// The last hop, if it is a cell.
     pub cell: Option<CellConfig>,
-    /// The last hop, if it is a recorded trace, or one for each direction.
+    /// The last hop, if it is a recorded trace, or one trace for each direction.
     pub trace: Option<TraceHop>,
     /// The last hop, if it is a cellular link with recordings under light and heavy load.
     pub cellular: Option<CellularHop>,
-    /// The configuration of each flow's wire for data; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for data; the wire's delay is computed from the flow's `rtt_ms`.
     #[serde(default)]
     pub forward: WireConfig,
-    /// The configuration of each flow's wire for ACKs; its delay comes from the flow's `rtt_ms`.
+    /// The configuration of each flow's wire for ACKs; the wire's delay is computed from the flow's `rtt_ms`.
     #[serde(default)]
     pub reverse: WireConfig,
     /// Time spans in which every ACK is lost.
     #[serde(default)]
     pub ack_outage: Vec<Outage>,
-    /// The mobile devices. If the list is absent, there is one.
+    /// The mobile devices. If the list is absent, the scenario has one device.
     #[serde(default = "one_device")]
     pub device: Vec<Device>,
     /// The flows.
@@ -74,9 +74,9 @@ pub struct Document {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// Start in seconds.
+    /// Start of the span, in seconds of the run's clock.
     pub at_s: f64,
-    /// Length in seconds.
+    /// Length of the span, in seconds.
     pub for_s: f64,
 }
 
@@ -84,19 +84,19 @@ pub struct Outage {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Device {
-    /// Name in reports, at most 200 characters; `device N` if empty.
+    /// Name of the device in reports, at most 200 characters; `device N` if empty.
     pub label: String,
     /// The device's radio, used if the last hop is a cell.
     pub radio: DeviceRadioConfig,
     /// Difference of the device's clock from true time.
     pub clock: ClockConfig,
-    /// Decoder of radio samples by which the device receives a cell's control channel. If absent, it receives the base
-    /// station's own data, with the imperfections of `cell.telemetry`.
+    /// Decoder of radio samples by which the device receives a cell's control channel. If absent, the device receives
+    /// the base station's own data, with the imperfections of `cell.telemetry`.
     pub decoder: Option<DecoderConfig>,
     /// A file for the radio reports that the device's flows use: one line of JSON for each subframe, with the run's
-    /// times. They are those of the modem if only senders on the device use reports, otherwise those of the control
-    /// channel. It can be set only from outside (`--set device.0.reports=FILE`). A scenario may come from a stranger,
-    /// who must not choose the file to be written.
+    /// times. The reports are the modem's reports if only senders on the device use reports, otherwise the reports from
+    /// the control channel. This key can be set only from outside the scenario's file (`--set device.0.reports=FILE`).
+    /// A scenario may come from a stranger, who must not choose the file to be written.
     pub reports: Option<PathBuf>,
 }
 
@@ -105,8 +105,8 @@ pub struct Device {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecoderConfig {
-    /// Mean signal-to-noise ratio on a resource element, in dB. It affects only the decoder; the device's own data is
-    /// received as configured by `radio`.
+    /// Mean signal-to-noise ratio on a resource element, in dB. This ratio affects only the decoder; the device
+    /// receives its own data as configured by `radio`.
     pub snr_db: f64,
     /// Multipath profile: distribution of power over delay.
     ///
@@ -126,13 +126,13 @@ impl Default for DecoderConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClockConfig {
-    /// Offset of the clock at the start, in ms; positive: ahead, negative: behind.
+    /// Offset of the clock at the start of the run, in ms; positive: ahead of true time, negative: behind.
     pub offset_ms: f64,
     /// Drift of the clock, in parts per million; positive: too fast, negative: too slow.
     pub drift_ppm: f64,
     /// Jump of the clock at `step_at_s`, in ms; positive: ahead, negative: back.
     pub step_ms: f64,
-    /// Time of the jump, in s.
+    /// Time of the clock's jump, in s of the run's clock.
     pub step_at_s: f64,
 }
 
@@ -140,14 +140,14 @@ pub struct ClockConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Name in tables, at most 200 characters; `flow N` if absent.
+    /// Name of the flow in tables, at most 200 characters; `flow N` if absent.
     #[serde(default)]
     pub label: String,
-    /// The flow's device, by its index in the list, counted from 0.
+    /// The flow's device, by its index in the list of devices, counted from 0.
     #[serde(default)]
     pub device: u16,
-    /// The direction of the flow's data: `down` to the device, or `up` from it. The sender uses the clock of its
-    /// endpoint.
+    /// The direction of the flow's data: `down` to the device, or `up` from the device. The sender uses the clock of
+    /// its endpoint.
     #[serde(default, deserialize_with = "words::direction")]
     pub direction: Direction,
     /// Path of the flow's ACKs.
@@ -158,50 +158,53 @@ pub struct Flow {
     /// Transport protocol of the flow for the device's counters: `tcp` or `udp`.
     #[serde(default, deserialize_with = "words::protocol")]
     pub protocol: Protocol,
-    /// The flow's scheme. If absent, the scheme under test.
+    /// The flow's scheme. If absent, the flow uses the scheme under test.
     pub scheme: Option<String>,
-    /// Start of the flow, in s.
+    /// Start of the flow, in s of the run's clock.
     #[serde(default)]
     pub start_s: f64,
-    /// Time at which the flow's application stops sending, in s. If absent, at the end.
+    /// Time at which the flow's application stops sending, in s of the run's clock. If absent, the application stops at
+    /// the end of the run.
     pub stop_s: Option<f64>,
     /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// Size of full packets on the wire, IP and transport headers included, in bytes: 100 to 9000. A trace's delivery
-    /// opportunities remain 1504 bytes: packets share them, or use several, as in mahimahi.
+    /// opportunities remain 1504 bytes: several packets share an opportunity, or a packet uses several opportunities,
+    /// as in mahimahi.
     #[serde(default = "usual_packet")]
     pub mss_bytes: u64,
     /// Sending time of the application before each pause, in s; requires `off_s`.
     pub on_s: Option<f64>,
     /// Duration of each pause, in s; requires `on_s`.
     pub off_s: Option<f64>,
-    /// Rate at which the application produces data, in Mbit/s. If absent, it always has more.
+    /// Rate at which the application produces data, in Mbit/s. If absent, the application always has more data.
     pub rate_mbps: Option<f64>,
-    /// Amount of data to send, in bytes. If absent, it is unlimited.
+    /// Amount of data to send, in bytes. If absent, the amount is unlimited.
     pub bytes: Option<u64>,
-    /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous one is in progress
-    /// starts when the previous one has arrived. If absent, there is one transfer.
+    /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous transfer is in progress
+    /// starts when the previous transfer has arrived. If absent, the flow has one transfer.
     pub every_ms: Option<f64>,
     /// Connection of the transfers after the first; requires `every_ms`.
     pub connection: Option<Connection>,
-    /// Size of the client's request, which starts each transfer of a download with `bytes`. The request carries the
-    /// receiver's feedback, as ACKs do. At 0, there is no request: the server starts on its own.
+    /// Size, in bytes, of the client's request, which starts each transfer of a download with `bytes`. The request
+    /// carries the receiver's feedback, as ACKs do. At 0, the client sends no request: the server starts each transfer
+    /// itself.
     #[serde(default)]
     pub request_bytes: u64,
-    /// Number of bytes of a transfer that must have arrived before the client can show something; all bytes if it is
-    /// shorter.
+    /// Number of bytes of a transfer that must have arrived before the client can show something; all bytes if the
+    /// transfer is shorter.
     #[serde(default = "start_up_bytes")]
     pub start_up_bytes: u64,
     /// Whether the flow crosses the `[internet]` queue.
     #[serde(default = "yes")]
     pub internet: bool,
-    /// Data packets per ACK; TCP's receivers acknowledge every second packet.
+    /// Number of data packets per ACK; TCP's receivers acknowledge every second packet.
     #[serde(default = "every_packet")]
     pub ack_every: u32,
     /// Maximum time for which the receiver delays an ACK while it waits for `ack_every` packets, in ms.
     #[serde(default = "ack_delay_ms")]
     pub ack_delay_ms: f64,
-    /// Misreporting of the measured capacity by the receiver. It affects flows under `pbe` only.
+    /// Misreporting of the measured capacity by the receiver. Only flows under `pbe` are affected.
     pub misreport: Option<Misreport>,
 }
 
@@ -210,7 +213,7 @@ pub struct Flow {
 #[serde(rename_all = "lowercase")]
 pub enum Connection {
     /// A new connection for each transfer: both endpoints of the scheme start in their initial state. A receiver that
-    /// decodes the control channel was already decoding before, as the phone's decoder does.
+    /// decodes the control channel was already decoding before the connection started, as a phone's decoder does.
     #[default]
     New,
     /// The connection of the first transfer, with the state of its endpoints.
@@ -221,12 +224,12 @@ pub enum Connection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckPath {
-    /// Only the reverse wire: ACKs use no capacity of the last hop and do not wait there. Over a trace of their own
-    /// direction (`[trace.back]`), they cross it nevertheless.
+    /// Only the reverse wire: ACKs use no capacity of the last hop and do not wait in the last hop. If the scenario has
+    /// a trace of their own direction (`[trace.back]`), ACKs cross this trace nevertheless.
     #[default]
     Wire,
     /// The reverse wire and the cell. ACKs of data that a device receives wait for grants on the cell's uplink; ACKs of
-    /// data that it sends wait in the cell's queue.
+    /// data that a device sends wait in the cell's queue.
     Cell,
 }
 
@@ -236,27 +239,27 @@ pub enum AckPath {
 pub struct Expect {
     /// The expectation as a sentence.
     pub say: String,
-    /// The scheme under test to which the expectation applies. It is skipped if that scheme is not run.
+    /// The scheme under test to which the expectation applies. The expectation is skipped if this scheme is not run.
     pub scheme: String,
-    /// The label of the flow. If absent, the first flow.
+    /// The label of the flow to which the expectation applies. If absent, the expectation applies to the first flow.
     pub flow: Option<String>,
     /// The metric, by its name in the summary, for example `throughput_mbps` or `queueing_delay_ms.p95`.
     pub metric: String,
-    /// The lowest allowed value.
+    /// The lowest allowed value of the metric.
     pub at_least: Option<f64>,
-    /// The highest allowed value.
+    /// The highest allowed value of the metric.
     pub at_most: Option<f64>,
-    /// If given, the value is divided by that of the same flow under this scheme.
+    /// If given, the metric's value is divided by the value of the same flow under this scheme.
     pub of: Option<String>,
 }
 
 impl Document {
-    /// Duration of a run.
+    /// Returns the duration of a run.
     pub fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration_s)
     }
 
-    /// The files that a run reads.
+    /// Returns the files that a run reads.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let trace = self.trace.as_ref();
         let back = trace.and_then(|trace| trace.back.as_ref()).and_then(|back| back.file.as_ref());
@@ -265,7 +268,7 @@ impl Document {
         own.chain(back).map(PathBuf::as_path).chain(ways.flat_map(CellularWay::files))
     }
 
-    /// Assigns labels to flows and devices that have none.
+    /// Assigns labels to flows and devices that have no label.
     pub(crate) fn label(&mut self) {
         for (index, flow) in self.flow.iter_mut().enumerate() {
             if flow.label.is_empty() {
@@ -281,12 +284,12 @@ impl Document {
 }
 
 impl Flow {
-    /// Start of the flow by the scenario.
+    /// Returns the start of the flow that the scenario sets.
     pub fn start(&self) -> Time {
         Time::from_secs_f64(self.start_s)
     }
 
-    /// Time at which the flow's application stops; [`Time::NEVER`] if it does not.
+    /// Returns the time at which the flow's application stops; [`Time::NEVER`] if the scenario sets no such time.
     pub fn stop(&self) -> Time {
         self.stop_s.map_or(Time::NEVER, Time::from_secs_f64)
     }
@@ -301,17 +304,18 @@ impl Flow {
         Bytes(self.mss_bytes)
     }
 
-    /// Total amount of data to send, if limited.
+    /// Returns the total amount of data to send, if this amount is limited.
     pub fn size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes).filter(|_| self.every_ms.is_none())
     }
 
-    /// The size of each of its transfers, if it has any: a flow of limited size that sends as fast as possible.
+    /// Returns the size of each of the flow's transfers, if the flow has transfers: a flow of limited size that sends
+    /// as fast as possible.
     pub fn transfer_size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes).filter(|_| self.on_s.is_none() && self.rate_mbps.is_none())
     }
 
-    /// Interval of transfers; `None` if there is at most one.
+    /// Returns the interval of transfers; `None` if the flow has at most one transfer.
     pub fn transfers_every(&self) -> Option<Duration> {
         self.every_ms.map(|ms| Duration::from_secs_f64(ms * 1e-3))
     }

@@ -64,14 +64,15 @@ impl ScenarioError {
         ScenarioError { remedy: Some(remedy), ..self }
     }
 
-    /// An error about text that is not TOML.
+    /// Creates an error about text that is not TOML.
     pub(super) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
         let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
         ScenarioError::file(&place, format!("this is not TOML: {}", error.message()))
     }
 
-    /// An error about a key that does not exist or cannot have this value. `blame` returns the place where a key was set.
+    /// Creates an error about a key that does not exist or cannot have its value. `blame` returns the place where a key
+    /// was set.
     pub(super) fn typing(
         blame: &dyn Fn(&str) -> SettingPlace,
         error: &serde_path_to_error::Error<toml::de::Error>,
@@ -114,7 +115,7 @@ impl From<ScenarioError> for Refused {
     }
 }
 
-/// Rewrites serde's other messages in the terms of a scenario's author.
+/// Rewrites serde's other messages in terms that a scenario's author knows.
 fn plain_words(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("lacks the key {field}; add it");
@@ -139,7 +140,7 @@ fn plain_words(message: &str) -> String {
 
 /// Maximum number of characters of a value that a message repeats.
 ///
-/// Chosen: a line of a terminal.
+/// Chosen: the length of a line of a terminal.
 const MAX_SHOWN: usize = 80;
 
 /// Truncates a text that is longer than a line.
@@ -165,7 +166,7 @@ fn dotted(path: &serde_path_to_error::Path) -> String {
     parts.join(".")
 }
 
-/// serde's message about a field (or variant) that does not exist, with the names of the existing ones.
+/// serde's message about a field (or variant) that does not exist, with the names of the existing fields (or variants).
 struct UnknownField<'a> {
     is_key: bool,
     wrong: &'a str,
@@ -183,14 +184,14 @@ impl<'a> UnknownField<'a> {
         Some(UnknownField { is_key, wrong, known: names.collect() })
     }
 
-    /// The problem with the key at this path.
+    /// Returns the problem with the key at the path `key`, and the remedy.
     fn reason(&self, key: &str) -> String {
         let subject = match self.is_key {
             true => "is not a key".to_owned(),
             false => format!("cannot be `{}`", self.wrong),
         };
         match nearest(self.wrong, self.known.iter().copied()) {
-            // Keys are given by their whole path, as used with `--set`.
+            // The message names keys by their whole path, as used with `--set`.
             Some(known) if self.is_key => {
                 let table = key.strip_suffix(self.wrong).unwrap_or_default();
                 format!("{subject}; did you mean `{table}{known}`?")

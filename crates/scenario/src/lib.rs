@@ -1,7 +1,8 @@
 //! Scenario files: one experiment as one TOML file, with a path, the devices and flows on it, and the expected results.
 //!
-//! A [`Document`] is the content of the file. A [`Scenario`] is made from it once: its content is validated, its schemes
-//! are parsed and its network is planned. [`Scenario::prepare`] reads the files that the scenario refers to.
+//! A [`Document`] is the content of the file. A [`Scenario`] is made from the document once: the content is validated,
+//! the schemes are parsed and the network is planned. [`Scenario::prepare`] reads the files that the scenario refers
+//! to.
 //!
 //! ```toml
 //! name = "stationary-idle"
@@ -26,11 +27,11 @@
 //! at_most = 30
 //! ```
 //!
-//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`, a
-//! `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses them in the opposite order. ACKs
-//! return over `[reverse]`, and over the last hop if it carries their direction too. Any key can be overridden by its
-//! dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is several experiments that differ in some keys
-//! ([`Scenario::load_variants`]).
+//! Data crosses `[forward]` (a wire per flow), the shared `[internet]` queue and the last hop: a `[cell]`, a `[trace]`,
+//! a `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses these parts in the opposite
+//! order. ACKs return over `[reverse]`, and over the last hop if the last hop has their direction too. Any key can be
+//! overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is several experiments that
+//! differ in some keys ([`Scenario::load_variants`]).
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -63,7 +64,7 @@ pub use replay::{KpiReplay, Replay, TraceReplay};
 
 use check::Plan;
 
-/// One experiment that can be run once its files are read. It dereferences to the content of its file.
+/// One experiment that can be run after its files are read. The scenario dereferences to the content of its file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     document: Document,
@@ -84,7 +85,7 @@ impl Deref for Scenario {
 struct Origin {
     file: String,
     sets: Vec<(String, String)>,
-    /// The original scenario, including overrides.
+    /// The original TOML tree of the scenario, including overrides.
     tree: toml::Table,
 }
 
@@ -94,18 +95,19 @@ impl Scenario {
     /// Setting a table to a string sets its `file`: `("trace", "FILE")`.
     ///
     /// # Errors
-    /// Names file, key and remedy: text that is not TOML, a key that does not exist (with the most similar existing key),
-    /// a value of the wrong type, a path that cannot be built.
+    /// The error names file, key and remedy. The causes are text that is not TOML, a key that does not exist (with the
+    /// most similar existing key), a value of the wrong type, and a path that cannot be built.
     pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         let (tree, _) = variants::split(text, file_name)?;
         Scenario::from_tree(tree, file_name, sets)
     }
 
-    /// The variants of a scenario: one for each of its `[[variant]]` tables, or the scenario itself if it has none.
-    /// Arguments are as in [`Scenario::load`], which ignores the variants. The keys of `sets` are set last.
+    /// Reads the variants of a scenario: one variant for each of its `[[variant]]` tables, or the scenario itself if it
+    /// has no such table. The arguments are the same as in [`Scenario::load`], which ignores the variants. The keys of
+    /// `sets` are set after the keys of a variant.
     ///
     /// # Errors
-    /// As [`Scenario::load`]; and a variant without a name, or with the name of another variant.
+    /// The errors of [`Scenario::load`]; also a variant without a name, or with the name of another variant.
     pub fn load_variants(
         text: &str,
         file_name: &str,
@@ -149,19 +151,19 @@ impl Scenario {
             .expect("a table that was read can be written")
     }
 
-    /// The schemes that are compared if the user names none; at least one.
+    /// The schemes that are compared if the user names no scheme; at least one scheme.
     pub fn schemes(&self) -> &[SchemeSpec] {
         &self.plan.schemes
     }
 
-    /// The scheme of a flow if `under_test` is the scheme under test.
+    /// Returns the scheme of flow `flow` in a run in which `under_test` is the scheme under test.
     pub fn scheme_of(&self, flow: usize, under_test: &SchemeSpec) -> SchemeSpec {
         self.plan.own_schemes[flow].as_ref().unwrap_or(under_test).clone()
     }
 }
 
 impl Origin {
-    /// Whether an override set this key, or set a key in this table and so created the table.
+    /// Whether an override set the key `key`, or set a key in the table `key` and so created the table.
     fn was_set(&self, key: &str) -> bool {
         matches!(overrides::origin(&self.sets, key, ""), SettingPlace::Override { .. })
     }
@@ -172,7 +174,7 @@ impl Origin {
         self.refuse_key(&key, error.reason)
     }
 
-    /// An error about a key.
+    /// Creates an error about the key `key`.
     fn refuse_key(&self, key: &str, reason: String) -> ScenarioError {
         ScenarioError::new(overrides::origin(&self.sets, key, &self.file), key, reason)
     }

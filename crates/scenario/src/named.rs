@@ -8,30 +8,32 @@ use airpace_core::remedy::{Remedy, UserTask};
 
 use crate::{Scenario, ScenarioError, builtin};
 
-/// Maximum length of a scenario's file in bytes. A stranger may have written it, and its tree takes fifty times as much
-/// memory.
+/// Maximum length of a scenario's file in bytes. A stranger may have written the file, and its TOML tree takes fifty
+/// times as much memory as the file.
 ///
 /// Chosen: a hundred times the length of the longest built-in scenario.
 const MAX_BYTES: u64 = 1 << 20;
 
 impl Scenario {
-    /// Loads the scenario `argument`, a built-in one or a file, with these keys set as in [`Scenario::load`].
+    /// Loads the scenario `argument`, a built-in scenario or a file, with the keys of `sets` set as in
+    /// [`Scenario::load`].
     ///
     /// # Errors
-    /// As [`Scenario::load`]; and a name of neither a scenario nor a file, or a file that cannot be read.
+    /// The errors of [`Scenario::load`]; also a name of neither a scenario nor a file, or a file that cannot be read.
     pub fn named(argument: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         Scenario::load(&Scenario::text_of(argument)?, argument, sets)
     }
 
-    /// The variants of the scenario `argument`, with these keys set; the scenario itself if it has none.
+    /// Loads the variants of the scenario `argument`, with the keys of `sets` set; the scenario itself if it has no
+    /// variants.
     ///
     /// # Errors
-    /// As [`Scenario::named`] and [`Scenario::load_variants`].
+    /// The errors of [`Scenario::named`] and [`Scenario::load_variants`].
     pub fn named_variants(argument: &str, sets: &[(String, String)]) -> Result<Vec<Scenario>, ScenarioError> {
         Scenario::load_variants(&Scenario::text_of(argument)?, argument, sets)
     }
 
-    /// The text of the scenario `argument`.
+    /// Returns the text of the scenario `argument`.
     ///
     /// # Errors
     /// A name of neither a scenario nor a file, or a file that cannot be read.

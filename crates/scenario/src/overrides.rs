@@ -1,4 +1,5 @@
-//! Keys set from outside, applied to the TOML tree before it is converted to types: `--set cell.prbs=50`.
+//! Keys set from outside the scenario's file, applied to the TOML tree before the tree is converted to types: `--set
+//! cell.prbs=50`.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use toml::{Table, Value};
 use super::error::shortened;
 use super::{ScenarioError, SettingPlace};
 
-/// Tables with a file: setting one to a string sets its `file`.
+/// Tables with a file: an override of such a table with a string sets the table's `file`.
 const TABLES_WITH_A_FILE: [&str; 6] = [
     "trace",
     "trace.back",
@@ -30,8 +31,8 @@ const FILES: [&str; 9] = [
     "cellular.up.offsets",
 ];
 
-/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if it is not TOML. Missing tables on
-/// the path are created. The existence of the key is checked later, when the tree is converted to types.
+/// Sets the key at `path` (`flow.0.rtt_ms`) to `text`, read as TOML, or as a string if `text` is not TOML. Missing
+/// tables on the path are created. The existence of the key is checked later, when the tree is converted to types.
 pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), ScenarioError> {
     let refuse = |reason: String| ScenarioError::new(spelled(path, text), path, reason);
     let value = text.parse::<Value>().unwrap_or_else(|_| Value::String(text.to_owned()));
@@ -43,7 +44,7 @@ pub(super) fn set(tree: &mut Table, path: &str, text: &str) -> Result<(), Scenar
         parts.push("file");
     }
     if parts.starts_with(&["device", "0"]) {
-        // If the list of devices is absent, there is one device.
+        // If the list of devices is absent, the scenario has one device.
         tree.entry("device").or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     }
     let last = parts.pop().expect("split gives at least one part");
@@ -98,7 +99,7 @@ fn spelled(path: &str, text: &str) -> SettingPlace {
     SettingPlace::Override { key: path.to_owned(), value: shortened(text) }
 }
 
-/// The value that a path of keys has reached.
+/// The value at which the traversal of a path of keys has arrived.
 enum Slot<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),

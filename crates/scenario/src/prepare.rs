@@ -1,5 +1,5 @@
-//! Preparation of a scenario for runs. Files are read and everything is planned once, so that errors are reported
-//! before the first run starts.
+//! Preparation of a scenario for runs. The scenario's files are read and its network is planned once, so that errors
+//! are reported before the first run starts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const MAX_HOLE: Duration = Duration::from_secs(5);
 
 /// Maximum length of a recording in bytes, both compressed and expanded.
 ///
-/// Chosen: mahimahi's format has about nine bytes for each packet, so this is an hour at 100 Mbit/s.
+/// Chosen: mahimahi's format has about nine bytes for each packet, so this length is an hour at 100 Mbit/s.
 pub const MAX_RECORDING_BYTES: u64 = 256 << 20;
 
 /// A scenario whose files were read. It can be run any number of times, also from several threads.
@@ -43,15 +43,15 @@ impl Scenario {
         self.read(Some(self.duration()))
     }
 
-    /// Reads the scenario's files, for runs that are ended by their programs: they may use every part of a trace.
+    /// Reads the scenario's files, for runs that are ended by their programs: such runs may use every part of a trace.
     ///
     /// # Errors
-    /// As [`Scenario::prepare`]; a hole anywhere in a trace.
+    /// The errors of [`Scenario::prepare`]; here, a hole anywhere in a trace is an error.
     pub fn prepare_endless(&self) -> Result<Prepared, ScenarioError> {
         self.read(None)
     }
 
-    /// Reads the files; `run` is the duration of a run, or `None` if only its programs end it.
+    /// Reads the scenario's files; `run` is the duration of a run, or `None` if only the run's programs end it.
     fn read(&self, run: Option<Duration>) -> Result<Prepared, ScenarioError> {
         let planned = &self.plan.network;
         let mut reader = Reader { scenario: self, origin: &self.origin, run, replays: vec![] };
@@ -72,14 +72,14 @@ impl Scenario {
 struct Reader<'a> {
     scenario: &'a Scenario,
     origin: &'a Origin,
-    /// Duration of a run; `None` if only its programs end it.
+    /// Duration of a run; `None` if only the run's programs end it.
     run: Option<Duration>,
-    /// Recordings read so far.
+    /// Recordings that the reader has read so far.
     replays: Vec<Replay>,
 }
 
 impl Reader<'_> {
-    /// One direction of a cellular link; `table` is a dotted path.
+    /// Reads one direction of a cellular link; `table` is the dotted path of the direction's table.
     fn read_cellular(&mut self, (table, way): (&str, &CellularWay)) -> Result<CellularLink, ScenarioError> {
         let [light, heavy, offsets] = ["light", "heavy", "offsets"].map(|key| format!("{table}.{key}"));
         let trains = match (&way.light.file, &way.light.synth) {
@@ -126,7 +126,7 @@ impl Reader<'_> {
         plan.with_back(trace, &back.link).map_err(|error| refuse(error, "trace.back"))
     }
 
-    /// The trace of one direction, from a file or from a model.
+    /// Returns the trace of one direction, from a file or from a model.
     fn trace_of(&mut self, source: &TraceSource<'_>) -> Result<Trace, ScenarioError> {
         match (source.file, source.synth) {
             (Some(file), _) => self.read_trace(source, file),
@@ -214,7 +214,7 @@ impl Reader<'_> {
 }
 
 impl Prepared {
-    /// The scenario.
+    /// The scenario that was prepared.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
@@ -224,15 +224,15 @@ impl Prepared {
         &self.network
     }
 
-    /// The network for whole devices, each with one flow that carries data both ways, for an emulator.
+    /// The network for whole devices, each with one flow that has data in both directions, for an emulator.
     ///
     /// # Errors
-    /// As [`NetworkPlan::for_devices`].
+    /// The errors of [`NetworkPlan::for_devices`].
     pub fn devices_network(&self) -> Result<NetworkPlan, ScenarioError> {
         self.network.for_devices().map_err(|error| self.scenario.origin.refuse(error))
     }
 
-    /// The recordings that runs replay, in the order of reading.
+    /// The recordings that runs replay, in the order in which the files were read.
     pub fn replays(&self) -> &[Replay] {
         &self.replays
     }

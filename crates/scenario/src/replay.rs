@@ -1,4 +1,4 @@
-//! Use of a recording by runs: the part that is used, and the interpretation of its numbers.
+//! Use of a recording by runs: the part that runs use, and the interpretation of the recording's numbers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,19 +30,19 @@ impl fmt::Display for Replay {
 /// Use of a KPI trace that ends before the trace of its link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KpiReplay {
-    /// The file.
+    /// The KPI trace's file.
     pub file: PathBuf,
-    /// End of its last value, if that value holds for as long as the previous ones, in seconds.
+    /// End of the KPI trace's last value in seconds, if this value holds for as long as the previous values.
     pub kpi_s: f64,
-    /// The length of the link's trace, in seconds: the last value holds until its end.
+    /// The length of the link's trace, in seconds: the KPI trace's last value holds until the end of the link's trace.
     pub trace_s: f64,
-    /// The last value, in Mbit/s.
+    /// The KPI trace's last value, in Mbit/s.
     pub last_mbps: f64,
 }
 
 impl KpiReplay {
-    /// `None` if the last value holds for no longer than some value before it: then the KPI trace is as long as the
-    /// trace.
+    /// Returns `None` if the KPI trace's last value holds for no longer than some value before it: then the KPI trace
+    /// is as long as the link's trace.
     pub(crate) fn of(file: &Path, kpi: &KpiTrace, trace: &Trace) -> Option<KpiReplay> {
         let &(last_ms, last) = kpi.values().last()?;
         let spans = kpi.values().windows(2).map(|pair| pair[1].0 - pair[0].0);
@@ -83,19 +83,20 @@ fn name_of(file: &Path) -> std::borrow::Cow<'_, str> {
 pub struct TraceReplay {
     /// The scenario's table with the file: `trace`, `trace.back`, `cellular.down.heavy`.
     pub table: String,
-    /// The file; `-` is standard input.
+    /// The trace's file; `-` is standard input.
     pub file: PathBuf,
-    /// Data of the table, if the file is a table of rates.
+    /// Properties of the table, if the file is a table of rates.
     pub rates: Option<RateTable>,
     /// Start of a run within the trace.
     pub start: Start,
-    /// Duration of a run, in seconds; `None` if only its programs end it.
+    /// Duration of a run, in seconds; `None` if only the run's programs end it.
     pub run_s: Option<f64>,
-    /// The length of the trace, in seconds; after that, it repeats.
+    /// The length of the trace, in seconds; after this time, the trace repeats.
     pub trace_s: f64,
     /// Mean rate of the whole trace, in Mbit/s.
     pub mean_mbps: f64,
-    /// Mean rate of the part that every run uses, in Mbit/s; `None` if the part depends on the seed or has no end.
+    /// Mean rate of the part of the trace that every run uses, in Mbit/s; `None` if this part depends on the seed or
+    /// has no end.
     pub used_mbps: Option<f64>,
 }
 
@@ -125,7 +126,7 @@ impl TraceReplay {
     }
 }
 
-/// A sentence: "trace: uses 0-60 s of 105 s of FILE, 13.43 Mbit/s there and 9.57 Mbit/s in all".
+/// Writes a sentence: "trace: uses 0-60 s of 105 s of FILE, 13.43 Mbit/s there and 9.57 Mbit/s in all".
 impl fmt::Display for TraceReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TraceReplay { table, file, rates, start, run_s, trace_s, mean_mbps, used_mbps } = self;
@@ -160,7 +161,7 @@ impl fmt::Display for TraceReplay {
     }
 }
 
-/// Seconds for messages: at most one decimal.
+/// Formats seconds for messages, with at most one decimal.
 fn seconds(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     format!("{tenths}")

@@ -14,7 +14,7 @@ schemes = ["bbr"]
 rtt_ms = 40
 "#;
 
-/// Trains of ten packets after 20 ms.
+/// Light service: trains of ten packets after a base delay of 20 ms.
 const LIGHT: &str = "{ delay_ms = 20, mbps = 3 }";
 
 fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
@@ -26,7 +26,7 @@ fn refusal(text: &str, sets: &[(&str, &str)]) -> String {
     load(text, sets).expect_err("must be refused")
 }
 
-/// The error of a scenario that can be loaded but cannot be run.
+/// Returns the error of a scenario that can be loaded but cannot be prepared for a run.
 fn unready(text: &str, sets: &[(&str, &str)]) -> String {
     explain_plainly(&load(text, sets).expect("must load").prepare().expect_err("must be refused"))
 }

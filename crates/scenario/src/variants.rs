@@ -14,24 +14,24 @@ use crate::{ScenarioError, SettingPlace};
 
 /// Maximum number of variants of a file.
 ///
-/// Chosen: more than the table of any paper has rows.
+/// Chosen: more variants than the table of any paper has rows.
 const MAX_VARIANTS: usize = 1_000;
 
-/// One variant.
+/// One variant of a scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Variant {
-    /// Suffix of the scenario's name, after a dash, and of its line for lists.
+    /// Suffix of the scenario's name, after a dash, and of the scenario's line for lists (`about`).
     name: String,
-    /// Keys by their dotted paths, with their values.
+    /// Keys that the variant sets, by their dotted paths, with their values.
     #[serde(default)]
     set: Table,
-    /// The file name, for errors.
+    /// The name of the scenario's file, for errors.
     #[serde(skip)]
     file: String,
 }
 
-/// The content of a file without its variants, and the variants.
+/// Returns the content of a file without its variants, and the variants.
 pub(super) fn split(text: &str, file_name: &str) -> Result<(Table, Vec<Variant>), ScenarioError> {
     let mut tree: Table =
         text.parse().map_err(|error: toml::de::Error| ScenarioError::syntax(file_name, text, &error))?;
@@ -73,7 +73,7 @@ impl Variant {
         SettingPlace::File(format!("{}, variant `{}`", self.file, self.name))
     }
 
-    /// The scenario `tree` with this variant's keys and name.
+    /// Returns the scenario `tree` with this variant's keys and name.
     pub(super) fn apply(&self, mut tree: Table) -> Result<Table, ScenarioError> {
         for (key, value) in &self.set {
             overrides::set(&mut tree, key, &value.to_string()).map_err(|error| ScenarioError {

@@ -4,7 +4,7 @@ use airpace_cc::registry::Protocol;
 use airpace_core::Direction;
 use serde::{Deserialize, Deserializer};
 
-/// `down` or `up`.
+/// Reads a direction: `down` or `up`.
 pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Direction, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -18,7 +18,7 @@ pub(super) fn direction<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Di
     })
 }
 
-/// `tcp` or `udp`.
+/// Reads a transport protocol: `tcp` or `udp`.
 pub(super) fn protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 use airpace_scenario::Document;
 use toml::{Table, Value};
 
-/// First lines of the page.
+/// First lines of the page `keys.md`.
 const LEAD: &str = "# Every key of a scenario\n\nAny key can be set by its path: `airpace sim stationary-idle --set \
                     forward.loss=0.0005`. `N` stands for a number from 0 on: `flow.0.rtt_ms` is the round trip of the \
                     first flow. [Scenarios](scenarios.md) explains the keys that most experiments need. The default \
                     is the value that holds if the key is not given; *absent* means that no value holds then. A \
                     *required* key must be given where its table is.\n\n";
 
-/// Locations of the structures of a scenario.
+/// Source files and folders with the structures of a scenario.
 const SOURCES: [&str; 3] =
     ["crates/scenario/src/document.rs", "crates/scenario/src/document", "crates/path/src"];
 
 /// A structure that is read from a scenario.
 #[derive(Default)]
 struct Structure {
-    /// Whether all keys are optional.
+    /// Whether all keys of the structure are optional.
     is_optional: bool,
     fields: Vec<Field>,
 }
@@ -48,7 +48,7 @@ impl Field {
 
 /// A key of a scenario, or a table of keys.
 struct Entry {
-    /// Names, with `N` for an index in a list.
+    /// Names of the tables and of the key, with `N` for an index in a list.
     path: Vec<String>,
     about: String,
     of: Kind,
@@ -63,7 +63,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources that may contain structures of a scenario.
+/// Returns the texts of the source files that may contain structures of a scenario.
 fn sources() -> Vec<String> {
     let mut paths = SOURCES.map(|path| root().join(path)).to_vec();
     let mut texts = vec![];
@@ -146,7 +146,7 @@ fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: 
     }
 }
 
-/// The table at this path. It is created if absent.
+/// Returns the table at `path`. The function creates the table if it is absent.
 fn table_at<'t>(mut table: &'t mut Table, path: &[String]) -> &'t mut Table {
     let mut parts = path.iter().peekable();
     while let Some(part) = parts.next() {
@@ -163,7 +163,7 @@ fn table_at<'t>(mut table: &'t mut Table, path: &[String]) -> &'t mut Table {
     table
 }
 
-/// The scenario with this key set; without a value, the scenario without the key.
+/// Returns the scenario with the key at `path` set to `value`; if `value` is `None`, the scenario without this key.
 fn with(scenario: &Table, path: &[String], value: Option<Value>) -> Table {
     let mut scenario = scenario.clone();
     let (key, above) = path.split_last().expect("a key has a name");
@@ -179,7 +179,7 @@ fn read(scenario: &Table) -> Result<Document, String> {
     Value::Table(scenario.clone()).try_into().map_err(|error: toml::de::Error| error.message().to_owned())
 }
 
-/// A scenario with all tables, and in them only the required keys.
+/// Returns a scenario with all tables, and in the tables only the required keys.
 fn smallest(entries: &[Entry]) -> Table {
     let mut scenario = Table::new();
     for Entry { path, of, .. } in entries {
@@ -188,7 +188,7 @@ fn smallest(entries: &[Entry]) -> Table {
             Kind::Key { is_required: false, .. } => {}
             Kind::Key { is_required: true, .. } => {
                 let candidates = [Value::Integer(1), Value::String("x".to_owned())];
-                // Only the type matters: a wrong type yields a different error than a missing key elsewhere.
+                // Only the value's type matters: a wrong type yields a different error than a missing key elsewhere.
                 let is_right = |value: &&Value| {
                     let error = read(&with(&scenario, path, Some((*value).clone()))).err();
                     error.is_none_or(|error| !error.contains("invalid type"))
@@ -202,7 +202,8 @@ fn smallest(entries: &[Entry]) -> Table {
     scenario
 }
 
-/// The keywords that a key accepts, from the error of reading; none if it accepts no keyword.
+/// Returns the keywords that a key accepts, from the error of reading a wrong keyword; an empty list if the key accepts
+/// no keyword.
 fn words(scenario: &Table, path: &[String]) -> Vec<String> {
     let error = read(&with(scenario, path, Some(Value::String("no such word".to_owned())))).err();
     let Some(expected) =
@@ -213,7 +214,7 @@ fn words(scenario: &Table, path: &[String]) -> Vec<String> {
     expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// The values in a structure from its `{:#?}` text, by path without list indices.
+/// Returns the values in a structure from the structure's `{:#?}` text, by path without list indices.
 fn values(shown: &str) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::<String, Vec<String>>::new();
     let mut path: Vec<&str> = vec![];
@@ -238,7 +239,7 @@ fn values(shown: &str) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// A default that is not a keyword, as written in a scenario; `None` if the key is absent by default.
+/// Returns a default that is not a keyword, as written in a scenario; `None` if the key is absent by default.
 fn default_text(shown: &[String], is_list: bool) -> Option<String> {
     let one =
         |value: &String| value.parse::<f64>().map_or_else(|_| value.clone(), |number| number.to_string());
@@ -275,7 +276,7 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         let place: Vec<&str> = path.iter().map(String::as_str).filter(|part| *part != "N").collect();
         let found = shown.get(&place.join("."));
         let found = found.unwrap_or_else(|| panic!("{name} has no value in {shown:#?}"));
-        // A keyword is the default if setting it changes nothing.
+        // A keyword is the default if the scenario with this keyword equals the scenario without the key.
         let is_default = |word: &&String| {
             let named = Value::String((*word).clone());
             read(&with(&scenario, path, Some(named))).as_ref() == Ok(&document)
@@ -294,7 +295,7 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         let default = match default.as_deref() {
             _ if *is_required => "*required*".to_owned(),
             None => "*absent*".to_owned(),
-            // Keywords are written without quotes after `--set`.
+            // Users write keywords without quotes after `--set`.
             Some(text) if !words.is_empty() => format!("`{}`", text.trim_matches('"')),
             Some(text) => format!("`{text}`"),
         };

@@ -1,5 +1,5 @@
 //! Speed of a run as a multiple of real time. Elements are milliseconds of simulated time, so `1 Kelem/s` is real time,
-//! and `300 Kelem/s` is 300 times as fast.
+//! and `300 Kelem/s` is 300 times as fast as real time.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -8,8 +8,8 @@ use airpace_event::{Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Writes every event, including all DCIs, as binary words into a buffer that is emptied when full. This is the work of a
-/// recorder without the disk.
+/// Writes every event, including all DCIs, as binary words into a buffer that is emptied when full. This is the work of
+/// a recorder that does not write to the disk.
 #[derive(Default)]
 struct Serialiser {
     buffer: Vec<u8>,

@@ -1,11 +1,11 @@
-//! Deadlines of the endpoints of flows: the simulator's event queue, in addition to the network's.
+//! Deadlines of the endpoints of flows: the simulator's event queue, in addition to the network's event queue.
 
 use airpace_core::{Deadlines, Time};
 
 /// A component of a flow that has a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowPart {
-    /// Each variant contains the flow's index in the scenario.
+    /// The flow's acker. Each variant contains the flow's index in the scenario.
     Acker(usize),
     Traffic(usize),
     Sender(usize),
@@ -13,12 +13,13 @@ pub(crate) enum FlowPart {
 }
 
 /// Deadlines, one per component of a flow. Components with equal deadlines are processed kind by kind, in the order of
-/// [`FlowPart`]. Within a kind, flows are processed in an order drawn for the run, so that no flow is favoured. Events of
-/// the network at the same instant are processed before all of them ([`Driver::run`](crate::driver::Driver::run)).
+/// [`FlowPart`]. Within a kind, flows are processed in an order drawn for the run, so that no flow is favoured. Events
+/// of the network at the same instant are processed before all of these components
+/// ([`Driver::run`](crate::driver::Driver::run)).
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     deadlines: Deadlines,
-    /// The component of each deadline.
+    /// The component of a flow to which each deadline belongs.
     parts: Vec<FlowPart>,
     /// Position of each flow in the drawn order.
     turn: Vec<usize>,

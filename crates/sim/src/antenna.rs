@@ -1,13 +1,13 @@
-//! A device that decodes the control channel itself. The grants of its cell are sent as radio samples through a channel,
-//! a decoder processes the samples, and the device receives the decoder's reports.
+//! A device that decodes the control channel itself. The grants of the device's cell are sent as radio samples through
+//! a channel, a decoder processes the samples, and the device receives the decoder's reports.
 //!
 //! ```text
 //! the cell's report ─▶ Station ─▶ fading, noise ─▶ Decoder ─▶ with the device's own radio state ─▶ receivers
 //! ```
 //!
 //! The device receives a report as soon as the decoder returns it. The report of a subframe arrives at the subframe's
-//! end. Subframes during the cell search are reported once the cell is found. A subframe in which the decoder had lost
-//! the cell has no report. The decoder's computing time is not simulated.
+//! end. Subframes during the cell search are reported when the decoder has found the cell. A subframe in which the
+//! decoder had lost the cell has no report. The decoder's computing time is not simulated.
 
 use std::collections::VecDeque;
 
@@ -22,14 +22,15 @@ use airpace_radio::{CarrierId, OwnRadio, RadioReport, Slot};
 
 use airpace_scenario::{DecoderConfig, Scenario};
 
-/// Number of subframes for which a device keeps its own radio state; the decoder does not keep samples longer.
+/// Number of subframes for which a device keeps its own radio state; the decoder does not keep samples for more
+/// subframes.
 const REMEMBERED: usize = 1000;
 
 /// The receivers of one device, one per carrier that it decodes.
 pub(crate) struct Antenna {
     config: DecoderConfig,
     ports: Ports,
-    /// Prefix of the names of its carriers' random streams.
+    /// Prefix of the names of the carriers' random streams.
     name: String,
     streams: Streams,
     carriers: Vec<Carrier>,
@@ -45,8 +46,8 @@ impl Antenna {
         Some(Antenna { config, ports, name, streams: *streams, carriers: Vec::new() })
     }
 
-    /// Receives the subframe that the cell's report `truth` describes, together with the device's own radio state. Calls
-    /// `tell` for every subframe that the decoder has completed.
+    /// Receives the subframe that the cell's report `truth` describes, together with the device's own radio state.
+    /// Calls `tell` with the report on every subframe that the decoder has completed.
     pub(crate) fn hear(&mut self, truth: &RadioReport, tell: &mut dyn FnMut(&mut RadioReport)) {
         let known = self.carriers.iter().position(|carrier| carrier.id == truth.carrier);
         let index = known.unwrap_or_else(|| {
@@ -77,7 +78,8 @@ impl Carrier {
         let bandwidth = first.carrier_prbs.and_then(Bandwidth::from_prbs);
         let bandwidth = bandwidth.expect("a loaded scenario has no other carrier");
         let cell = Cell {
-            // Chosen: different identities, because carriers of one site often have different ones.
+            // Chosen: a different physical cell identity per carrier, because carriers of one site often have different
+            // identities.
             pci: 1 + u16::from(first.carrier.0),
             bandwidth,
             ports,
@@ -95,11 +97,11 @@ impl Carrier {
             ..Conditions::perfect(rate_hz as f64)
         };
         let mut options = Options::new(rate_hz);
-        // A phone knows the identity of its serving cell.
+        // A phone knows the physical cell identity of its serving cell.
         options.listen.pci = Some(cell.pci);
         options.listen.transform = Transform::Reproducible;
-        // A flow that divides a subframe's PRBs cannot use a message that is accepted late, so the decoder does not wait
-        // for more evidence.
+        // A flow whose rate depends on the PRBs of each subframe cannot use a message that is accepted late, so the
+        // decoder does not wait for more evidence of a message.
         options.caution.patience = 0;
         Carrier {
             id: first.carrier,
@@ -129,7 +131,8 @@ impl Carrier {
         }
     }
 
-    /// Returns the report of a reading, with the run's subframe number and the device's own radio state.
+    /// Returns the report that the decoder's result `reading` contains, with the run's subframe number and the device's
+    /// own radio state.
     fn report(&mut self, reading: &Reading) -> RadioReport {
         let subframe = libm::round(reading.sample as f64 / self.samples_per_subframe).max(0.0) as u64;
         while self.own.front().is_some_and(|(before, _)| *before < subframe) {

@@ -14,14 +14,14 @@ const EPOCH: i64 = 3_600_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceClock {
     ahead_nanos: i64,
-    /// Nanoseconds gained per nanosecond.
+    /// Nanoseconds that the clock gains per nanosecond of true time.
     drift: f64,
     step_nanos: i64,
     step_at: Time,
 }
 
 impl DeviceClock {
-    /// Creates a clock with this offset, drift and step.
+    /// Creates a clock with the offset, drift and step of `config`.
     pub fn new(config: &ClockConfig) -> DeviceClock {
         let nanos = |ms: f64| (ms * 1e6).round() as i64;
         DeviceClock {
@@ -38,7 +38,8 @@ impl DeviceClock {
         ahead(now, self.drifted(now) + step)
     }
 
-    /// Returns the reading at `now` without steps. Timers use this clock because it is never set.
+    /// Returns the clock's reading at the true time `now` without steps. Timers use this steady clock because it is
+    /// never set.
     pub fn steady(&self, now: Time) -> Time {
         ahead(now, self.drifted(now))
     }
@@ -52,7 +53,7 @@ impl DeviceClock {
         if self.drift == 0.0 {
             return Time::from_nanos(elapsed);
         }
-        // The drift is at most a tenth, so only rounding makes this estimate inexact.
+        // The clock's drift is at most a tenth, so only rounding makes this estimate inexact.
         let mut nanos = (elapsed as f64 / (1.0 + self.drift)) as u64;
         while self.steady(Time::from_nanos(nanos)) < shown {
             nanos += 1;

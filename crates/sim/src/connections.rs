@@ -31,16 +31,16 @@ impl Maker {
 pub(crate) struct Connections {
     maker: Maker,
     number: u64,
-    /// The flow's number of the connection's first packet.
+    /// Packet number, in the flow's numbering, of the connection's first packet.
     first_packet: u64,
-    /// Endpoints of the next connection. They already receive radio reports, because a phone's decoder runs whether or
-    /// not there is a connection. `None` if a single connection carries the whole flow.
+    /// Endpoints of the next connection. These endpoints already receive radio reports, because a phone's decoder runs
+    /// with or without a connection. `None` if a single connection transfers the whole flow.
     next: Option<Box<(Sender, Acker)>>,
 }
 
 impl Connections {
-    /// Creates the connections of a flow whose first connection exists already. `are_renewed` is whether further ones
-    /// follow.
+    /// Creates the connections of a flow whose first connection exists already. `are_renewed`: whether further
+    /// connections follow.
     pub(crate) fn new(maker: Maker, are_renewed: bool) -> Result<Connections, SchemeError> {
         let mut connections = Connections { maker, number: 0, first_packet: 0, next: None };
         if are_renewed {
@@ -60,13 +60,13 @@ impl Connections {
         self.number
     }
 
-    /// Returns the flow's number of the current connection's first packet.
+    /// Returns the packet number, in the flow's numbering, of the current connection's first packet.
     pub(crate) fn first_packet(&self) -> u64 {
         self.first_packet
     }
 
-    /// Makes the next connection the current one, and returns its endpoints. Its first packet has the flow's number
-    /// `first_packet`. `None` if a single connection carries the whole flow.
+    /// Makes the next connection the current connection, and returns its endpoints. The connection's first packet has
+    /// the number `first_packet` in the flow's numbering. `None` if a single connection transfers the whole flow.
     pub(crate) fn renew(&mut self, first_packet: u64) -> Option<Box<(Sender, Acker)>> {
         let ends = self.next.take()?;
         (self.number, self.first_packet) = (self.number + 1, first_packet);

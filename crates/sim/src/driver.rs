@@ -6,8 +6,9 @@
 //!               └──────────────┘  └────────────────┘
 //! ```
 //!
-//! `data` and `acks` are the arrows of this figure. `millisecond` runs every millisecond with or without packets:
-//! capacities, radio reports, reports for Oracles, and samples of the schemes' state.
+//! The modules `data` and `acks` contain the arrows of this figure. The module `millisecond` runs every millisecond
+//! with or without packets: it handles capacities, radio reports, reports for Oracles, and samples of the schemes'
+//! state.
 
 use std::ops::ControlFlow;
 
@@ -39,21 +40,21 @@ use transfers::ReturnPacket;
 /// A callback that receives the current time of a run, and may stop the run.
 pub type Progress<'a> = dyn FnMut(Time) -> ControlFlow<()> + 'a;
 
-/// One run.
+/// The state of one run.
 pub(crate) struct Driver<'a> {
     now: Time,
     agenda: Agenda,
     flows: Vec<FlowState>,
     network: Network<Rider, ReturnPacket>,
     devices: Vec<DeviceState>,
-    /// By device: the antenna of each device that decodes the control channel itself.
+    /// For each device: its antenna, if the device decodes the control channel itself.
     antennas: Vec<Option<Antenna>>,
     ack_outage: &'a [Outage],
     recorder: &'a mut dyn Recorder,
     wants_subframes: bool,
     inspect: Inspect,
     foresight: Foresight,
-    /// Whether more packets are under way than memory should hold.
+    /// Whether more than `MAX_UNDER_WAY` packets are under way.
     crowded: bool,
     stats: RunStats,
 }
@@ -61,9 +62,9 @@ pub(crate) struct Driver<'a> {
 /// State of a device during a run.
 struct DeviceState {
     clock: DeviceClock,
-    /// Active flows, by direction.
+    /// Registry of active flows, by direction.
     registry: [FlowRegistry; 2],
-    /// Whether the recorder requests the reports of the control channel and of the modem, by source.
+    /// Whether the recorder requests the device's radio reports, by source: the modem and the control channel.
     is_recorded: [bool; 2],
     /// Flows whose receiver uses control channel reports.
     channel_listeners: Vec<usize>,
@@ -90,7 +91,7 @@ impl DeviceState {
         }
     }
 
-    /// Notes that a packet arrives at the device. Returns how the device's flows share its radio.
+    /// Notes that a packet arrives at the device. Returns how the device's flows share the device's radio.
     fn observe_received(&mut self, now: Time, flow: &FlowState, packet: &Packet) -> DeviceFlows {
         if self.channel_listeners.is_empty() {
             return DeviceFlows::ALONE;
@@ -102,8 +103,8 @@ impl DeviceState {
 }
 
 impl<'a> Driver<'a> {
-    /// Creates a run. `replacement` replaces the endpoints of one flow. `foresight` is the
-    /// advance information for the run's Oracles, or the state that gathers it for a further run.
+    /// Creates a run. `replacement` replaces the endpoints of one flow. `foresight` is the advance information for the
+    /// run's Oracles, or the state that gathers this information for a further run.
     pub(crate) fn new(
         prepared: &'a Prepared,
         scheme: &SchemeSpec,
@@ -184,12 +185,12 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Returns an empty course (departures over time) for each flow of the Oracle over a cell's downlink, by flow. `None` if
-    /// there is no such flow.
+    /// Returns an empty course (departures over time) for each flow of the Oracle over a cell's downlink, by flow.
+    /// `None` if the run has no such flow.
     pub(crate) fn courses(&mut self, plan: &NetworkPlan) -> Option<Vec<Option<Course>>> {
         let is_oracle = |flow: &FlowState| flow.wants_truth && flow.direction == Direction::Downlink;
         // The bytes of a transfer become available when its request arrives, and no shift of the flow's start can
-        // reproduce that.
+        // reproduce this dependence.
         let has_transfers = self.flows.iter().any(|flow| is_oracle(flow) && flow.transfers.is_some());
         let is_repeated = plan.is_same_from_near() && !has_transfers;
         let of_flow = |flow: &FlowState| {
@@ -232,7 +233,7 @@ impl<'a> Driver<'a> {
     /// Runs until `end` or until `progress` stops the run.
     ///
     /// # Errors
-    /// More packets are under way than memory should hold.
+    /// More than `MAX_UNDER_WAY` packets are under way.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         self.advance(end, progress)?;
         self.stats.ended = self.now;
@@ -253,9 +254,9 @@ impl<'a> Driver<'a> {
                 self.now = end;
                 break;
             }
-            // A deadline that is reported late must not make time run backwards for the other components.
+            // A deadline that a component reports late must not make time run backwards for the other components.
             self.now = self.now.max(deadline);
-            // At equal times, packets leave the network before the endpoints put further ones on it.
+            // At equal times, packets leave the network before the endpoints put further packets on the network.
             if of_network <= of_ends {
                 if self.drain_network(progress).is_break() {
                     self.stats.interrupted = true;
@@ -313,8 +314,8 @@ impl<'a> Driver<'a> {
         self.transmit(index);
     }
 
-    /// Records the outcome of a call to the sender of flow `index`, with true time instead of the sender's clock, and the
-    /// flow's packet numbers instead of the connection's.
+    /// Records the outcome of a call to the sender of flow `index`, with true time instead of the sender's clock, and
+    /// the flow's packet numbers instead of the connection's packet numbers.
     fn record_outcome(&mut self, index: usize, outcome: airpace_cc::endpoint::Outcome) {
         let (time, first) = (self.now, self.flows[index].connections.first_packet());
         if let Some(lost) = outcome.lost {

@@ -13,18 +13,18 @@ pub enum RunError {
     /// An option of a scheme has an error.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
-    /// Far more data is sent than the path carries, and no queue drops it.
+    /// The senders send far more data than the path transfers, and no queue drops the excess.
     #[error(
         "more than {MAX_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",
         at.as_secs_f64()
     )]
     Crowded {
-        /// Time of the detection.
+        /// Time at which the limit was exceeded.
         at: Time,
     },
 }
 
-/// Maximum number of data packets under way: 6 GB of data.
+/// Maximum number of data packets under way, which is 6 GB of data.
 ///
-/// Chosen: a hundred times the number that fills a long path; more would exhaust the memory.
+/// Chosen: a hundred times the number of packets that fills a long path; more packets would exhaust the memory.
 pub(crate) const MAX_UNDER_WAY: usize = 4_000_000;

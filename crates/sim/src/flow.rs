@@ -27,20 +27,20 @@ use airpace_scenario::{Flow, Misreport, Scenario};
 /// Chosen: one subframe.
 const START_SPREAD_MS: f64 = 1.0;
 
-/// Window over which an Oracle keeps the maximum delay of the forward wire.
+/// Duration over which an Oracle keeps the maximum delay of the forward wire.
 ///
-/// Chosen: the time in which about a hundred packets are sent.
+/// Chosen: the time in which a sender sends about a hundred packets.
 const WIRE_DELAY_WINDOW: Duration = Duration::from_millis(100);
 
-/// One flow.
+/// The state of one flow during a run.
 pub(crate) struct FlowState {
     pub(crate) id: FlowId,
     pub(crate) device: DeviceId,
-    /// Direction of the data.
+    /// Direction of the flow's data.
     pub(crate) direction: Direction,
     /// Key by which the device identifies the flow.
     pub(crate) key: FlowKey,
-    /// Application of the flow.
+    /// Number of the flow's application.
     pub(crate) app: u32,
     /// Whether the sender receives perfect reports about the network.
     pub(crate) wants_truth: bool,
@@ -56,7 +56,7 @@ pub(crate) struct FlowState {
     pub(crate) connections: Connections,
     /// `None` if the flow has unlimited data, or its application writes at its own rate.
     pub(crate) transfers: Option<Transfers>,
-    /// Number of ACKs and requests put on the network.
+    /// Number of ACKs and requests that were put on the network.
     pub(crate) acks_on_path: u64,
     pub(crate) traffic: Traffic,
     pub(crate) has_started: bool,
@@ -109,7 +109,7 @@ impl FlowState {
             device: DeviceId(flow.device),
             direction: flow.direction,
             key: key(flow, id),
-            // A flow without `app` gets a number above all that a scenario can assign.
+            // A flow without `app` gets a number above all application numbers that a scenario can assign.
             app: flow.app.map_or(u32::from(u16::MAX) + 1 + index as u32, u32::from),
             wants_truth: ends.controller.sees() == Sees::Truth,
             hears_radio: sees.is_device(),
@@ -131,17 +131,17 @@ impl FlowState {
         })
     }
 
-    /// Returns whether the application runs at `now`.
+    /// Returns whether the flow's application runs at `now`.
     pub(crate) fn is_running(&self, now: Time) -> bool {
         self.has_started && now < self.traffic.stop()
     }
 
-    /// Returns whether data arrived recently.
+    /// Returns whether data of the flow arrived within [`ACTIVE_FOR`] before `now`.
     pub(crate) fn is_heard(&self, now: Time) -> bool {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
 
-    /// Returns whether the data goes to the device.
+    /// Returns whether the flow's data goes to the device.
     pub(crate) fn device_receives(&self) -> bool {
         self.direction == Direction::Downlink
     }
@@ -169,8 +169,8 @@ impl FlowState {
         [due, self.departures.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Replaces the connection's endpoints by those of the next connection. Returns whether the flow has several
-    /// connections.
+    /// Replaces the current connection's endpoints by the endpoints of the next connection. Returns whether the flow
+    /// has several connections.
     pub(crate) fn renew(&mut self) -> bool {
         let Some(ends) = self.connections.renew(self.stats.sent) else { return false };
         (self.sender, self.acker) = *ends;
@@ -178,7 +178,7 @@ impl FlowState {
         true
     }
 
-    /// Notes which packet this packet retransmits, if any.
+    /// Notes which packet the packet `transmit` retransmits, if any.
     pub(crate) fn note_copy(&mut self, transmit: &Transmit) {
         if let (Some(transfers), Some(original)) = (&mut self.transfers, transmit.copy_of) {
             let first = self.connections.first_packet();
@@ -186,8 +186,8 @@ impl FlowState {
         }
     }
 
-    /// Processes an arrived copy of a packet with this header at the receiver. `device` describes how the radio is
-    /// shared. Returns whether the packet is a duplicate.
+    /// Processes the arrival of a packet, or of its copy, with the scheme's header `header` at the receiver. `device`
+    /// describes how flows share the device's radio. Returns whether the packet is a duplicate.
     pub(crate) fn arrive(&mut self, now: Time, packet: &Packet, header: &Rider, device: DeviceFlows) -> bool {
         self.last_arrival = Some(now);
         self.stats.ended(Fate::Delivered);
@@ -195,7 +195,7 @@ impl FlowState {
             // The packet belongs to an earlier connection, whose bytes had all arrived.
             return true;
         };
-        // A sender writes the time of day into its packets. This clock may be set during the run.
+        // A sender writes the time of day into its packets. The clock for the time of day may be set during the run.
         let sent = self.sender_clock.map_or(packet.sent, |clock| clock.read(packet.sent));
         let mut arrival = Arrival::new(self.receiver_time(now), sent, number, packet.bytes);
         (arrival.ecn, arrival.header, arrival.device) = (packet.ecn, header.as_bytes(), device);

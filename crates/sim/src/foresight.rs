@@ -1,22 +1,23 @@
 //! Advance information about a cell's downlink for an Oracle, a sender with perfect reports about its path.
 //!
 //! A scheduler's decisions depend on the backlog and on the other users, so they cannot be computed without a run. A
-//! scenario with Oracles over a cell is therefore run twice, with the same seed. In the first run, each Oracle is located
-//! at the base station, starts when its first packet could have arrived there, and keeps a larger backlog than a subframe
-//! can carry: it is served as a sender that always has data waiting.
+//! scenario with Oracles over a cell is therefore run twice, with the same seed. In the first run, each Oracle is
+//! located at the base station, starts when its first packet could have arrived at the base station, and keeps a larger
+//! backlog than a subframe can transmit: the cell serves the Oracle as it serves a sender that always has data waiting.
 //!
-//! Where a queue of the Internet precedes the cell, a sender that always has data waiting fills both. The cell then
-//! carries the backlog that it accumulated in slow phases faster than the Internet could deliver it later. The Oracle
-//! therefore fills both in the first run. An additional run between the two delivers to the cell only those bytes that
-//! the first run shows to be needed, as late as the Internet can deliver them. These bytes are counted from the start of
-//! the run, not from the backlog: where competing flows make the cell slower than in the first run, the Internet must not
-//! pause, because it cannot deliver the bytes later.
+//! Where a queue of the Internet precedes the cell, a sender that always has data waiting fills the queue and the cell.
+//! The cell then transmits the backlog that it accumulated in slow phases faster than the Internet could deliver this
+//! backlog later. The Oracle therefore fills the queue and the cell in the first run. An additional run between the
+//! first and the last run delivers to the cell only the bytes that the cell needs according to the first run, as late
+//! as the Internet can deliver them. These bytes are counted from the start of the run, not from the backlog: where
+//! competing flows make the cell slower than in the first run, the Internet must not pause, because it cannot deliver
+//! the bytes later.
 //!
-//! In the second run, each packet is sent earlier by its delay to the base station, and so arrives there at the same
-//! instant: the second run reproduces the first one from the sender's location. (A packet that jitter would delay is sent
-//! earlier still, and those behind it may arrive slightly early.) This is impossible where a wire's effect on a packet
-//! depends on its send time, or where flows carry transfers that wait for requests. There, the Oracle follows the cell's
-//! service in the first run, millisecond by millisecond.
+//! In the second run, each packet is sent earlier by its delay to the base station, and so arrives at the base station
+//! at the same instant: the second run reproduces the first run from the sender's location. (A packet that jitter would
+//! delay is sent still earlier, and the packets behind it may arrive slightly early.) This reproduction is impossible
+//! where a wire's effect on a packet depends on the packet's send time, or where flows have transfers that wait for
+//! requests. In these cases, the Oracle follows the cell's service in the first run, millisecond by millisecond.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -25,28 +26,30 @@ use airpace_core::{Bytes, Rate, Time};
 use airpace_path::network::{CellService, LinkState};
 use airpace_scenario::Flow;
 
-/// Look-ahead for the capacity of the whole band, in ms, so that enough bytes wait before the channel improves.
+/// Time for which an Oracle looks ahead at the capacity of the whole band, in ms, so that enough bytes wait before the
+/// channel improves.
 ///
 /// Chosen: four milliseconds, the Oracle's own reaction time.
 const AHEAD_MS: usize = 4;
 
-/// Look-ahead of the run between first and last for the required backlog in the cell, in ms.
+/// Time for which an Oracle looks ahead at the required backlog in the cell in the run between the first and the last
+/// run, in ms.
 ///
-/// Chosen: bytes sent in a millisecond are in the cell after the next one.
+/// Chosen: bytes sent in a millisecond are in the cell after the next millisecond.
 const SOON_MS: usize = 3;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Role of a run, with a course (departures over time) for each flow. Only flows of the Oracle over the downlink of a cell
-/// have one; for other flows it is `None`.
+/// Role of a run, with a course (departures over time) for each flow. Only flows of the Oracle over the downlink of a
+/// cell have a course; for other flows it is `None`.
 #[derive(Debug, Default)]
 pub(crate) enum Foresight {
-    /// The run's Oracles have no advance information, or there are none over a cell's downlink.
+    /// The run's Oracles have no advance information, or the run has no Oracle over a cell's downlink.
     #[default]
     None,
     /// The run gathers information and is followed by a further run.
     Gathered(Vec<Option<Course>>),
-    /// The run is the last one.
+    /// The run is the last run, and its Oracles use the courses of the run before.
     Known(Vec<Option<Course>>),
     /// The send times of all packets are given, by flow.
     Given(Vec<Vec<Time>>),
@@ -55,13 +58,15 @@ pub(crate) enum Foresight {
 /// A cell's service of one flow during a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// Delay of the flow's first packet to the base station.
+    /// Delay of the flow's first packet from the sender to the base station.
     lead: Duration,
-    /// State by millisecond from the start of the run.
+    /// State at each millisecond from the start of the run.
     moments: Vec<Moment>,
-    /// Times at which packets left the sender at the base station; `None` if the second run does not reproduce them.
+    /// Times at which packets left the sender at the base station; `None` if the second run does not reproduce these
+    /// times.
     departures: Option<Vec<Time>>,
-    /// By millisecond: number of bytes that must have reached the cell, according to the previous run, if there was one.
+    /// For each millisecond: number of bytes that must have reached the cell, according to the previous run; `None`
+    /// without a previous run.
     needed: Option<Vec<Bytes>>,
 }
 
@@ -89,24 +94,25 @@ impl Departures {
     }
 }
 
-/// State at the start of a millisecond.
+/// State of the cell for one flow at the start of a millisecond.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
-    /// Bytes sent to the device so far.
+    /// Bytes that the cell has sent to the device since the start of the run.
     sent: Bytes,
-    /// Bytes that the whole band can carry.
+    /// Bytes that the whole band can transmit to the device in the millisecond.
     whole_band: Bytes,
-    /// Minimum backlog with which the device is served as with unlimited data.
+    /// Minimum backlog (bytes) with which the cell serves the device as with unlimited data.
     saturating: Bytes,
-    /// Backlog in the cell.
+    /// Backlog in the cell (bytes).
     in_cell: Bytes,
     /// State of the queue before the cell, if there is one.
     before: Option<LinkState>,
 }
 
 impl Foresight {
-    /// Returns the parameters of a flow for this run. In a gathering run, an Oracle's flow starts and stops later by the
-    /// delay to the base station. If the second run does not reproduce the send times, the flow also has unlimited data.
+    /// Returns the parameters of a flow for this run. In a gathering run, an Oracle's flow starts and stops later by
+    /// the delay to the base station. If the second run does not reproduce the send times, the flow also has unlimited
+    /// data in the gathering run.
     pub(crate) fn acted<'a>(&self, index: usize, flow: &'a Flow) -> Cow<'a, Flow> {
         let Foresight::Gathered(courses) = self else { return Cow::Borrowed(flow) };
         let Some(course) = &courses[index] else { return Cow::Borrowed(flow) };
@@ -137,14 +143,14 @@ impl Foresight {
         }
     }
 
-    /// Returns whether the run is between the first and the last one.
+    /// Returns whether the run is between the first and the last run.
     pub(crate) fn is_between(&self) -> bool {
         let Foresight::Gathered(courses) = self else { return false };
         courses.iter().flatten().any(|course| course.needed.is_some())
     }
 
-    /// Returns the information for a run between the first and the last: the required backlog in the cell. `None` if no
-    /// queue before a cell requires such a run.
+    /// Returns the information for a run between the first and the last run: the required backlog in the cell. `None`
+    /// if no queue before a cell requires such a run.
     pub(crate) fn between(&self) -> Option<Foresight> {
         let Foresight::Known(courses) = self else { return None };
         let has_queue = |course: &Course| course.moments.iter().any(|moment| moment.before.is_some());
@@ -157,7 +163,8 @@ impl Foresight {
         })
     }
 
-    /// Returns the prescribed send times of a flow; empty if unknown. `jitters` are the jitter values of the flow's wire.
+    /// Returns the prescribed send times of a flow; no send times if they are unknown. `jitters` are the jitter values
+    /// of the flow's wire.
     pub(crate) fn departures(
         &mut self,
         flow: usize,
@@ -169,7 +176,7 @@ impl Foresight {
                 times.iter_mut().for_each(|left| *left = *left - course.lead);
                 if let Some(jitters) = jitters {
                     times.iter_mut().zip(jitters).for_each(|(left, jitter)| *left = *left - jitter);
-                    // A packet that jitter delays must not delay those that are sent after it.
+                    // A packet that jitter delays must not delay the packets that are sent after it.
                     let mut next = Time::NEVER;
                     for left in times.iter_mut().rev() {
                         next = next.min(*left);
@@ -202,31 +209,33 @@ impl Foresight {
 }
 
 impl Course {
-    /// Creates an empty course for a flow whose first packet takes `lead` to the base station. `is_repeated` is whether
-    /// the second run reproduces the send times.
+    /// Creates an empty course for a flow whose first packet needs the time `lead` from the sender to the base station.
+    /// `is_repeated`: whether the second run reproduces the send times.
     pub(crate) fn new(lead: Duration, is_repeated: bool) -> Course {
         Course { lead, moments: vec![], departures: is_repeated.then(Vec::new), needed: None }
     }
 
-    /// Notes that a packet is sent by the sender at the base station.
+    /// Notes that the sender at the base station sends a packet at `now`.
     pub(crate) fn note_departure(&mut self, now: Time) {
         if let Some(departures) = &mut self.departures {
             departures.push(now);
         }
     }
 
-    /// Notes the next millisecond: the cell's service, its backlog, and the queue before it, if there is one.
+    /// Notes the state at the next millisecond: the cell's service, the cell's backlog, and the state of the queue
+    /// before the cell, if there is such a queue.
     pub(crate) fn note(&mut self, cell: CellService, in_cell: Bytes, before: Option<LinkState>) {
         let CellService { sent, whole_band, saturating, .. } = cell;
         self.moments.push(Moment { sent, whole_band, saturating, in_cell, before });
     }
 
-    /// Returns, by millisecond, the number of bytes that must have reached the cell for the same service as in the
-    /// previous run: the bytes that the cell sent later, minus those that the queue before it can deliver in time.
+    /// Returns, for each millisecond, the number of bytes that must have reached the cell for the same service as in
+    /// the previous run: the bytes that the cell sent later, minus the bytes that the queue before the cell can deliver
+    /// in time.
     fn needed(&self) -> Vec<Bytes> {
         let (mut by_then, mut rate_after) = (Bytes::ZERO, None);
         let needed = self.moments.iter().rev().map(|moment| {
-            // The queue may switch to its new rate later within the millisecond in which the rate is noted.
+            // The queue may switch to a new rate later within the millisecond in which the new rate is noted.
             let rate = moment.before.and_then(|before| before.rate);
             let lowest = [rate, rate_after].into_iter().flatten().min();
             let brought = lowest.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(MILLISECOND));
@@ -239,15 +248,16 @@ impl Course {
         needed
     }
 
-    /// Returns the number of bytes that must have reached the cell when a packet sent at `at` arrives there; `None`
-    /// without a previous run.
+    /// Returns the number of bytes that must have reached the cell when a packet sent at `at` arrives at the cell;
+    /// `None` without a previous run.
     pub(crate) fn needed_at(&self, at: Time) -> Option<Bytes> {
         let needed = self.needed.as_ref()?;
         let place = at.as_millis() as usize;
         needed[place.min(needed.len())..].iter().take(SOON_MS).copied().max()
     }
 
-    /// Returns the cell's service rate in the millisecond of `at`, and the backlog that must wait there.
+    /// Returns the cell's service rate in the millisecond of `at`, and the backlog that must wait for the cell in this
+    /// millisecond.
     pub(crate) fn at(&self, at: Time) -> Option<(Rate, Bytes)> {
         let last = self.moments.len().checked_sub(2)?;
         let place = (at.as_millis() as usize).min(last);

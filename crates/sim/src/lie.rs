@@ -4,7 +4,7 @@ use airpace_cc::pbe::feedback::Feedback;
 use airpace_core::{Rate, Rider, Time};
 use airpace_scenario::Misreport;
 
-/// Returns the feedback that is sent at `now` instead of the feedback from the receiver of `pbe`.
+/// Returns the feedback that the flow sends at `now` instead of the feedback `truth` from the receiver of `pbe`.
 pub(crate) fn told(lie: &Misreport, now: Time, truth: Rider) -> Rider {
     let Some(fed) = Feedback::read(truth.as_bytes()).filter(|_| lie.is_on(now)) else { return truth };
     let exaggerated = |rate: Option<Rate>| rate.map(|rate| rate.scaled(lie.factor));

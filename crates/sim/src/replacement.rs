@@ -2,7 +2,7 @@
 
 use airpace_cc::{Ends, SchemeSpec};
 
-/// A function that returns replaced endpoints of a scheme.
+/// A function that receives the endpoints of a scheme, and returns the endpoints that replace them.
 pub type Replace = Box<dyn FnOnce(Ends, &SchemeSpec) -> Ends>;
 
 /// A replacement of the endpoints of a flow's first connection.

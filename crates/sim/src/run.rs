@@ -30,7 +30,7 @@ pub fn run(
 /// of simulated time and may stop the run. The same seed gives the same events.
 ///
 /// # Errors
-/// A scheme's option has an invalid value, or more packets are under way than memory should hold.
+/// A scheme's option has an invalid value, or more than `MAX_UNDER_WAY` packets are under way.
 pub fn run_prepared(
     prepared: &Prepared,
     scheme: &SchemeSpec,
@@ -77,9 +77,9 @@ pub fn run_changed(
 }
 
 /// Runs a scenario with given send times: `departures` contains the send time of each packet, by flow and in order of
-/// time. The send times of another run reproduce that run. Modified send times show the result of another sender while
-/// all other flows send as before. This is for flows with unlimited data. A flow without an entry in `departures` sends
-/// as an Oracle does.
+/// time. The send times of another run reproduce that run. Modified send times of one flow show the result of another
+/// sender while all other flows send as before. Flows with prescribed send times must have unlimited data. A flow
+/// without an entry in `departures` sends as an Oracle does.
 ///
 /// # Errors
 /// The same errors as [`run_prepared`].
@@ -96,7 +96,8 @@ pub fn run_departures(
     Driver::new(prepared, &obeys, seed, recorder, None, given)?.run(end, progress)
 }
 
-/// Runs a scenario once, after gathering runs for the advance information of its Oracles over a cell, if there are any.
+/// Runs a scenario once. If the scenario has Oracles over a cell, gathering runs for their advance information come
+/// first.
 fn run_foreseen(
     prepared: &Prepared,
     scheme: &SchemeSpec,

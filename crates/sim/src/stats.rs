@@ -10,20 +10,20 @@ pub struct RunStats {
     pub ended: Time,
     /// Whether the run was stopped before the scenario's end.
     pub interrupted: bool,
-    /// Number of events recorded.
+    /// Number of events that the recorder received.
     pub events: u64,
     /// Number of subframes that the cell ran.
     pub subframes: u64,
-    /// Counters of each flow, in the scenario's order.
+    /// Counters of each flow, in the order of the scenario's flows.
     pub flows: Vec<FlowStats>,
 }
 
-/// Data packets of one flow: `sent + duplicated` = `delivered` + all drops + `inside`.
+/// Numbers of data packets of one flow: `sent + duplicated` = `delivered` + all drops + `inside`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Packets that were put on the path.
+    /// Packets that the sender put on the path.
     pub sent: u64,
-    /// Copies that wires added.
+    /// Copies of packets that wired links added.
     pub duplicated: u64,
     /// Packets that reached the receiver, including copies.
     pub delivered: u64,
@@ -31,13 +31,13 @@ pub struct FlowStats {
     pub queue_full: u64,
     /// Packets that active queue management dropped.
     pub aqm: u64,
-    /// Packets that were lost on a wire.
+    /// Packets that were lost on a wired link.
     pub wire_loss: u64,
-    /// Packets that were lost after the last HARQ transmission.
+    /// Packets that were lost because the last HARQ transmission of a transport block failed.
     pub harq_failure: u64,
-    /// Packets still under way at the end.
+    /// Packets still under way at the end of the run.
     pub inside: u64,
-    /// ACKs that were put on the reverse path.
+    /// ACKs that the receiver put on the reverse path.
     pub acks: u64,
 }
 

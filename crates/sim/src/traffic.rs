@@ -7,23 +7,24 @@ use airpace_core::{Bytes, Rate, Time};
 
 use airpace_scenario::Flow;
 
-/// Number of full packets that an application with pauses keeps written ahead of its sender while it is on. Bytes that
-/// are unsent when a pause starts are withdrawn.
+/// Number of full packets that an application with pauses keeps written ahead of its sender while the application is
+/// on. Bytes that are unsent when a pause starts are withdrawn.
 ///
-/// Chosen: two, one to be sent and one that shows that it is not the last.
+/// Chosen: two packets, one to be sent and one that shows that the first packet is not the last.
 const PACKETS_AHEAD: u64 = 2;
 
-/// An application.
+/// The application of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Traffic {
     start: Time,
     stop: Time,
     pauses: Option<(Duration, Duration)>,
-    /// Size of the application's writes and time between them; with `None`, it writes as fast as the sender accepts data.
+    /// Size of the application's writes and time between them; with `None`, the application writes as fast as the
+    /// sender accepts data.
     writes: Option<(Bytes, Duration)>,
-    /// Data not written yet; `None` is unlimited.
+    /// Data that the application has not written yet; `None` is unlimited.
     left: Option<Bytes>,
-    /// Bytes that the application keeps written ahead, if it writes as fast as the sender accepts data.
+    /// Bytes that the application keeps written ahead of the sender, if it writes as fast as the sender accepts data.
     ahead: Bytes,
     is_on: bool,
     next_write: Time,
@@ -31,7 +32,8 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Creates the application of `flow`. It starts `late` after the time in the scenario, and writes packets of `mss`.
+    /// Creates the application of `flow`. The application starts `late` after the time in the scenario, and writes
+    /// packets of size `mss`.
     pub(crate) fn new(flow: &Flow, late: Duration, mss: Bytes) -> Traffic {
         let start = flow.start() + late;
         let seconds = Duration::from_secs_f64;
@@ -58,7 +60,7 @@ impl Traffic {
         }
     }
 
-    /// Returns the start time.
+    /// Returns the application's start time.
     pub(crate) fn start(&self) -> Time {
         self.start
     }
@@ -74,7 +76,7 @@ impl Traffic {
         write.min(self.next_turn).min(self.stop)
     }
 
-    /// Processes the events due at `now`: switches on or off, writes, stops.
+    /// Processes the application's events that are due at `now`: it switches on or off, writes data, or stops.
     pub(crate) fn wake(&mut self, now: Time, sender: &mut Sender) {
         if now >= self.stop {
             sender.close();
@@ -100,7 +102,8 @@ impl Traffic {
         }
     }
 
-    /// Lets an application write ahead, if it is on and writes as fast as the sender accepts data.
+    /// Lets an application with pauses write ahead of the sender, if the application is on and writes as fast as the
+    /// sender accepts data.
     pub(crate) fn top_up(&mut self, sender: &mut Sender) {
         if self.pauses.is_none() || self.writes.is_some() || !self.is_on {
             return;

@@ -1,7 +1,7 @@
 //! The transfers of a flow of limited size: start times, requests and progress.
 //!
-//! A sender only counts bytes, so a transfer is complete when the number of arrived bytes reaches its size. A
-//! retransmission does not count if the original packet has arrived.
+//! A sender only counts bytes, so a transfer is complete when the number of arrived bytes reaches the transfer's size.
+//! A retransmission does not count if the original packet has arrived.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use airpace_core::{Bytes, Time};
 use airpace_event::TransferStep;
 use airpace_scenario::{Connection, Flow};
 
-/// Time after which a client first repeats its request; doubled for each further repetition.
+/// Time after which a client first repeats its request; the time doubles for each further repetition.
 ///
-/// Source: RFC 6298 §2 (one second before the first sample)
+/// Source: RFC 6298 §2 (one second before the first round-trip time sample)
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The transfers of one flow.
@@ -20,11 +20,11 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Transfers {
     bytes: u64,
     start_up_bytes: u64,
-    /// Interval of the transfers; `None` if there is only one.
+    /// Interval between the starts of transfers; `None` if there is only one transfer.
     every: Option<Duration>,
     stop: Time,
     has_new_connections: bool,
-    /// Size of the request that starts each transfer, if any.
+    /// Size of the request that starts each transfer; `None` if transfers have no request.
     request: Option<Bytes>,
     begun: u64,
     /// Start time of the next transfer.
@@ -32,7 +32,7 @@ pub(crate) struct Transfers {
     current: Option<Current>,
     /// Retransmissions: packet number, and number of the original packet.
     copies: BTreeMap<u64, u64>,
-    /// By packet, from the first packet of the current transfer: whether its bytes have arrived.
+    /// For each packet, from the first packet of the current transfer on: whether the packet's bytes have arrived.
     brought: Vec<bool>,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Transfers {
 #[derive(Clone, Copy, Debug)]
 struct Current {
     number: u64,
-    /// Number of the first packet that may carry the transfer's data; `None` until the sender has the data.
+    /// Number of the first packet that may contain the transfer's data; `None` until the sender has the data.
     served_from: Option<u64>,
     arrived: u64,
-    /// Time at which the client repeats its request, and the wait after that.
+    /// Time at which the client repeats its request, and (in `patience`) the time from this repetition to the next.
     repeat: Time,
     patience: Duration,
 }
 
 impl Transfers {
-    /// Creates the transfers of a flow, with the first one due at `start`; `None` if the flow has none.
+    /// Creates the transfers of a flow. The first transfer is due at `start`. `None` if the flow has no transfers.
     pub(crate) fn new(flow: &Flow, start: Time) -> Option<Transfers> {
         let bytes = flow.transfer_size()?.0;
         Some(Transfers {
@@ -81,7 +81,7 @@ impl Transfers {
         .filter(|due| *due < Time::NEVER)
     }
 
-    /// Starts the transfer that is due at `now`, if any. Returns its number.
+    /// Starts the transfer that is due at `now`, if any. Returns the transfer's number.
     pub(crate) fn begin(&mut self, now: Time) -> Option<u64> {
         if self.current.is_some() || self.due > now || self.due >= self.stop {
             return None;
@@ -97,7 +97,8 @@ impl Transfers {
         Some(number)
     }
 
-    /// Returns the request that the client sends at `now`: number of its transfer, and size. `None` if none is due.
+    /// Returns the request that the client sends at `now`: the number of its transfer, and the size of the request.
+    /// `None` if no request is due.
     pub(crate) fn ask(&mut self, now: Time) -> Option<(u64, Bytes)> {
         let (request, current) = (self.request?, self.current.as_mut()?);
         if current.served_from.is_some() || current.repeat > now {
@@ -108,8 +109,8 @@ impl Transfers {
         Some((current.number, request))
     }
 
-    /// Returns whether an unused connection waits for its first request. Its sender must not be polled then: it has no
-    /// packets, but this does not mean that the application cannot keep up.
+    /// Returns whether an unused connection waits for its first request. The connection's sender must not be polled
+    /// then: the sender has no packets, but this does not mean that the application writes too slowly.
     pub(crate) fn awaits_first_request(&self) -> bool {
         let is_first = |current: &Current| self.has_new_connections || current.number == 0;
         self.current.as_ref().is_some_and(|current| current.served_from.is_none() && is_first(current))
@@ -120,8 +121,8 @@ impl Transfers {
         self.request.is_some()
     }
 
-    /// Marks the data of transfer `number` as passed to the sender, whose next packet is `next_packet`. Returns the size
-    /// of the data; `None` if the sender already has them.
+    /// Marks the data of transfer `number` as passed to the sender, whose next packet is `next_packet`. Returns the
+    /// size of the data; `None` if the sender already has the data.
     pub(crate) fn serve(&mut self, number: u64, next_packet: u64) -> Option<Bytes> {
         let current = self.current.as_mut()?;
         if current.number != number || current.served_from.is_some() {
@@ -137,7 +138,8 @@ impl Transfers {
         self.copies.insert(number, original);
     }
 
-    /// Counts an arrived packet. Returns the number of the transfer, and the steps that the packet completed.
+    /// Counts the bytes of an arrived packet. Returns the number of the current transfer, and the steps that the packet
+    /// completed.
     pub(crate) fn on_arrival(&mut self, number: u64, bytes: Bytes) -> Option<(u64, Vec<TransferStep>)> {
         let current = self.current.as_mut()?;
         let original = self.copies.get(&number).copied().unwrap_or(number);

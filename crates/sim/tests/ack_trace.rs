@@ -1,4 +1,4 @@
-//! ACK traces: they contain every input of a controller, and recording them does not affect a run.
+//! ACK traces: a trace contains every input of a controller, and the recording of a trace does not affect the run.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Properties of random cells: a scenario with any radio parameters is refused with the key in error, or runs with every
-//! seed.
+//! Properties of random cells: a scenario with any radio parameters is either refused with an error that names the key,
+//! or runs with every seed.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 mod common;
 use common::{run, scenario};
 
-/// A key with a random value.
+/// Generates the line of a key with a random value from `values`.
 fn key(name: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::sample::select(values)
         .prop_map(move |value| if value.is_empty() { String::new() } else { format!("{name} = {value}\n") })
@@ -48,7 +48,8 @@ fn cells() -> impl Strategy<Value = String> {
     })
 }
 
-/// A device at any location, from far out of coverage to the receiver's best SINR, which may enter or leave coverage.
+/// Generates devices at any location, from far out of coverage to the receiver's best SINR. A device may enter or leave
+/// coverage.
 fn devices() -> impl Strategy<Value = String> {
     let level = prop_oneof![
         4 => (-45.0..35.0).prop_map(|sinr_db: f64| format!("sinr_db = {sinr_db}\n")),

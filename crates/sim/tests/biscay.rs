@@ -1,4 +1,5 @@
-//! Experiments of the BISCAY paper over recordings: a link, and the bandwidth that the modem reported for it.
+//! Experiments of the BISCAY paper over recordings. A recording consists of a link's trace and the bandwidth that the
+//! modem reported for the link.
 
 use std::path::PathBuf;
 
@@ -8,14 +9,15 @@ use airpace_sim::Scenario;
 mod common;
 use common::{run, scenario};
 
-/// A recorded uplink and its KPI trace; the files are deleted when the test ends.
+/// The files of a recorded uplink and of its KPI trace; the files are deleted when the test ends.
 struct Recording {
     link: PathBuf,
     kpi: PathBuf,
 }
 
 impl Recording {
-    /// Creates a link that carries `mbps`, one value per 10 ms. The modem reports the data carried in each 100 ms.
+    /// Creates a link with the rates `mbps`, one value per 10 ms. The modem reports the data that the link transferred
+    /// in each 100 ms.
     fn new(name: &str, mbps: impl Iterator<Item = f64>) -> Recording {
         let file = |part: &str| {
             std::env::temp_dir().join(format!("airpace-biscay-{}-{name}.{part}", std::process::id()))
@@ -78,8 +80,8 @@ impl Drop for Recording {
 
 const UPLOAD: &str = "{ rtt_ms = 40, direction = 'up' }";
 
-/// The modem reports every `ms` the grants since its last report. Each millisecond in which the link delivers counts as a
-/// grant.
+/// Every `ms` milliseconds, the modem reports the grants since its last report. Each millisecond in which the link
+/// delivers data counts as a grant.
 #[test]
 fn finer_samples_shorten_the_delay_down_to_some_ttis_and_coarser_ones_lengthen_it() {
     let recording = Recording::wandering("samples");
@@ -192,7 +194,7 @@ fn over_a_real_uplink_it_neither_starves_nor_queues() {
     assert!(text < 0.2 * oracle, "a window set by grants alone should shrink more and more: {text} Mbit/s");
 }
 
-/// Single runs over long paths differ by several per cent, so the mean over several seeds is tested.
+/// The results of single runs over long paths differ by several per cent, so the mean over several seeds is tested.
 #[test]
 fn a_long_path_is_filled_in_time_and_without_a_long_queue() {
     const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;

@@ -1,14 +1,15 @@
-//! The Oracle as a bound: in random worlds, no scheme carries more than the Oracle by more than one percent.
+//! The Oracle as a bound: in random worlds, no scheme transfers more than the Oracle by more than one percent.
 //!
-//! A world is drawn from its number. The competing flows send to other phones: where several flows fill one FIFO queue,
-//! no such bound exists (`airpace_cc::oracle`).
+//! A world is a random scenario, drawn from the world's number. The competing flows send to other phones: where several
+//! flows fill one FIFO queue, no such bound exists (`airpace_cc::oracle`).
 //!
-//! The Oracle carries exactly the bytes of a sender that always has data waiting, in a world that reacts to that sender.
-//! Competing flows, schedulers and link adaptation have memory: they react differently to another sender, and some of
-//! these histories leave more capacity. A scheme that carries more than the Oracle is therefore compared with a sender in
-//! its own place: all competing flows send exactly as they did beside the scheme, and from the start of the measurement
-//! on, the sender always has more data than the scheme had. If the scheme does not carry more than that sender, its
-//! advantage over the Oracle is due to the competing flows and the cell.
+//! The Oracle transfers exactly the bytes of a sender that always has data waiting, in a world that reacts to that
+//! sender. Competing flows, schedulers and link adaptation have memory: they react differently to another sender, and
+//! some of these reactions leave more capacity. A scheme that transfers more than the Oracle is therefore compared with
+//! a sender that replaces the scheme: all competing flows send exactly as they did beside the scheme, and from the
+//! start of the measurement on, the replacing sender always has more data than the scheme had. If the scheme does not
+//! transfer more than the replacing sender, the scheme's advantage over the Oracle is due to the competing flows and
+//! the cell.
 
 mod watched;
 
@@ -21,17 +22,17 @@ use watched::{Watched, watch, watch_departures};
 /// Schemes that fill queues, each in a different way.
 const GREEDY: [&str; 2] = ["cubic", "bbr"];
 
-/// Maximum share of a scheme's throughput that the Oracle may lack, and maximum share of the cell's throughput that the
-/// replacing sender may lack.
+/// Maximum amount by which a scheme's throughput may exceed the Oracle's throughput, as a share of the scheme's
+/// throughput, and by which it may exceed the replacing sender's throughput, as a share of the cell's throughput.
 ///
-/// Chosen: one percent, which is one packet of a hundred over the shortest measured interval.
+/// Chosen: one percent, which is one packet of a hundred packets over the shortest measured interval.
 const TOLERANCE: f64 = 0.01;
 
 fn one_of<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     choices[rng.below(choices.len() as u64) as usize]
 }
 
-/// A phone under test and up to two phones with a competing flow, on the same kind of cell.
+/// Draws a cell with a phone under test and up to two phones with a competing flow.
 fn cell(rng: &mut Rng) -> String {
     let is_uplink = rng.chance(0.25);
     let prbs = one_of(rng, &[6, 15, 25, 50, 75, 100]);
@@ -82,7 +83,7 @@ fn cell(rng: &mut Rng) -> String {
     text
 }
 
-/// A synthetic recording of a link, in either direction.
+/// Draws a synthetic recording of a link, in either direction.
 fn trace(rng: &mut Rng) -> String {
     let (mean, seed) = (rng.range(3.0, 60.0), rng.below(1000));
     let direction = one_of(rng, &["down", "up"]);
@@ -92,7 +93,7 @@ fn trace(rng: &mut Rng) -> String {
     )
 }
 
-/// A wire with a bottleneck.
+/// Draws a wired path with a bottleneck.
 fn wire(rng: &mut Rng) -> String {
     let (mbps, buffer_ms, rtt_ms) = (rng.range(3.0, 80.0), rng.range(50.0, 300.0), rng.range(8.0, 300.0));
     format!(
@@ -112,10 +113,10 @@ fn world(number: u64) -> String {
 }
 
 const DURATION_S: f64 = 8.0;
-/// Measurement interval, in s: it starts after slow start over the longest round trip.
+/// Measurement interval, in s: it starts after the end of slow start over the path with the longest round-trip time.
 const SPAN: Range<f64> = 3.0..DURATION_S;
 
-/// Results of one scheme in a world: name, throughput and queueing delay.
+/// Results of one scheme in a world: its name, throughput and queueing delay.
 struct Row {
     scheme: String,
     mbps: f64,
@@ -140,21 +141,21 @@ fn measure(number: u64, schemes: &[&str]) -> Vec<Row> {
     schemes.iter().map(row).collect()
 }
 
-/// Returns the throughput of a sender that replaces the first flow of `seen` and always has more data from the start of
-/// the measurement on, while all others send exactly as in `seen`.
+/// Returns the throughput (Mbit/s) of a sender that replaces the first flow of `seen` and always has more data from the
+/// start of the measurement on, while all other flows send exactly as in `seen`.
 fn in_its_place(number: u64, seen: &[Watched], mbps: f64) -> f64 {
     let mut departures: Vec<_> = seen.iter().map(Watched::departures).collect();
     let gap = Rate::from_mbps(3.0 * mbps + 5.0).time_for(Bytes(1500));
     let from = Time::from_secs_f64(SPAN.start);
-    // The first 500 packets are sent at once, because the backlog may be small at this time.
+    // The sender sends the first 500 packets at once, because the backlog may be small at the start of the measurement.
     let more = (0..).map(|index: u32| from + gap * index.saturating_sub(500));
     departures[0].extend(more.take_while(|&at| at < Time::from_secs_f64(SPAN.end)));
     departures[0].sort();
     watch_departures(&scenario(number), departures, number)[0].mbps(SPAN)
 }
 
-/// Prints a world's results. Returns the schemes that carry more than possible; the first row is the Oracle's.
-/// `explained` receives those whose excess is due to different reactions of competing flows or the cell.
+/// Prints a world's results, of which the first row is the Oracle's. Returns the schemes that transfer more than the
+/// bound. `explained` receives the schemes whose excess is due to different reactions of competing flows or the cell.
 fn exceeders(number: u64, rows: &[Row], explained: &mut Vec<String>) -> Vec<String> {
     let bound = rows[0].mbps;
     let cells = rows.iter().map(|row| format!("{} {:.2} ({:.0} ms)", row.scheme, row.mbps, row.p95_ms));
@@ -168,15 +169,16 @@ fn exceeders(number: u64, rows: &[Row], explained: &mut Vec<String>) -> Vec<Stri
         what += &format!("{} carries {:.2}, the Oracle {bound:.2}", row.scheme, row.mbps);
         let most = in_its_place(number, &row.seen, row.mbps);
         what += &format!(", a sender in its place that always has data {most:.2}");
-        // A phone that other flows starve has a small share of a cell with a high rate, and more data changes its link
-        // adaptation.
+        // A phone that other flows starve has a small share of a cell with a high rate, and more data changes the
+        // phone's link adaptation.
         let in_all: f64 = row.seen.iter().map(|flow| flow.mbps(SPAN)).sum();
         if row.mbps <= most + TOLERANCE * in_all { explained.push(what) } else { above.push(what) }
     }
     above
 }
 
-/// Checks that no scheme carries more than possible in these worlds. Returns the schemes that carry more than the Oracle.
+/// Checks that no scheme transfers more than the bound in these worlds. Returns the schemes that transfer more than the
+/// Oracle.
 fn check_bound(worlds: impl Iterator<Item = u64>, schemes: impl Fn(u64) -> Vec<&'static str>) -> Vec<String> {
     let (mut above, mut explained) = (vec![], vec![]);
     for number in worlds {
@@ -209,7 +211,7 @@ fn the_departures_of_a_run_give_that_run_again() {
     }
 }
 
-/// The Oracle always has a sufficient backlog: more data does not increase its throughput.
+/// The Oracle always has a sufficient backlog: more waiting data does not increase the Oracle's throughput.
 #[test]
 fn more_data_than_the_oracle_has_waiting_carries_no_more() {
     for number in 1..=24 {
@@ -238,7 +240,7 @@ fn beside_a_backlogged_phone_under_fading_the_oracle_has_what_a_queue_would_have
     assert!(p95 < deep, "it keeps what the scheduler needs, and no more: {p95} beside {deep} ms");
 }
 
-/// All schemes of the search. PBE-CC supports downloads only.
+/// Returns all schemes of the search in world `number`. PBE-CC supports downloads only.
 fn many(number: u64) -> Vec<&'static str> {
     let others = ["biscay", "bbr", "cubic", "bbr3", "copa"];
     let pbe = (!world(number).contains("\"up\"")).then_some("pbe");
@@ -252,9 +254,9 @@ fn nobody_carries_more_than_the_oracle_in_many_worlds() {
     check_bound(101..=148, many);
 }
 
-/// Shares of the Oracle's rate that `pbe` and `biscay` reach in the median and in the worst worlds, and their delays
-/// compared with BBR's, in worlds that no other test draws. Prints each world in which one of them carries less than 0.85
-/// of the Oracle's rate, or has a longer 95th percentile of queueing delay than BBR.
+/// Prints the shares of the Oracle's rate that `pbe` and `biscay` reach in the median and in the worst worlds, and the
+/// ratios of their delays to BBR's delay, in worlds that no other test draws. Also prints each world in which one of
+/// the two schemes has less than 0.85 of the Oracle's rate, or a longer 95th percentile of queueing delay than BBR.
 #[test]
 #[ignore = "a table that takes minutes"]
 fn pbe_and_biscay_in_random_worlds() {
@@ -291,11 +293,11 @@ fn pbe_and_biscay_in_random_worlds() {
     assert!(above.is_empty(), "{above:#?}");
 }
 
-/// A queue of the Internet becomes the bottleneck. The cell then also carries bytes that must already wait in it, in
-/// addition to those that the Internet delivers, and no packet may be lost in return.
+/// A queue of the Internet becomes the bottleneck. The cell then also transmits bytes that must already wait in the
+/// cell, in addition to the bytes that the Internet delivers. The Oracle must not lose packets because of this backlog.
 #[test]
 fn before_an_internet_bottleneck_the_oracle_gathers_in_the_cell_what_cubic_gathers() {
-    // A wide cell, and a narrow cell whose deep queue fills quickly.
+    // The first cell is wide; the second cell is narrow, and its deep queue fills quickly.
     for (sets, lost_at_most) in [("duration_s=22", 1e-3), ("duration_s=22 cell.prbs=25", 0.0)] {
         let [oracle, cubic] =
             ["oracle", "cubic"].map(|scheme| watched::first("wired-bottleneck", sets, scheme, 1));

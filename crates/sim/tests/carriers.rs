@@ -1,4 +1,5 @@
-//! Schemes that get further carriers: beside a busy phone, and over places as in PBE-CC's Fig. 13.
+//! Tests of whether the cell activates further carriers for a scheme: beside a busy phone, and at places as in PBE-CC's
+//! Fig. 13.
 
 mod watched;
 
@@ -14,7 +15,7 @@ fn scenario(text: &str) -> Scenario {
     Scenario::load(text, "carriers.toml", &[]).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
-/// Two carriers of 25 PRBs, with CUBIC on another phone that uses the first carrier only.
+/// The cell has two carriers of 25 PRBs. CUBIC runs on another phone, which uses the first carrier only.
 #[test]
 fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
     let busy = scenario(
@@ -34,7 +35,8 @@ fn beside_a_busy_phone_a_sender_without_a_queue_gets_the_second_carrier() {
     }
 }
 
-/// Returns the phone at place `number` of 30: half of the phones can use two carriers, half three.
+/// Returns a scenario of the phone at place `number` of 30: half of the phones can use two carriers, half of them
+/// three.
 ///
 /// Source: PBE-CC §6.2.1 (25 of 40 places in busy hours, 30 of them with a phone that can use two or three cells; the paper
 /// does not publish their signal strength)

@@ -1,10 +1,10 @@
-//! Scenario tests of a cellular link that serves few packets differently from many: conditions → run → check.
+//! Scenario tests of a cellular link that serves a few packets differently from a full queue: conditions → run → check.
 
 mod common;
 use common::{FlowNotes, run, scenario};
 
-/// 24 Mbit/s to the phone and 12 Mbit/s from it under load. Trains of ten packets are served at 4 Mbit/s to the phone,
-/// and 2 Mbit/s from it. A delivery opportunity carries a packet of 1500 bytes.
+/// A link with 24 Mbit/s to the phone and 12 Mbit/s from the phone under load. Trains of ten packets are served at 4
+/// Mbit/s to the phone, and at 2 Mbit/s from the phone. A delivery opportunity transfers a packet of 1500 bytes.
 fn link(down_delay: &str) -> String {
     format!(
         "duration_s = 10
@@ -36,7 +36,7 @@ fn many_packets_get_what_the_trace_of_a_full_queue_carries() {
             "{least} ms {way}: both base delays, and 5 ms of wire each way"
         );
         let p95 = flow.queueing_delay_ms(0.95, 2.0, 10.0);
-        // Packets that are not served within a train wait for its end before they join the queue.
+        // Packets that are not served within a train wait for the end of the train before they join the queue.
         let most = 101.0 + train_ms - 20.0;
         assert!((60.0..=most).contains(&p95), "the queue fills its 100 ms: {p95} ms {way}");
     }
@@ -50,18 +50,19 @@ fn an_oracle_fills_the_link_without_a_queue() {
         let flow = &notebook.flows[0];
         let (mbps, full) = (flow.mbps(2.0, 10.0), if way == "down" { 24.0 } else { 12.0 });
         assert!(mbps > 0.95 * full, "{mbps} Mbit/s {way}, of {full}");
-        // The base delay above its minimum counts as queueing delay, and so does the rest of a train.
+        // The part of the base delay above the minimum base delay counts as queueing delay, and so does the rest of a
+        // train.
         let p95 = flow.queueing_delay_ms(0.95, 2.0, 10.0);
         assert!(p95 < 45.0, "{p95} ms {way}");
     }
 }
 
-/// A flow that requests this many bytes each second.
+/// Returns a flow that requests `bytes` bytes each second.
 fn transfers(bytes: u64) -> String {
     format!("{FLOW}bytes = {bytes}\nevery_ms = 1000\nconnection = 'new'\n")
 }
 
-/// Time between the first and the last arrival among the packets of each second, in ms.
+/// Returns the time between the first and the last arrival among the packets of each second, in ms.
 fn spans_ms(flow: &FlowNotes) -> Vec<f64> {
     (1..9)
         .map(|second| {
@@ -86,8 +87,8 @@ fn a_few_packets_are_served_as_a_train_was() {
     ));
     let [light, heavy] = [&cellular, &traced].map(|scenario| spans_ms(&run(scenario, "cubic", 1).1.flows[0]));
     for (light, heavy) in light.iter().zip(&heavy) {
-        // Ten or eleven packets arrive per transfer: 2.8 ms apart in the train of 1400-byte packets, 0.5 ms apart over
-        // the trace.
+        // Ten or eleven packets arrive per transfer: at intervals of 2.8 ms in the train of 1400-byte packets, at
+        // intervals of 0.5 ms over the trace.
         assert!((22.0..33.0).contains(light), "a train of ten takes 25 ms, not {light}");
         assert!(*heavy < 8.0, "over the trace of a full queue they take {heavy} ms");
     }

@@ -1,4 +1,4 @@
-//! Every value of a scenario is either refused with its key, or runs with bounded memory and time.
+//! Every value of a scenario is either refused with an error that names its key, or runs with bounded memory and time.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -51,7 +51,7 @@ const EXTREMES: &[&str] = &[
     "{}",
 ];
 
-/// A name that is not similar to any key, so that the error lists the existing keys.
+/// A name that is similar to no key, so that the error lists the existing keys.
 const NO_KEY: &str = "qqqqqqqqqqqqqqqqqqqqqqqq";
 
 fn load(text: &str, sets: &[(String, String)]) -> Result<Scenario, airpace_sim::ScenarioError> {
@@ -67,7 +67,7 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
         && let Some((_, names)) = refusal.reason.split_once("; there are ")
     {
         for name in names.split(", ") {
-            // Expectations only judge a run, so they are left out.
+            // Expectations only judge the results of a run, so the test omits them.
             if name != "expect" {
                 keys_below(text, &below(name), keys);
             }
@@ -81,7 +81,7 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Built-in scenarios, which together use all kinds of keys: each with its keys.
+/// Returns built-in scenarios, which together use all kinds of keys, each with its keys.
 fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     let texts = builtin().iter().map(|(name, text)| {
         let text = text.replace("[trace]", "[trace]\nsynth.mean_mbps = 5\nsynth.seconds = 2");
@@ -92,7 +92,7 @@ fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     texts.collect()
 }
 
-/// Loads a scenario and runs a tenth of a second of it.
+/// Loads a scenario and runs its first tenth of a second.
 fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     let scenario = match load(text, sets) {
         Ok(scenario) => scenario,

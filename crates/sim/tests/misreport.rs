@@ -1,5 +1,5 @@
-//! Receivers that report more than the truth are detected and limited to the rate that the path delivers; honest
-//! receivers are not limited.
+//! Senders detect receivers that report more than the true capacity, and limit the rate to these receivers to the rate
+//! that the path delivers; flows of honest receivers are not limited.
 
 mod watched;
 
@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use airpace_sim::{Scenario, builtin};
 use watched::{Watched, flows, watch};
 
-/// Returns the time at which a flow's sender first limited its rate because of doubts about its receiver, and the time at
-/// which it stopped using the receiver's reports.
+/// Returns the time at which a flow's sender first limited its rate because of doubts about its receiver, and the time
+/// at which the sender stopped using the receiver's reports.
 fn found(flow: &Watched) -> (f64, f64) {
     let held = flow.enters("Check", 0.0);
     let flagged = flow.looks.iter().find(|look| look.value("misreport") > 0.0);
     (held, flagged.map_or(f64::INFINITY, |look| look.at_s))
 }
 
-/// Returns the number of round trips between two times, with the round-trip times that packets have in this interval.
+/// Returns the number of round trips between two times (s), with the round-trip times that packets have in this
+/// interval.
 fn round_trips(flow: &Watched, rtt_ms: f64, from_s: f64, to_s: f64) -> f64 {
     let (mut at, mut rounds) = (from_s, 0.0);
     while at < to_s {
@@ -98,7 +99,7 @@ fn who_lies_no_more_is_believed_again_and_who_goes_on_is_not() {
 
 #[test]
 fn a_link_elsewhere_that_is_hardly_narrower_holds_a_flow_no_longer_than_it_is_there() {
-    // The cell carries about 16 Mbit/s; from 10.5 to 20 s, the Internet carries 15 Mbit/s.
+    // The cell's capacity is about 16 Mbit/s; from 10.5 to 20 s, the Internet's capacity is 15 Mbit/s.
     let flow = first_of("wired-bottleneck", "duration_s=40 cell.prbs=25", "pbe", 1);
     let state = flow.state_at(36.0);
     assert_eq!(state, "Wireless", "{:?}", flow.states);
@@ -126,7 +127,7 @@ fn acks_that_wait_behind_an_upload_are_no_lie() {
 
 #[test]
 fn an_honest_receiver_is_never_doubted_in_any_scenario() {
-    // The decoder in the loop takes minutes, and the other scenarios need a file.
+    // The scenario with the decoder in the loop takes minutes, and the other skipped scenarios need a file.
     let skipped = ["decoder-in-the-loop", "trace", "biscay-trace"];
     for (name, text) in builtin().iter().filter(|(name, _)| !skipped.contains(name)) {
         let sets = [("duration_s".to_owned(), "20".to_owned())];
@@ -165,7 +166,7 @@ fn an_honest_receiver_is_never_doubted_over_any_recorded_trace() {
             );
             let scenario =
                 Scenario::load(&text, "recorded.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
-            // The folder also contains files that are not traces.
+            // The folder of recordings also contains files that are not traces.
             if scenario.prepare().is_err() {
                 break;
             }

@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 const DEVICE: DeviceId = DeviceId(0);
 
-/// Grants of the device by carrier and subframe: those in its modem's reports, and the true ones.
+/// Grants of the device by carrier and subframe: the grants in its modem's reports, and the cell's true grants.
 #[derive(Default)]
 struct Ears {
     listens: bool,

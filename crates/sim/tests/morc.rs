@@ -9,12 +9,12 @@ use airpace_sim::Scenario;
 use line::Line;
 use watched::watch;
 
-/// The paper's testbed: a queue of 300 ms.
+/// Returns the link of the paper's testbed, with a queue of 300 ms.
 fn lab(mbps: f64, rtt_ms: f64, loss: f64) -> Line {
     Line { loss, ..Line::new(mbps, rtt_ms, 300.0) }
 }
 
-/// Share of the link's rate that `scheme` uses alone after its start.
+/// Returns the share of the link's rate that `scheme` uses when it is alone on the link, after its start phase.
 fn utilization(scheme: &str, line: &Line) -> f64 {
     line.alone(scheme, 35.0).mbps(5.0..35.0) / line.mbps
 }
@@ -25,7 +25,7 @@ fn slow_start_doubles_every_round_trip_and_ends_where_no_more_arrives() {
     let ends = morc.looks.iter().position(|look| look.state != "SlowStart").expect("slow start ends");
     let mut rates: Vec<f64> = morc.looks[..ends].iter().map(|look| look.pacing_mbps).collect();
     rates.dedup();
-    // The first rate is a guess, made before the first round trip.
+    // The first rate is an estimate, made before the first round trip.
     let steps = rates[1..].windows(2).map(|pair| pair[1] / pair[0]);
     assert!(steps.clone().all(|step| (step - 2.0).abs() < 0.1), "each interval doubles: {rates:?}");
     let end = &morc.looks[ends];
@@ -109,7 +109,8 @@ fn trials_in_both_directions_cost_utilization_where_the_path_changes() {
     );
 }
 
-/// Share of `scheme` beside one flow of `rival` on a link of `mbps` with a buffer of `buffer_ms`.
+/// Returns the share of the link's rate that `scheme` gets beside one flow of `rival`, on a link of `mbps` with a
+/// round-trip time of `rtt_ms` and a buffer of `buffer_ms`.
 fn share_beside(scheme: &str, rival: &str, (mbps, rtt_ms, buffer_ms): (f64, f64, f64)) -> f64 {
     let text = format!(
         "name = \"beside\"\nschemes = [\"reno\"]\nduration_s = 60.0\n\
@@ -153,8 +154,9 @@ fn a_buffer_below_its_target_does_not_overflow_for_good() {
     assert!(without > 3.0 * loss, "{without} lost without");
 }
 
-/// The rate alternates between 10 Mbit/s and a quarter of it every two seconds, with a buffer of 200 kB. A drain that
-/// starts before a fall of the rate is faster than the link after the fall.
+/// The link's rate alternates between 10 Mbit/s and a quarter of this rate every two seconds, with a buffer of 200 kB.
+/// The sending rate of a drain that starts before a fall of the link's rate is higher than the link's rate after the
+/// fall.
 const STEPS: &str = "name = \"steps\"\nduration_s = 30\n[internet]\nrate_mbps = 10\nschedule = [[2, 2.5], [4, 10], \
      [6, 2.5], [8, 10], [10, 2.5], [12, 10], [14, 2.5], [16, 10], [18, 2.5], [20, 10], [22, 2.5], [24, 10], \
      [26, 2.5], [28, 10]]\nbuffer.bytes = 200_000\n[[flow]]\nrtt_ms = 20\n";
@@ -172,7 +174,7 @@ fn a_link_that_becomes_slower_than_a_drain_is_no_rival() {
 
 #[test]
 fn a_link_of_a_few_packets_per_round_trip_keeps_a_short_queue() {
-    // PCC's minimum rate, two packets per round trip, is 0.6 Mbit/s here.
+    // PCC's minimum rate, two packets per round trip, is 0.6 Mbit/s on this path.
     for mbps in [0.3, 0.5, 0.8] {
         let morc = Line::new(mbps, 40.0, 10_000.0).alone("morc", 30.0);
         let (got, p95_ms) = (morc.mbps(2.0..30.0), morc.queueing_p95_ms(2.0..30.0));

@@ -6,7 +6,7 @@ mod watched;
 use line::Line;
 use watched::{Watched, watch};
 
-/// A link of 20 Mbit/s with a buffer of 80 ms.
+/// Returns a link of 20 Mbit/s with a buffer of 80 ms.
 fn link(rtt_ms: f64) -> Line {
     Line::new(20.0, rtt_ms, 80.0)
 }
@@ -22,7 +22,7 @@ fn the_oracle_fills_the_link_and_keeps_its_slack_in_the_queue() {
     }
 }
 
-/// Runs a scheme over a trace with this number of packets in each millisecond.
+/// Runs a scheme over a trace in which `packets` contains the number of packets of each millisecond.
 fn on_trace(name: &str, packets: impl Iterator<Item = u32>, rtt_ms: u32, duration_s: u32) -> Watched {
     let file = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
     let chances: String =

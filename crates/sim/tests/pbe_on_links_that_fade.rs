@@ -1,5 +1,5 @@
-//! PBE-CC where the capacity changes within a round trip: cells with fading channels, recorded links, and a link with an
-//! outage.
+//! Tests of PBE-CC over links whose capacity changes within a round trip: cells with fading channels, recorded links,
+//! and a link with an outage.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use airpace_sim::Scenario;
 mod common;
 use common::{run, scenario};
 
-/// Results of a scheme: its share of the capacity, and its 95th percentile of queueing delay in ms.
+/// Runs a scheme. Returns its share of the capacity, and its 95th percentile of queueing delay in ms.
 fn reached(scenario: &Scenario, scheme: &str, seed: u64) -> (f64, f64) {
     const FROM_S: f64 = 2.0;
     let to_s = scenario.duration_s;
@@ -24,7 +24,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Medians over scenarios: share of the capacity, and ratio of the 95th percentiles of delay to BBR's.
+/// Returns PBE-CC's medians over scenarios: the share of the capacity, and the ratio of the 95th percentile of queueing
+/// delay to BBR's 95th percentile.
 fn medians<'a>(scenarios: impl Iterator<Item = (&'a str, Scenario)>) -> (f64, f64) {
     let (mut used, mut delays) = (vec![], vec![]);
     for (seed, (name, scenario)) in (1..).zip(scenarios) {
@@ -64,8 +65,8 @@ fn a_cell_that_fades_is_used_at_half_of_bbrs_delay() {
     assert!(delay <= 0.5, "{delay} of BBR's 95th percentile in the median");
 }
 
-/// While another phone has data waiting, a scheduler serves no phone that is in a fade; after the fade, the phone gets
-/// its queued data.
+/// While another phone has data waiting, a scheduler serves no phone that is in a fade; after the fade, the phone
+/// receives its queued data.
 #[test]
 fn beside_a_rival_in_a_slow_fade_a_short_path_is_used() {
     let scenario = scenario(
@@ -121,8 +122,8 @@ fn recorded_links_are_used_at_half_of_bbrs_delay() {
     assert!(delay <= 0.5, "{delay} of BBR's 95th percentile in the median");
 }
 
-/// A link of 4 Mbit/s whose rate falls to nearly zero for five seconds, is gone for 5.2 s, and returns with 3 Mbit/s. Its
-/// delivery opportunities are random.
+/// The rate of the link is 4 Mbit/s, falls to nearly zero for five seconds, is zero for 5.2 s, and returns to 3 Mbit/s.
+/// The link's delivery opportunities are random.
 #[test]
 fn after_an_outage_the_link_is_used_again_at_once() {
     const RETURN_MS: u32 = 20_200;

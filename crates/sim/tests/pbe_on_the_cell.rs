@@ -1,11 +1,11 @@
-//! Requirements on PBE-CC on the cell, as tests over the built-in scenarios: conditions → run → check.
+//! Requirements on PBE-CC over a cell, as tests over the built-in scenarios: conditions → run → check.
 
 mod watched;
 
 use watched::{first, flows};
 
-/// An Oracle with enough slack to keep the device's HARQ processes busy. This bound is fair, because the cell itself
-/// delays packets.
+/// An Oracle with enough slack to keep the device's HARQ processes busy. This Oracle is a fair bound for the delay,
+/// because the cell itself delays packets.
 const ORACLE: &str = "oracle:slack_ms=8";
 
 #[test]
@@ -21,8 +21,8 @@ fn an_idle_cell_is_used_without_a_queue_at_any_round_trip_time() {
                 "{rtt_ms} ms, seed {seed}: {part} of the Oracle's rate, including the start"
             );
             let p95 = pbe.queueing_p95_ms(0.0..20.0);
-            // Over a long path, the small changes of an idle cell build a queue of at most the adaptive buffer's maximum
-            // target.
+            // Over a long path, the small capacity changes of an idle cell build a queue of at most the adaptive
+            // buffer's maximum target.
             let most = if rtt_ms < 200 { 30.0 } else { 30.0 + 25.0 };
             assert!(p95 <= most, "{rtt_ms} ms, seed {seed}: {p95} ms of queueing at p95");
             assert_eq!(pbe.states_from(3.0), ["Wireless"], "{rtt_ms} ms, seed {seed}");
@@ -139,7 +139,7 @@ fn a_wired_bottleneck_is_entered_with_hardly_any_loss_and_left_when_it_goes() {
         let entered = pbe.enters("Drain", 10.5);
         assert!(entered < 10.65, "noticed at {entered} s, seed {seed}");
         let drained_ms = (pbe.enters("Internet.ProbeBW", entered) - entered) * 1e3;
-        // The ACK that ends the phase may wait behind a retransmission.
+        // The ACK that ends the drain may wait behind a retransmission.
         assert!((40.0..=60.0).contains(&drained_ms), "drained for one RTprop: {drained_ms} ms, seed {seed}");
         let within = pbe.mbps(12.0..20.0);
         assert!((13.8..15.1).contains(&within), "{within} of 15 Mbit/s, seed {seed}");
@@ -150,8 +150,8 @@ fn a_wired_bottleneck_is_entered_with_hardly_any_loss_and_left_when_it_goes() {
     }
 }
 
-/// With this RTT, the switch into the Internet state loses packets. The detector of policers must not attribute these
-/// losses to a policer, because the flow would then not probe for 48 round trips, which is 14 s.
+/// With this RTT, the flow loses packets when it switches to the Internet state. The detector of policers must not
+/// attribute these losses to a policer, because the flow would then not probe for 48 round trips, which is 14 s.
 #[test]
 fn a_long_path_is_used_again_when_its_wired_bottleneck_goes() {
     for seed in 1..=3 {
@@ -164,8 +164,8 @@ fn a_long_path_is_used_again_when_its_wired_bottleneck_goes() {
     }
 }
 
-/// PBE-CC §4.2.2: the flow drains the path when the minimum delay is ten seconds old. The paper's text also trusts its
-/// decoder.
+/// PBE-CC §4.2.2: the flow drains the path when the minimum delay is ten seconds old. The scheme according to the
+/// paper's text also trusts its decoder.
 #[test]
 fn the_text_to_the_letter_empties_the_path_and_believes_its_decoder() {
     let text = first("stationary-idle", "duration_s=30", "pbe@paper", 1);
@@ -207,7 +207,8 @@ fn a_decoder_that_reads_nothing_is_not_taken_for_an_idle_cell() {
 
 #[test]
 fn headers_that_take_more_than_was_thought_cost_no_more_than_the_windows_slack() {
-    // On a narrow carrier, the longest headers take 6.3 % of a block. `pbe` subtracts 1.5 %, the paper 6.8 %.
+    // On a narrow carrier, the longest headers take 6.3 % of a transport block. `pbe` subtracts 1.5 % for headers, the
+    // paper 6.8 %.
     let headers = "duration_s=13 cell.prbs=15 cell.rlc.pdcp_header_bytes=16 cell.rlc.rlc_header_bytes=16 \
                    cell.rlc.mac_header_bytes=16";
     let pbe = first("stationary-idle", headers, "pbe", 1);
@@ -245,14 +246,15 @@ fn a_start_takes_three_round_trips_on_a_straight_line() {
 
 #[test]
 fn a_second_user_lowers_the_rate_within_a_round_trip_and_its_leaving_raises_it() {
-    // This scheduler shares the cell at once. A scheduler with a long memory would give all PRBs to a newcomer, and the
-    // first flow would receive no packets and so no feedback. The newcomer's queue is short, so it is empty soon after
-    // the newcomer stops.
+    // This scheduler divides the cell between the phones without delay. A scheduler with a long memory would give all
+    // PRBs to a newcomer, and the first flow would receive no packets and so no feedback. The newcomer's queue is
+    // short, so the queue is empty soon after the newcomer stops.
     let rival = "duration_s=5 cell.pf_time_constant_ms=10 device.1.radio.queue_bytes=9000 flow.1.start_s=3 \
                  flow.1.stop_s=4 flow.1.on_s=100 flow.1.scheme=cbr:rate_mbps=300 \
                  forward.jitter_mean_ms=0 reverse.jitter_mean_ms=0";
     let pbe = first("competitor", rival, "pbe", 1);
-    // The newcomer's packets take half a round trip to the cell. A round trip is 42 ms, and samples are 10 ms apart.
+    // The newcomer's packets need half a round-trip time to the cell. The round-trip time is 42 ms, and the interval of
+    // samples is 10 ms.
     let (comes, goes) = (3.022, 4.022);
     let alone = pbe.pacing_mbps_at(comes);
     let fell = pbe.pacing_mbps_at(comes + 0.05);
@@ -273,7 +275,7 @@ fn the_text_to_the_letter_starves_beside_a_backlogged_competitor() {
     };
     let part = beside("cubic", 1).mbps(3.0..13.0) / half;
     assert!(part < 0.6, "Eq. 3 does not regain a lost share: {part} of its fair share");
-    // The result depends on the seed: it holds for 13 of 24 seeds.
+    // The result depends on the seed: the flow enters the drain with 13 of 24 seeds.
     let is_taken = |seed: &u64| beside("cbr:rate_mbps=300", *seed).states_from(3.0).contains(&"Drain");
     let taken = (1..=12).filter(is_taken).count();
     assert!(
@@ -333,7 +335,7 @@ fn a_new_carrier_starts_the_approach_again_from_the_present_rate() {
 
 #[test]
 fn a_new_carrier_starts_from_zero_in_the_text() {
-    // This scheme does not use the first carrier as fully.
+    // `pbe@paper` does not use the first carrier as fully as `pbe`.
     let sets = format!("{NEW_CARRIER} cell.aggregation.on_share=0.5");
     let text = first("stationary-idle", &sets, "pbe@paper", 1);
     let began = text.enters("Start", 2.0);
@@ -406,7 +408,8 @@ fn a_start_without_telemetry_is_bbrs_start() {
 #[test]
 fn two_flows_share_equally_whether_they_are_of_one_device_or_of_two() {
     let full = saturated_mbps("duration_s=8");
-    // Two flows of one device divide the device's share. Flows of two devices share equally within half a second.
+    // Two flows of one device divide the device's share of the cell. Flows of two devices have equal shares within half
+    // a second.
     for (device, from_s) in [(0, 5.0), (1, 3.5)] {
         let sets = format!(
             "duration_s=10 flow.1.device={device} flow.1.start_s=3 flow.1.on_s=100 flow.1.scheme=pbe"
@@ -423,12 +426,12 @@ fn two_flows_share_equally_whether_they_are_of_one_device_or_of_two() {
     }
 }
 
-/// Returns the rate that the cell carries to a device whose queue is never empty.
+/// Returns the rate (Mbit/s) at which the cell serves a device whose queue is never empty.
 fn saturated_mbps(sets: &str) -> f64 {
     first("stationary-idle", sets, "cbr:rate_mbps=300", 1).mbps(3.0..8.0f64.min(duration_s(sets)))
 }
 
-/// Returns the `duration_s` among `sets`.
+/// Returns the value of `duration_s` in `sets`.
 fn duration_s(sets: &str) -> f64 {
     let said = sets.split_whitespace().find_map(|set| set.strip_prefix("duration_s="));
     said.and_then(|text| text.parse().ok()).expect("a duration")

@@ -1,4 +1,4 @@
-//! `@pantheon` presets over recorded links, compared with the programs that they model.
+//! Tests of `@pantheon` presets over recorded links: the presets are compared with the programs that they model.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -39,7 +39,7 @@ impl Tally {
     }
 }
 
-/// Runs `scheme` alone over the recording, with a delay of 20 ms each way.
+/// Runs `scheme` alone over the recording, with a delay of 20 ms in each direction.
 fn run(trace: &Path, scheme: &str, seed: u64, duration_s: u32, buffer: &str) -> Tally {
     let mut text = format!("name = \"programs\"\nduration_s = {duration_s}\n");
     write!(text, "[trace]\nfile = {trace:?}\nallow_holes = true\nlink.buffer.{buffer}\n").unwrap();
@@ -51,9 +51,9 @@ fn run(trace: &Path, scheme: &str, seed: u64, duration_s: u32, buffer: &str) -> 
     tally
 }
 
-/// Results of `sproutbt2` over these recordings in 18 s with a buffer of 100 packets: share of the link, and 95th
-/// percentile of queueing delay. They were computed by a separate model of the program: both of its loops in whole
-/// milliseconds, parts of packets, and heartbeats without data.
+/// Results of `sproutbt2` over these recordings in 18 s with a buffer of 100 packets: share of the link's capacity, and
+/// 95th percentile of queueing delay (ms). A separate model of the program computed these results: the model has both
+/// of the program's loops in whole milliseconds, parts of packets, and heartbeats without data.
 const SPROUTBT2: [(&str, f64, f64); 4] = [
     ("TMobile-LTE-short.down", 0.661, 60.0),
     ("nyc-taxi3.down", 0.811, 86.0),
@@ -76,8 +76,9 @@ fn sprout_carries_what_its_program_carries() {
 fn sprout_is_close_to_the_programs_recording() {
     let Some(folder) = airpace_testing::recordings("traces") else { return };
     let mut ours = run(&folder.join("TMobile-LTE-short.down"), "sprout@pantheon", 1, 18, "packets = 100");
-    // `golden_mmlink/TMobile-LTE-short_sprout` is the program over this recording: 59.8 %, mean 16.4 ms, p95 60 ms. The
-    // machine's own delays, which lower its share, are not modelled.
+    // `golden_mmlink/TMobile-LTE-short_sprout` contains the program's results over this recording: 59.8 % of the link's
+    // capacity, a mean queueing delay of 16.4 ms, and a 95th percentile of 60 ms. The delays of the program's own
+    // machine, which lower the program's share, are not modelled.
     let (used, p95) = (ours.utilization(), ours.queueing_p95_ms());
     assert!((0.598..0.68).contains(&used), "{used} of the link");
     assert!((p95 - 60.0).abs() < 8.0, "{p95} ms");

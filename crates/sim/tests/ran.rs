@@ -4,7 +4,7 @@ mod watched;
 
 use watched::{Watched, first};
 
-/// Wires with constant delay: only the cell makes delays vary.
+/// Sets wires with constant delay, so that only the cell makes delays vary.
 const CALM: &str = "forward.jitter_mean_ms=0 reverse.jitter_mean_ms=0";
 
 fn idle(sets: &str, scheme: &str, seed: u64) -> Watched {
@@ -35,7 +35,7 @@ fn the_lag_is_that_of_the_phone_and_waits_are_those_of_one_or_two_repetitions() 
     assert!(waited > 0 && waited < waits.len(), "{waited} of {} packets waited", waits.len());
 }
 
-/// Subframes from the release of a packet to its arrival: with the processing time of this cell's phones, a packet
+/// Time from the release of a packet to its arrival, in ms: with the processing time of this cell's phones, a packet
 /// arrives before the next subframe is reported.
 const LAG_MS: f64 = 0.0;
 

@@ -1,7 +1,9 @@
 //! Results of `airpace-cc` on recorded cellular links: every scheme and preset alone and beside CUBIC, over mahimahi
-//! traces with 20 ms each way and a deep drop-tail queue. A change of behaviour is visible as a text diff.
+//! traces with a delay of 20 ms in each direction and a deep drop-tail queue. A change of behaviour is visible as a
+//! text diff.
 //!
-//! After an intended change, run `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and state the reason.
+//! After an intended change, run `INSTA_UPDATE=always cargo test -p airpace-sim --test recorded`, and state the reason
+//! for the change.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -16,7 +18,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 const TRACES: [&str; 4] =
     ["TMobile-LTE-short.down", "nyc-taxi3.down", "Verizon-EVDO-driving.down", "orca-step-10s-3-level.down"];
 
-/// Data of each flow that arrived, and the link's capacity.
+/// Arrived data of each flow, and the link's capacity.
 #[derive(Default)]
 struct Tally {
     flows: Vec<Flow>,

@@ -15,14 +15,14 @@ mod common;
 
 use common::run;
 
-/// A phone beside the users of a busy hour.
+/// A scenario of a phone beside the users of a busy hour.
 const BUSY: &str = r#"
     duration_s = 1.5
     cell = { prbs = 15, background.hour = "busy" }
     flow = [{ rtt_ms = 42 }]
 "#;
 
-/// A phone alone.
+/// A scenario of a phone alone in its cell.
 const ALONE: &str = r#"
     duration_s = 1.5
     cell = { prbs = 15 }
@@ -123,7 +123,7 @@ fn a_decoder_that_has_nothing_to_decode_is_refused() {
     }
 }
 
-/// Returns a scenario of one device with this decoder.
+/// Returns the scenario `text` of one device with the decoder `decoder`.
 fn with(text: &str, decoder: Option<&str>) -> Scenario {
     let decoder = decoder.map_or(String::new(), |decoder| format!(", decoder = {decoder}"));
     let radio = "radio.channel = { layers = 2, sinr_db = 16.5 }";
@@ -136,21 +136,21 @@ type GrantKey =
 
 fn grant_key(report: &RadioReport, dci: &Dci) -> GrantKey {
     let runs = |prbs: PrbSet| prbs.runs().collect();
-    // An uplink grant does not contain its HARQ process, which follows from the subframe. Fields that the cell leaves
-    // open, as for users without HARQ, are sent as zero.
+    // The message of an uplink grant does not contain the grant's HARQ process, which follows from the subframe. The
+    // cell sends zero for fields that have no value, for example the HARQ process of a user without HARQ.
     let harq = (dci.direction == Direction::Downlink).then_some(dci.harq.unwrap_or(0));
     let Dci { rnti, direction, format, prbs, mcs, tbs, .. } = *dci;
     let ndi = dci.ndi.map(|ndi| ndi.unwrap_or(false));
     (report.slot.index, rnti, direction, format, runs(prbs), mcs, tbs, ndi, harq)
 }
 
-/// Grants of the cell, and grants reported to a device.
+/// Records the grants of the cell, and the grants reported to a device.
 struct GrantLog {
     scheduler: Scheduler,
     now_ms: u64,
-    /// Subframes that were reported.
+    /// Number of subframes that were reported.
     subframes: u64,
-    /// Maximum time from the start of a subframe to its report.
+    /// Maximum time from the start of a subframe to its report, in ms.
     latest_ms: u64,
     /// Grants whose messages fitted into the control region of their subframe.
     granted: BTreeSet<GrantKey>,
@@ -158,7 +158,7 @@ struct GrantLog {
 }
 
 impl GrantLog {
-    /// Runs PBE-CC and collects its grants.
+    /// Runs PBE-CC in the scenario `text` with a decoder, and collects the grants.
     fn of(text: &str, decoder: &str) -> GrantLog {
         let cell = Cell {
             pci: 1,

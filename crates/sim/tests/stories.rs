@@ -9,7 +9,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 mod common;
 use common::{run, scenario};
 
-/// One delivery opportunity per millisecond is 12 Mbit/s.
+/// Writes a trace with one delivery opportunity per millisecond, which is 12 Mbit/s.
 fn constant_trace(name: &str) -> String {
     let path = std::env::temp_dir().join(format!("airpace-sim-{name}-{}.down", std::process::id()));
     let chances: String = (1..=1000).map(|ms| format!("{ms}\n")).collect();
@@ -146,7 +146,8 @@ fn every_scheme_survives_ten_seconds_without_acks() {
 
 #[test]
 fn a_first_window_without_acks_does_not_end_slow_start() {
-    // Neither the ACKs of the first window nor those of the first probes arrive: after 3 s, all packets count as lost.
+    // Neither the ACKs of the first window nor the ACKs of the first probes arrive: after 3 s, all packets count as
+    // lost.
     let text = "duration_s = 10
         internet = { rate_mbps = 20, buffer.ms = 100 }
         ack_outage = [{ at_s = 0, for_s = 3.1 }]
@@ -343,7 +344,7 @@ fn a_queue_marks_whom_asks_for_it_and_drops_nothing_of_it() {
 fn an_application_with_pauses_sends_only_while_it_is_on() {
     let phases = [(100, 100, 1.0), (50, 50, 1.0), (20, 180, 5.0), (300, 700, 20.0)];
     for ((on_ms, off_ms, mbps), flow) in phases.into_iter().flat_map(|phase| {
-        // In one case the sender determines the pace, in the other the application.
+        // In the first case, the sender determines the rate; in the second case, the application determines it.
         [(phase, String::new()), (phase, format!(", rate_mbps = {}", phase.2))]
     }) {
         let scenario = scenario(&format!(
@@ -387,7 +388,7 @@ fn packets_have_the_size_that_a_flow_asks_for() {
         let scenario =
             scenario(&format!("duration_s = 8\n{path}\nflow = [{{ rtt_ms = 40, mss_bytes = {mss} }}]"));
         for scheme in ["oracle", "bbr", "pbe", "cubic", "biscay"] {
-            // A wire has no radio that would report its capacity to PBE-CC.
+            // A wired link has no radio, so no radio report tells PBE-CC the link's capacity.
             if scheme == "pbe" && path.starts_with("forward") {
                 continue;
             }

@@ -13,7 +13,7 @@ use airpace_sim::{Scenario, SchemeSpec};
 mod common;
 use common::{run, scenario};
 
-/// Keeps the reports of one source to device 0.
+/// Keeps the radio reports of one source to device 0.
 struct Told {
     source: Source,
     reports: Vec<RadioReport>,
@@ -62,7 +62,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Delivery opportunities of a link whose rate changes every 100 ms, and which has gaps.
+/// Draws the times (ms) of the delivery opportunities of a link whose rate changes every 100 ms, and which has gaps.
 fn chances(rng: &mut Rng) -> Vec<u64> {
     let mut times = vec![];
     for step in 0..60 {
@@ -101,7 +101,7 @@ fn a_queue_that_stands_in_a_cell_leaves_nothing_idle() {
         for report in &reports {
             let own = report.own.as_ref().unwrap();
             assert_eq!(report.scope, Scope::Everyone);
-            // The queue is never empty after the first packets, and further carriers are activated after a while. A
+            // The queue is never empty after the first packets, and the cell activates further carriers within 1.5 s. A
             // device that is out of range gets no grants.
             if own.active && own.bits_per_prb > Some(0.0) && report.slot.index > 1_500 {
                 *full.entry(report.carrier.0).or_default() += 1;
@@ -136,7 +136,7 @@ fn a_queue_that_stands_before_a_trace_leaves_no_chance_idle() {
     }
 }
 
-/// A flow over one link never detects a bottleneck elsewhere, for any variation of the link's rate.
+/// A flow over a single link never detects a bottleneck outside this link, for any variation of the link's rate.
 #[test]
 fn a_queue_that_the_link_explains_is_not_looked_for_elsewhere() {
     let mut rng = Streams::new(22).stream("links");

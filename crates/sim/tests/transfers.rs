@@ -1,4 +1,5 @@
-//! Scenario tests of transfers: repeated downloads over new connections or a single one, with and without requests.
+//! Scenario tests of transfers: repeated downloads over new connections or a single connection, with and without
+//! requests.
 
 mod common;
 
@@ -6,7 +7,7 @@ use airpace_event::TransferStep;
 use airpace_sim::SCHEMES;
 use common::{Notebook, run, scenario};
 
-/// Twenty downloads of 100 kB, one every second, over an idle cell.
+/// Returns a scenario of twenty downloads of 100 kB, one every second, over an idle cell.
 fn pages(more: &str) -> String {
     format!(
         "duration_s = 21\n[cell]\nprbs = 100\nbler.model = \"pbe\"\n[[device]]\n\
@@ -28,7 +29,8 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Returns the means over a run's transfers of the times to the start-up point and to the last byte.
+/// Returns the means, over a run's transfers, of the times from the start to the start-up point and to the last byte,
+/// in ms.
 fn means_ms(scheme: &str, more: &str) -> (f64, f64) {
     let (_, notes) = run(&scenario(&pages(more)), scheme, 1);
     let complete = times_ms(&notes, TransferStep::Complete);
@@ -46,7 +48,8 @@ fn steps_come_in_order_and_transfers_one_after_the_other() {
         let steps: Vec<_> = notes.transfers.iter().map(|one| (one.number, one.step)).collect();
         assert!(steps.is_sorted(), "{connection}: {steps:?}");
         assert_eq!(steps.len(), 20 * 4, "{connection}: each transfer has its four steps");
-        // 66 full packets and one of 1000 bytes; no packet is lost in this cell, so the few further packets are probes.
+        // A transfer has 66 full packets and one packet of 1000 bytes; no packet is lost in this cell, so the few
+        // further packets are probes.
         assert!((20 * 67..20 * 70).contains(&stats.flows[0].sent), "{connection}: {:?}", stats.flows[0]);
     }
 }
@@ -73,7 +76,8 @@ fn a_transfer_that_takes_too_long_delays_the_next() {
     );
 }
 
-/// The request takes half a round trip, 21 ms, and the wait for a subframe. The later times depend on the scheme.
+/// The request needs half a round-trip time, 21 ms, plus the wait for a subframe. The times after the request depend on
+/// the scheme.
 #[test]
 fn a_request_tells_pbe_what_the_phone_measures_and_harms_nobody() {
     const WAY_MS: f64 = 21.0;

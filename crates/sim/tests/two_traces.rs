@@ -3,7 +3,7 @@
 mod common;
 use common::{run, scenario};
 
-/// 12 Mbit/s to the phone and 2.4 Mbit/s from it, each with a queue of 60 ms of packets.
+/// A link of 12 Mbit/s to the phone and 2.4 Mbit/s from the phone, with a queue of 60 ms of packets in each direction.
 const LINK: &str = "duration_s = 10
     [trace]
     synth = { model = 'constant', mean_mbps = 12 }
@@ -20,7 +20,7 @@ fn each_direction_carries_what_its_trace_says() {
     let both = scenario(&format!("{LINK}[[flow]]\nlabel = 'out'\nrtt_ms = 40\ndirection = 'up'\n"));
     let (_, notebook) = run(&both, "oracle", 1);
     let [down, up] = [0, 1].map(|flow| notebook.flows[flow].mbps(2.0, 10.0));
-    // The ACKs of each flow use capacity of the opposite direction: 64 bytes for each 1504 bytes.
+    // The ACKs of each flow use capacity of the opposite direction: 64 bytes for each 1504 bytes of data.
     assert!((11.0..12.0).contains(&down), "{down} Mbit/s to the phone");
     assert!(
         (1.2..2.1).contains(&up),

@@ -32,7 +32,7 @@ impl Drop for Temporary {
     }
 }
 
-/// One delivery opportunity per millisecond: 12 Mbit/s.
+/// Writes a trace with one delivery opportunity per millisecond, which is 12 Mbit/s.
 fn steady_trace(name: &str) -> Temporary {
     Temporary::new(name, &(1..=1000).map(|ms| format!("{ms}\n")).collect::<String>())
 }
@@ -90,8 +90,8 @@ fn a_lone_packet_asks_twice_before_it_may_go() {
         let least = waits.iter().copied().fold(f64::INFINITY, f64::min);
         (least, waits.iter().copied().fold(0.0, f64::max), notebook.flows[0].least_rtt_ms())
     };
-    // SR to grant, grant to a block with a BSR, BSR to grant, grant to block: four subframes each. The last step is part
-    // of the idle path's delay. A lost block adds eight subframes.
+    // The steps SR to grant, grant to a transport block with a BSR, BSR to grant, and grant to transport block take
+    // four subframes each. The last step is part of the idle path's delay. A lost transport block adds eight subframes.
     let (least, most, rtt_ms) = waits(1);
     assert!((12.0..18.0).contains(&least) && most <= least + 17.0, "{least} to {most} ms");
     assert!((rtt_ms - 40.0 - least).abs() < 0.1, "only the wait is added to the round trip: {rtt_ms} ms");
@@ -131,7 +131,8 @@ fn acks_that_cross_the_cell_wait_for_grants_and_come_in_bunches() {
     };
     let rare = flow("rate_mbps = 0.03, acks = 'cell'");
     let over_wire = flow("rate_mbps = 0.03");
-    // The phone sends an SR, and is granted a block that holds the ACK. It would have to send a BSR only for more data.
+    // The phone sends an SR, and the cell grants a transport block that is large enough for the ACK. The phone would
+    // have to send a BSR only for more data.
     let added = rare.least_rtt_ms() - over_wire.least_rtt_ms();
     assert!((5.0..16.0).contains(&added), "a lone ACK waits {added} ms for its grant");
 
@@ -168,7 +169,7 @@ fn a_phone_that_sends_and_receives_does_both_as_if_it_did_one() {
         let (_, both) = run(&with(&format!("{down}, {up}")), scheme, 1);
         let (_, only_down) = run(&with(down), scheme, 1);
         let (_, only_up) = run(&with(up), scheme, 1);
-        // RLC STATUS messages about the upload take a few bytes of the download's blocks.
+        // RLC STATUS messages about the upload take a few bytes of the download's transport blocks.
         let downlink = both.capacity_bytes[0] as f64 / only_down.capacity_bytes[0] as f64;
         assert!(
             (downlink - 1.0).abs() < 0.01,
@@ -193,7 +194,7 @@ fn a_kpi_trace_says_what_the_modem_was_granted() {
             trace.name(),
             kpi.name()
         );
-        // The paper's window is exactly bandwidth × RTT, so the flow's rate shows the bandwidth.
+        // The paper's window is exactly bandwidth × RTT, so the flow's rate equals the bandwidth that BISCAY computes.
         run(&scenario(&text), "biscay@paper", 1).1.flows.remove(0).mbps(from_s, to_s)
     };
     let all = sent("0,12\n", 2.0, 8.0);

@@ -6,14 +6,14 @@ mod watched;
 use line::{Line, jain};
 use watched::{Look, Watched};
 
-/// Runs `scheme` alone for 30 s; its start takes less than ten seconds.
+/// Runs `scheme` alone for 30 s; the scheme's start phase takes less than ten seconds.
 fn settled(scheme: &str, line: &Line) -> Watched {
     line.alone(scheme, 30.0)
 }
 
 const SETTLED: std::ops::Range<f64> = 10.0..30.0;
 
-/// Relative difference between the current rate and the rate around which trials are made.
+/// Relative difference between the current rate and the base rate of the trials.
 fn off(look: &Look) -> f64 {
     look.pacing_mbps / look.value("base_mbps") - 1.0
 }
@@ -53,7 +53,7 @@ fn a_flip_of_the_gradient_brings_trials_back() {
         match pair[1].state.as_str() {
             "Probing" => {
                 probing += 1;
-                // When the flow enters the state, the rate is still the last one of the moving phase.
+                // When the flow enters the state `Probing`, its rate is still the last rate of the moving phase.
                 let rests = pair[0].state == "Probing";
                 assert!(
                     !rests || off(pair[1]).abs() < 0.15,

@@ -34,12 +34,12 @@ impl TraceHop {
 }
 
 impl CellularHop {
-    /// Validates both directions. Keys of errors are those of the whole scenario.
+    /// Validates both directions of the link. The keys of errors are dotted paths from the scenario's root.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         for (table, way) in Direction::BOTH.map(|direction| self.way(direction)) {
             let synth = way.heavy.synth.as_ref().map_or(Ok(()), SynthTrace::check);
             synth.map_err(|error| error.within("heavy").within(table))?;
-            // The link's checks do not depend on its recordings.
+            // The checks of the link's configuration do not depend on its recordings.
             let trains = Trains::parse(b"0 1 0\n1 1 0\n").expect("two trains");
             let link = CellularLink::new(Arc::new(trains), any_trace(), Arc::default(), &way.link);
             link.map_err(|error| error.within("link").within(table))?;
@@ -67,7 +67,7 @@ impl SynthTrace {
     }
 }
 
-/// Validates the link of a trace. The result does not depend on the trace's opportunities.
+/// Validates the configuration of a trace's link. The result does not depend on the trace's delivery opportunities.
 fn check_link(link: &TraceConfig) -> Result<(), ConfigError> {
     TraceLink::new(any_trace(), link).map_err(|error| error.within("link"))?;
     Ok(())

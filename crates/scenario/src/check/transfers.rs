@@ -1,4 +1,4 @@
-//! Validation of transfers: flows of limited size, once or repeated.
+//! Validation of transfers: a flow of limited size has one transfer, or repeated transfers.
 
 use airpace_core::Direction;
 use airpace_path::ConfigError;
@@ -9,16 +9,16 @@ use crate::document::{Document, Flow};
 
 /// Minimum interval between two transfers of a flow, in milliseconds.
 ///
-/// Chosen: a subframe.
+/// Chosen: the duration of a subframe.
 const MIN_EVERY_MS: f64 = 1.0;
 
-/// Maximum number of transfers of all flows of a run: the times of each are kept.
+/// Maximum number of transfers of all flows of a run together: the times of each transfer are kept.
 ///
-/// Chosen: so that they take some megabytes.
+/// Chosen: so that the times take some megabytes of memory.
 const MAX_TRANSFERS: f64 = 1e5;
 
 impl Document {
-    /// Rejects transfers that are invalid, or too many for the memory.
+    /// Rejects invalid transfers, and more transfers than the maximum.
     pub(super) fn check_transfers(&self) -> Result<(), ConfigError> {
         let mut transfers = 0.0;
         for (index, flow) in self.flow.iter().enumerate() {

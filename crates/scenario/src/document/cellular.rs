@@ -9,16 +9,16 @@ use serde::Deserialize;
 
 use super::last_hop::{SynthTrace, TraceSource, a_minute, first_seed};
 
-/// A last hop that serves a few packets as under light load, and more as under heavy load. All packets of the device
-/// cross it, including ACKs.
+/// A last hop that serves a few packets as the recorded link did under light load, and more packets as it did under
+/// heavy load. All packets of the device cross the last hop, including ACKs.
 ///
 /// Source: CellReplay `cellularshell.cc` (the arguments of `mm-cellular`)
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellularHop {
-    /// The direction to the device.
+    /// The link's direction to the device.
     pub down: CellularWay,
-    /// The direction from the device.
+    /// The link's direction from the device.
     pub up: CellularWay,
 }
 
@@ -30,7 +30,8 @@ pub struct CellularWay {
     pub light: Light,
     /// Service of a full queue: a trace.
     pub heavy: Heavy,
-    /// A file with delay offsets by packet size, `bytes milliseconds` in steps of 100 bytes. If absent, there are none.
+    /// A file with delay offsets by packet size, `bytes milliseconds` in steps of 100 bytes. If absent, no delay
+    /// offsets are added.
     pub offsets: Option<PathBuf>,
     /// Use of the two recordings by packets.
     pub link: CellularConfig,
@@ -40,7 +41,8 @@ pub struct CellularWay {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Light {
-    /// The file: a line for each train, `time delay chance …` in whole ms. Relative paths work as for `trace.file`.
+    /// The file of the trains: a line for each train, `time delay chance …` in whole ms. Relative paths work as for
+    /// `trace.file`.
     pub file: Option<PathBuf>,
     /// The trains if no `file` is given.
     pub synth: Option<SynthTrains>,
@@ -52,31 +54,32 @@ pub struct Light {
 pub struct SynthTrains {
     /// The base delay, in whole ms.
     pub delay_ms: u64,
-    /// Maximum base delay, in whole ms: each train's is drawn between the two. If absent, all have `delay_ms`.
+    /// Maximum base delay, in whole ms: the base delay of each train is drawn between `delay_ms` and this value. If
+    /// absent, all trains have the base delay `delay_ms`.
     pub delay_to_ms: Option<u64>,
     /// Number of packets of 1400 bytes in a train.
     #[serde(default = "ten")]
     pub packets: u32,
-    /// Rate of these packets, in Mbit/s.
+    /// Rate at which the packets of a train are served, in Mbit/s.
     pub mbps: f64,
     /// Interval between trains, in ms.
     #[serde(default = "a_tenth")]
     pub every_ms: u32,
-    /// The length of the recording in seconds; after that, it repeats.
+    /// The length of the recording in seconds; after this time, the recording repeats.
     #[serde(default = "a_minute")]
     pub seconds: u32,
-    /// Seed of its random numbers. The trains are the same in all runs, like a recording.
+    /// Seed of the random numbers of the trains. The trains are the same in all runs, like a recording.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// Source of the trace of a full queue. Its keys are as those of `[trace]`.
+/// Source of the trace of a full queue. The keys of this table have the same meaning as in `[trace]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Heavy {
     /// The trace file.
     pub file: Option<PathBuf>,
-    /// The column to use, if a table has several columns of rates.
+    /// The column to use, if the trace file is a table with several columns of rates.
     pub column: Option<String>,
     /// The trace to replay if no `file` is given.
     pub synth: Option<SynthTrace>,
@@ -95,7 +98,7 @@ impl CellularHop {
 }
 
 impl CellularWay {
-    /// The files that a run reads.
+    /// Returns the files that a run reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.light.file, &self.heavy.file, &self.offsets].into_iter().flatten().map(PathBuf::as_path)
     }
@@ -115,7 +118,7 @@ impl SynthTrains {
 }
 
 impl Heavy {
-    /// The trace, with a run that starts at `start_s`. `table` is that of `heavy`, as a dotted path.
+    /// Returns the trace, with a run that starts at `start_s`. `table` is the dotted path of the `heavy` table.
     pub(crate) fn source<'a>(&'a self, table: &'a str, start_s: Start) -> TraceSource<'a> {
         TraceSource {
             table,

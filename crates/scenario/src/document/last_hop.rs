@@ -17,20 +17,21 @@ pub struct TraceHop {
     /// is expanded, and `-` is standard input. A relative path starts at the folder of the scenario's file; on the
     /// command line, at the working directory.
     pub file: Option<PathBuf>,
-    /// The column to use, if a table has several columns of rates.
+    /// The column to use, if the trace file is a table with several columns of rates.
     pub column: Option<String>,
-    /// The trace to replay if no `file` is given: a synthetic one, as made by `airpace trace synth`.
+    /// The trace to replay if no `file` is given: a synthetic trace, as made by `airpace trace synth`.
     pub synth: Option<SynthTrace>,
     /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
     /// made by `airpace trace kpi`. Relative paths work as for `file`. Radio reports then contain these bandwidths as
-    /// the device's own grants, from each value's time in the trace until the next one's.
+    /// the device's own grants, from each value's time in the trace until the next value's time.
     ///
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
     /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per interval of this many
     /// milliseconds.
     pub kpi_every_ms: Option<u32>,
-    /// Whether devices get a radio report per millisecond, made from the trace's opportunities or from `kpi`.
+    /// Whether devices receive a radio report per millisecond, made from the trace's delivery opportunities or from
+    /// `kpi`.
     #[serde(default = "yes")]
     pub telemetry: bool,
     /// Whether the trace may have holes: five seconds or more without a delivery opportunity.
@@ -39,21 +40,23 @@ pub struct TraceHop {
     /// The link that replays the trace.
     #[serde(default)]
     pub link: TraceConfig,
-    /// The trace of the opposite direction. If it is given, every packet of the device crosses the trace of its
-    /// direction, including ACKs, and flows may have both directions. Otherwise packets of the opposite direction cross
-    /// only the wire.
+    /// The trace of the opposite direction. If this trace is given, every packet of the device crosses the trace of its
+    /// direction, including ACKs, and flows may have both directions. Otherwise, packets of the opposite direction
+    /// cross only the wire.
     pub back: Option<BackTrace>,
 }
 
-/// The trace of the direction opposite to that of the first flow's data. Its keys are as those of `[trace]`.
+/// The trace of the direction opposite to the direction of the first flow's data. The keys of this table have the same
+/// meaning as in `[trace]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackTrace {
     /// The trace file.
     pub file: Option<PathBuf>,
-    /// The column to use, if a table has several columns of rates.
+    /// The column to use, if the trace file is a table with several columns of rates.
     pub column: Option<String>,
-    /// The trace to replay if no `file` is given. It equals that of the other direction if rate and seed are equal.
+    /// The trace to replay if no `file` is given. This trace equals the trace of the other direction if rate and seed
+    /// are equal.
     pub synth: Option<SynthTrace>,
     /// Whether the trace may have holes: five seconds or more without a delivery opportunity.
     #[serde(default)]
@@ -67,32 +70,32 @@ pub struct BackTrace {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SynthTrace {
-    /// Variation of its rate: `cellular`, `poisson` or `constant`.
+    /// Variation of the trace's rate: `cellular`, `poisson` or `constant`.
     #[serde(default)]
     pub model: Model,
-    /// The mean rate that the trace carries, exact to the packet, in Mbit/s. Give either this or `rate_mbps`.
+    /// The mean rate of the trace, exact to the packet, in Mbit/s. Give either this key or `rate_mbps`.
     pub mean_mbps: Option<f64>,
-    /// The rate given to the model, in Mbit/s. `constant` and `poisson` keep it. `cellular` starts there, and its mean
-    /// may be half of it or twice.
+    /// The rate given to the model, in Mbit/s. `constant` and `poisson` keep this rate. `cellular` starts at this rate,
+    /// and its mean rate may be half of this rate or twice this rate.
     pub rate_mbps: Option<f64>,
-    /// Its length in seconds; after that, it repeats.
+    /// The length of the trace in seconds; after this time, the trace repeats.
     #[serde(default = "a_minute")]
     pub seconds: u32,
-    /// Seed of its random numbers. The trace is the same in all runs, like a recording.
+    /// Seed of the random numbers of the trace. The trace is the same in all runs, like a recording.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// Rate setting of a synthetic trace.
+/// The rate that a scenario sets for a synthetic trace.
 pub(crate) enum SynthRate {
-    /// The mean rate of the trace.
+    /// The mean rate of the whole trace.
     Mean(Rate),
     /// The rate given to the model.
     OfModel(Rate),
 }
 
 impl SynthTrace {
-    /// The rate setting. The scenario must have been validated.
+    /// Returns the rate that the scenario sets. The scenario must have been validated.
     pub(crate) fn rate(&self) -> SynthRate {
         let of_model = SynthRate::OfModel(Rate::from_mbps(self.rate_mbps.unwrap_or_default()));
         self.mean_mbps.map_or(of_model, |mean| SynthRate::Mean(Rate::from_mbps(mean)))
@@ -101,7 +104,7 @@ impl SynthTrace {
 
 /// A trace from a file or from a model.
 pub(crate) struct TraceSource<'a> {
-    /// The table, as a dotted path.
+    /// The scenario's table with the trace, as a dotted path.
     pub(crate) table: &'a str,
     pub(crate) file: Option<&'a Path>,
     pub(crate) column: Option<&'a str>,
@@ -112,7 +115,7 @@ pub(crate) struct TraceSource<'a> {
 }
 
 impl TraceHop {
-    /// The trace of the first flow's data.
+    /// Returns the source of the trace for the first flow's data.
     pub(crate) fn source(&self) -> TraceSource<'_> {
         TraceSource {
             table: "trace",
@@ -126,7 +129,7 @@ impl TraceHop {
 }
 
 impl BackTrace {
-    /// The trace of the opposite direction.
+    /// Returns the source of the trace for the opposite direction.
     pub(crate) fn source(&self) -> TraceSource<'_> {
         TraceSource {
             table: "trace.back",

@@ -12,21 +12,21 @@ use serde::Deserialize;
 /// Chosen: with a larger factor, any sender's rate is practically unlimited.
 const MAX_FACTOR: f64 = 1e3;
 
-/// Misreporting of capacity in the feedback of a flow's receiver. The feedback of `pbe` contains a capacity; this has no
-/// effect on the reports of other schemes' receivers.
+/// Misreporting of capacity in the feedback of a flow's receiver. The feedback of `pbe` contains a capacity; the
+/// misreporting has no effect on the reports of other schemes' receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Misreport {
-    /// Reported capacity and fair share ÷ their true values; below 1, the receiver understates them.
+    /// Ratio of the reported capacity and fair share to their true values; below 1, the receiver understates them.
     pub factor: f64,
-    /// Start of the misreporting, in s.
+    /// Start of the misreporting, in s of the run's clock.
     #[serde(default)]
     pub from_s: f64,
     /// Duration of each burst of misreporting, in s; requires `every_s`. If absent, the misreporting does not end.
     pub burst_s: Option<f64>,
-    /// Time from the start of a burst to that of the next, in s; requires `burst_s`.
+    /// Time from the start of a burst to the start of the next burst, in s; requires `burst_s`.
     pub every_s: Option<f64>,
-    /// Whether, while misreporting, it denies that the bottleneck is in the Internet.
+    /// Whether the receiver, while misreporting, denies that the bottleneck is in the Internet.
     #[serde(default)]
     pub denies_internet: bool,
 }

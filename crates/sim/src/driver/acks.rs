@@ -1,4 +1,4 @@
-//! Acknowledgements: from the acker back to the sender.
+//! The path of acknowledgements: from the acker back to the sender.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::transfers::ReturnPacket;
 use crate::agenda::FlowPart;
 
 impl Driver<'_> {
-    /// Advances the receiver to its clock's reading, sends the due ACK, if any, and sets the next deadline.
+    /// Advances the receiver of flow `index` to the reading of the receiver's clock, sends the due ACK, if any, and
+    /// sets the receiver's next deadline.
     pub(super) fn acknowledge(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let clock = flow.receiver_time(self.now);

@@ -1,4 +1,4 @@
-//! Data packets: from the sender onto the network, and from the network to the acker.
+//! The path of data packets: from the sender onto the network, and from the network to the acker.
 
 use airpace_cc::registry::DeviceFlows;
 use airpace_core::{Direction, Packet};
@@ -15,7 +15,7 @@ use crate::transfers::Transfers;
 const LOOK_EVERY: u64 = 4_096;
 
 impl Driver<'_> {
-    /// Puts all packets on the network that the sender may send now.
+    /// Puts all packets that the sender of flow `index` may send now on the network.
     pub(super) fn transmit(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if !flow.has_started {
@@ -55,13 +55,13 @@ impl Driver<'_> {
         self.agenda.set(FlowPart::Sender(index), self.flows[index].next_of_sender());
     }
 
-    /// Returns whether more packets are under way than memory should hold; the run then ends.
+    /// Returns whether more than [`MAX_UNDER_WAY`] packets are under way; the run then ends.
     pub(super) fn is_crowded(&mut self) -> bool {
         self.crowded |= self.network.loads() > MAX_UNDER_WAY;
         self.crowded
     }
 
-    /// Counts the packets of all flows of a device that reports its flows to schemes.
+    /// Counts a packet that a device sends, if the device reports its flows to schemes.
     fn observe_sent(&mut self, index: usize, packet: &Packet) {
         let flow = &self.flows[index];
         if flow.device_receives() {
@@ -86,7 +86,7 @@ impl Driver<'_> {
                             let device = &mut self.devices[usize::from(packet.device.0)];
                             let shared = match flow.device_receives() {
                                 true => device.observe_received(self.now, flow, &packet),
-                                // A server has no radio that its flows would share.
+                                // A server has no radio, so its flows share no radio.
                                 false => DeviceFlows::ALONE,
                             };
                             let is_duplicate = flow.arrive(self.now, &packet, header, shared);

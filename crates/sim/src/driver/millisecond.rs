@@ -1,5 +1,5 @@
-//! Work of every millisecond, with or without packets: the last hop's capacity, its radio reports, the reports for
-//! Oracles, and samples of every flow's state.
+//! Work of every millisecond, with or without packets: the last hop's capacity, the last hop's radio reports, the
+//! reports for Oracles, and samples of every flow's state.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -23,18 +23,20 @@ const PROGRESS_EVERY_MS: u64 = 100;
 
 /// Target queueing delay of an Oracle in the Internet's queue where that queue limits a flow over a cell.
 ///
-/// Chosen: 2 ms, the Oracle's own default.
+/// Chosen: 2 ms, the default of the Oracle's own option.
 const BEFORE_THE_CELL: Duration = Duration::from_millis(2);
 
 impl Driver<'_> {
-    /// Processes the outputs of the last hop after it has run: records them, and passes radio reports to devices.
+    /// Processes the outputs of the last hop after the last hop has run: records the outputs, and passes radio reports
+    /// to devices.
     pub(super) fn hear_radio(&mut self) {
         if self.tell_radio() {
             (0..self.devices.len()).for_each(|device| self.wake_modem_listeners(device));
         }
     }
 
-    /// Records the last hop's outputs, and passes radio reports on. Returns whether there was a modem report.
+    /// Records the last hop's outputs, and passes radio reports to devices. Returns whether the outputs contained a
+    /// modem report.
     fn tell_radio(&mut self) -> bool {
         if self.wants_subframes {
             for subframe in self.network.subframes() {
@@ -79,8 +81,8 @@ impl Driver<'_> {
         if millis.is_multiple_of(PROGRESS_EVERY_MS) { progress(self.now) } else { ControlFlow::Continue(()) }
     }
 
-    /// Passes each device's view of its flows to the controllers that request it. Then these controllers send, since this
-    /// view and the radio reports may have changed their limits.
+    /// Passes each device's view of its flows to the controllers that request this view. Then the flows of these
+    /// controllers send, since the view and the radio reports may have changed the controllers' limits.
     fn tell_all_of_flows(&mut self) {
         for device in 0..self.devices.len() {
             for place in 0..self.devices[device].modem_listeners.len() {
@@ -93,7 +95,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Passes the device's view of the flows that it sends to a flow's controller.
+    /// Passes the device's view of the flows that the device sends to the controller of flow `index`.
     pub(super) fn tell_of_flows(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         let sent = &self.devices[usize::from(flow.device.0)].registry[Direction::Uplink as usize];
@@ -107,7 +109,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Reports the capacity of its path to an Oracle.
+    /// Reports the capacity of an Oracle's path to the Oracle.
     fn tell_truth(&mut self, index: usize) {
         if !self.flows[index].wants_truth {
             return;
@@ -136,8 +138,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Returns the state of a link from a flow's perspective: an equal share of the link's rate, the flow's part of the
-    /// backlog, and the number of flows that share the link.
+    /// Returns the state of a link for one flow: an equal share of the link's rate, the flow's part of the backlog, and
+    /// the number of flows that share the link.
     fn share_of(&self, id: FlowId, link: SharedLink, at: Time) -> Option<(LinkState, u64)> {
         let state = self.network.shared_link(id, link, at)?;
         let others =
@@ -150,8 +152,8 @@ impl Driver<'_> {
         Some((LinkState { rate, backlog }, sharers))
     }
 
-    /// Returns the report for a sender that is separated from the links by its wire: their state when its packets arrive
-    /// there.
+    /// Returns the report for a sender that is separated from the links by its wire: the state of the links when the
+    /// sender's packets arrive at the links.
     fn truth_from_afar(&mut self, index: usize) -> Option<Truth> {
         let id = self.flows[index].id;
         let wire_delay = &mut self.flows[index].wire_delay;
@@ -165,7 +167,8 @@ impl Driver<'_> {
             let Some((state, sharers)) = self.share_of(id, link, self.now + forward_delay) else { continue };
             backlog += state.backlog;
             match (foreseen, link) {
-                // The rate that the cell served is used, since it already includes the limit of the Internet's queue.
+                // The rate that the cell served is used, since this rate already includes the limit of the Internet's
+                // queue.
                 (Some((rate, whole)), SharedLink::LastHop) => {
                     capacity = Some(Rate::from_bps(rate.as_bps() / sharers));
                     enough = Bytes(whole.0 / sharers);
@@ -178,9 +181,9 @@ impl Driver<'_> {
         Some(Truth { now, capacity: capacity?, enough, backlog, on_wire, forward_delay })
     }
 
-    /// Returns the report for a sender at the base station, in a gathering run: a target backlog in the cell or, where a
-    /// queue precedes the cell, in both. In the run between the first and the last, the target is only the required
-    /// backlog.
+    /// Returns the report for a sender at the base station, in a gathering run: a target backlog in the cell or, where
+    /// a queue precedes the cell, in the queue and the cell together. In the run between the first and the last run,
+    /// the target is only the required backlog.
     fn truth_at_the_base_station(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
         let (in_cell, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
@@ -189,8 +192,8 @@ impl Driver<'_> {
             let needed = self.foresight.course(index).and_then(|course| course.needed_at(self.now));
             (enough, backlog) = match needed {
                 Some(needed) => {
-                    // More bytes before the cell would not arrive earlier, and overflow the queue; bytes beyond the
-                    // cell's free buffer are lost.
+                    // More bytes before the cell would not arrive at the cell earlier, and would overflow the queue;
+                    // bytes beyond the cell's free buffer are lost.
                     let soon = before.rate.map_or(Bytes(u64::MAX), |rate| rate.bytes_in(2 * BEFORE_THE_CELL));
                     let most = in_cell.backlog + soon.min(Bytes(cell.room.0 / sharers));
                     (Bytes((needed - cell.sent).0 / sharers).min(most), in_cell.backlog + before.backlog)
@@ -198,8 +201,8 @@ impl Driver<'_> {
                 None if cell.room < cell.saturating => (enough, in_cell.backlog),
                 None => match before.rate {
                     Some(rate) => (rate.bytes_in(BEFORE_THE_CELL), before.backlog),
-                    // The first packets of a queue have no rate yet. When the queue has a rate, the bytes that the cell
-                    // can carry at that rate must already wait in front of the cell.
+                    // The queue has no rate yet while it serves its first packets. When the queue has a rate, the bytes
+                    // that the cell can transmit at that rate must already wait in front of the cell.
                     None => (enough, Bytes::ZERO),
                 },
             };
@@ -208,8 +211,8 @@ impl Driver<'_> {
         Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
     }
 
-    /// Returns the report for a device that sends over a cell: the target is a buffer for all grants until the next BSR
-    /// takes effect.
+    /// Returns the report for a device that sends over a cell: the target backlog is enough for all grants until the
+    /// next BSR takes effect.
     fn truth_at_the_device(&self, index: usize, cell: CellService) -> Option<Truth> {
         let flow = &self.flows[index];
         let (in_device, sharers) = self.share_of(flow.id, SharedLink::LastHop, self.now)?;
@@ -226,7 +229,7 @@ impl Driver<'_> {
         Some(Truth { now, capacity, enough, backlog, on_wire: Bytes::ZERO, forward_delay: Duration::ZERO })
     }
 
-    /// Records the state of a flow if a sample is due or the scheme's state has changed.
+    /// Records the state of a flow if a sample is due (`is_time`) or the scheme's state has changed.
     fn look_into(&mut self, index: usize, is_time: bool) {
         let flow = &mut self.flows[index];
         if !flow.is_running(self.now) {
@@ -255,7 +258,7 @@ impl Driver<'_> {
     }
 }
 
-/// Passes a control channel report to the receivers on a device, with the device's clock.
+/// Passes a control channel report to the receivers on a device, with the time of the device's clock.
 fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report: &mut RadioReport) {
     report.time = device.clock.read(report.time);
     for &listener in &device.channel_listeners {
@@ -264,7 +267,8 @@ fn tell_channel_listeners(flows: &mut [FlowState], device: &DeviceState, report:
     }
 }
 
-/// Passes a modem report to the controllers on a device, with the clock of their timers.
+/// Passes a modem report to the controllers on a device, with the time of the steady clock that the controllers' timers
+/// use.
 fn tell_modem_listeners(flows: &mut [FlowState], device: &DeviceState, now: Time, report: &mut RadioReport) {
     report.time = device.clock.steady(report.time);
     for &listener in &device.modem_listeners {

@@ -1,4 +1,4 @@
-//! Transfers of a flow: start, request if the scenario has requests, and arrival.
+//! Transfers of a flow: the start, the request if the scenario has requests, and the arrival of the data.
 
 use airpace_cc::endpoint::AckFrame;
 use airpace_core::{Direction, Packet, Rider};
@@ -45,7 +45,7 @@ impl Driver<'_> {
         self.wait_for_transfer(index);
     }
 
-    /// Sends the client's request if it is due.
+    /// Sends the client's request if a request is due.
     fn ask(&mut self, index: usize) {
         let (now, flow) = (self.now, &mut self.flows[index]);
         if let Some((transfer, bytes)) = flow.transfers.as_mut().and_then(|transfers| transfers.ask(now)) {
@@ -68,8 +68,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Gives the data of a transfer to the sender, unless it already has them. The caller must then let the sender
-    /// transmit.
+    /// Gives the data of a transfer to the sender, unless the sender already has the data. Returns whether it did; the
+    /// caller must then let the sender transmit.
     fn serve(&mut self, index: usize, transfer: u64) -> bool {
         let flow = &mut self.flows[index];
         let next_packet = flow.stats.sent;
@@ -77,7 +77,7 @@ impl Driver<'_> {
         bytes.map(|bytes| flow.sender.offer(bytes)).is_some()
     }
 
-    /// Counts an arrived packet towards its transfer.
+    /// Counts the bytes of an arrived packet for the flow's current transfer.
     pub(super) fn count_arrival(&mut self, index: usize, packet: &Packet) {
         let Some(transfers) = &mut self.flows[index].transfers else { return };
         let Some((number, steps)) = transfers.on_arrival(packet.number, packet.bytes) else { return };

@@ -16,7 +16,7 @@ pub struct Notebook {
     pub events: u64,
     pub flows: Vec<FlowNotes>,
     pub subframes: u64,
-    /// Capacity by device: to the device, and from it.
+    /// Capacity in bytes, by device: to the device, and (next field) from the device.
     pub capacity_bytes: Vec<u64>,
     pub uplink_capacity_bytes: Vec<u64>,
     /// The steps of all transfers.
@@ -128,7 +128,8 @@ impl Recorder for Notebook {
             }
             Event::Inspected(inspected) => {
                 if inspected.state_changed {
-                    // State names are constants of the schemes. They are few, so leaking them is harmless.
+                    // State names are constants of the schemes. The schemes have few state names, so leaking their
+                    // memory is harmless.
                     let state: &'static str = Box::leak(inspected.state.to_owned().into_boxed_str());
                     self.flow(inspected.flow.0).states.push(state);
                 }
@@ -162,7 +163,7 @@ impl Recorder for Notebook {
     }
 }
 
-/// Loads a scenario from this text. A name and a list of schemes are added, so that tests can omit them.
+/// Loads a scenario from `text`. The function adds a name and a list of schemes, so that tests can omit them.
 pub fn scenario(text: &str) -> Scenario {
     let text = format!("name = \"story\"\nschemes = [\"reno\"]\n{text}");
     Scenario::load(&text, "story.toml", &[]).unwrap_or_else(|error| panic!("{error}"))

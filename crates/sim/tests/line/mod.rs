@@ -11,11 +11,11 @@ const MSS_BYTES: u64 = 1_500;
 /// A path and the flows on it.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Rate of the bottleneck.
+    /// Rate of the bottleneck in Mbit/s.
     pub mbps: f64,
     /// Later rates of the bottleneck: time in s, and rate in Mbit/s.
     pub later: Vec<(f64, f64)>,
-    /// Round-trip time of the idle path, without the transmission time of a packet at the bottleneck.
+    /// Round-trip time of the idle path in ms, without the transmission time of a packet at the bottleneck.
     pub rtt_ms: f64,
     /// Maximum number of bytes in the bottleneck, including the packet in transmission.
     pub buffer_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Creates a line with one flow, a buffer of `buffer_ms`, and no loss.
+    /// Creates a line with one flow, a buffer of `buffer_ms` milliseconds at the rate of the bottleneck, and no loss.
     pub fn new(mbps: f64, rtt_ms: f64, buffer_ms: f64) -> Line {
         let buffer_bytes = (mbps * buffer_ms * 125.0) as u64;
         Line {

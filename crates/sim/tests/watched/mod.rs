@@ -7,12 +7,13 @@ use airpace_core::Time;
 use airpace_event::{Event, Fate, Recorder};
 use airpace_sim::{Scenario, SchemeSpec, builtin};
 
-/// Runs a built-in scenario with these keys (`key=value`, separated by spaces); returns its first flow.
+/// Runs a built-in scenario with the keys of `sets` (`key=value`, separated by spaces); returns the scenario's first
+/// flow.
 pub fn first(name: &str, sets: &str, scheme: &str, seed: u64) -> Watched {
     flows(name, sets, scheme, seed).swap_remove(0)
 }
 
-/// Runs a built-in scenario with these keys; returns all its flows.
+/// Runs a built-in scenario with the keys of `sets`; returns all flows of the scenario.
 pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
     let (_, text) = builtin().iter().find(|(known, _)| *known == name).expect("a built-in scenario");
     let sets: Vec<_> = sets
@@ -24,7 +25,7 @@ pub fn flows(name: &str, sets: &str, scheme: &str, seed: u64) -> Vec<Watched> {
     watch(&scenario, scheme, seed)
 }
 
-/// Runs a scenario; returns all its flows.
+/// Runs a scenario; returns all flows of the scenario.
 pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     let spec = SchemeSpec::parse(scheme).unwrap();
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
@@ -33,7 +34,7 @@ pub fn watch(scenario: &Scenario, scheme: &str, seed: u64) -> Vec<Watched> {
     watch.flows
 }
 
-/// Runs a scenario with these packet send times, by flow; returns all its flows.
+/// Runs a scenario with the packet send times `departures`, by flow; returns all flows of the scenario.
 pub fn watch_departures(scenario: &Scenario, departures: Vec<Vec<Time>>, seed: u64) -> Vec<Watched> {
     let mut watch = Watch { flows: scenario.flow.iter().map(|flow| Watched::of(flow.device)).collect() };
     let prepared = scenario.prepare().unwrap_or_else(|error| panic!("{error}"));
@@ -53,16 +54,16 @@ pub struct Watched {
     device: u16,
     /// Send time of each packet.
     sent: Vec<f64>,
-    /// Time of arrival, bytes, and queueing delay in ms of every packet.
+    /// Arrival time (s), size (bytes) and queueing delay (ms) of every arrived packet.
     arrivals: Vec<(f64, u64, f64)>,
     pub dropped: u64,
     /// Send times of the packets that never arrived.
     lost: Vec<f64>,
-    /// Times at which the scheme entered states, and their names.
+    /// Times at which the scheme entered states, and the names of the states.
     pub states: Vec<(f64, String)>,
     /// Samples of the scheme's state.
     pub looks: Vec<Look>,
-    /// Capacity of the device's radio: time, and bytes.
+    /// Capacity of the device's radio: start of each interval, and bytes.
     capacity: Vec<(f64, u64)>,
 }
 
@@ -71,18 +72,18 @@ pub struct Watched {
 pub struct Look {
     pub at_s: f64,
     pub state: String,
-    /// NaN if the scheme does not pace.
+    /// Pacing rate; NaN if the scheme does not pace.
     pub pacing_mbps: f64,
     values: Vec<(&'static str, f64)>,
 }
 
 impl Look {
-    /// Returns whether there is a value with this name.
+    /// Returns whether the sample has a value with this name.
     pub fn has(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| *known == name)
     }
 
-    /// Returns a named value.
+    /// Returns the value with this name.
     pub fn value(&self, name: &str) -> f64 {
         self.values.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1
     }
@@ -98,24 +99,24 @@ impl Watched {
         self.sent.iter().map(|&at| Time::from_secs_f64(at)).collect()
     }
 
-    /// Returns the arrivals: time in s, bytes, and queueing delay in ms.
+    /// Returns the arrived packets: arrival time in s, size in bytes, and queueing delay in ms.
     pub fn arrivals(&self) -> &[(f64, u64, f64)] {
         &self.arrivals
     }
 
-    /// Mean rate of the data that arrived.
+    /// Returns the mean rate (Mbit/s) of the data that arrived in `span` (s).
     pub fn mbps(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         arrived.map(|(_, bytes, _)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
     }
 
-    /// Mean rate that the radio could have carried.
+    /// Returns the mean rate (Mbit/s) that the radio could have transferred in `span` (s).
     pub fn capacity_mbps(&self, span: Range<f64>) -> f64 {
         let possible = self.capacity.iter().filter(|(at, _)| span.contains(at));
         possible.map(|(_, bytes)| *bytes as f64 * 8e-6).sum::<f64>() / (span.end - span.start)
     }
 
-    /// 95th percentile of the queueing delay.
+    /// Returns the 95th percentile of the queueing delay (ms) of packets that arrived in `span` (s).
     pub fn queueing_p95_ms(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         let mut delays: Vec<f64> = arrived.map(|(.., delay)| *delay).collect();
@@ -124,65 +125,66 @@ impl Watched {
         delays[delays.len() * 95 / 100]
     }
 
-    /// Mean queueing delay.
+    /// Returns the mean queueing delay (ms) of packets that arrived in `span` (s).
     pub fn queueing_mean_ms(&self, span: Range<f64>) -> f64 {
         let arrived = self.arrivals.iter().filter(|(at, ..)| span.contains(at));
         let (sum, count) = arrived.fold((0.0, 0.0), |(sum, count), (.., delay)| (sum + delay, count + 1.0));
         sum / count
     }
 
-    /// Share of the packets sent in `span` that never arrived.
+    /// Returns the share of the packets sent in `span` (s) that never arrived.
     pub fn loss_rate(&self, span: Range<f64>) -> f64 {
         let within = |times: &[f64]| times.iter().filter(|at| span.contains(at)).count() as f64;
         within(&self.lost) / within(&self.sent).max(1.0)
     }
 
-    /// Returns the samples in `span`.
+    /// Returns the samples of the scheme's state in `span` (s).
     pub fn looks_in(&self, span: Range<f64>) -> impl Iterator<Item = &Look> {
         self.looks.iter().filter(move |look| span.contains(&look.at_s))
     }
 
-    /// Returns the last sample up to that time.
+    /// Returns the last sample of the scheme's state up to the time `time_s`.
     pub fn look_at(&self, time_s: f64) -> &Look {
         self.looks.iter().rev().find(|look| look.at_s <= time_s).expect("a look")
     }
 
-    /// Mean of a named value.
+    /// Returns the mean of the value `name` over the samples in `span` (s).
     pub fn mean(&self, name: &str, span: Range<f64>) -> f64 {
         let (sum, count) =
             self.looks_in(span).fold((0.0, 0.0), |(sum, count), look| (sum + look.value(name), count + 1.0));
         sum / count
     }
 
-    /// Returns the pacing rates, every 10 ms and at changes of state.
+    /// Returns the pacing rates in `span` (s), every 10 ms and at changes of state.
     pub fn pacing_mbps(&self, span: Range<f64>) -> Vec<f64> {
         self.looks_in(span).map(|look| look.pacing_mbps).collect()
     }
 
-    /// Returns the pacing rate at that time.
+    /// Returns the pacing rate at the time `time_s`.
     pub fn pacing_mbps_at(&self, time_s: f64) -> f64 {
         self.look_at(time_s).pacing_mbps
     }
 
-    /// Returns the state at that time.
+    /// Returns the scheme's state at the time `time_s`.
     pub fn state_at(&self, time_s: f64) -> &str {
         let before = self.states.iter().rev().find(|(at, _)| *at <= time_s);
         &before.expect("a state").1
     }
 
-    /// Returns the states from `from_s` on, in order.
+    /// Returns the scheme's states from the time `from_s` on, in order.
     pub fn states_from(&self, from_s: f64) -> Vec<&str> {
         let later = self.states.iter().filter(|(at, _)| *at > from_s).map(|(_, state)| state.as_str());
         std::iter::once(self.state_at(from_s)).chain(later).collect()
     }
 
-    /// Returns the time at which the flow first enters a state after `from_s`; infinity if never.
+    /// Returns the time (s) at which the flow first enters `state` after `from_s`; infinity if the flow never enters
+    /// it.
     pub fn enters(&self, state: &str, from_s: f64) -> f64 {
         let entry = self.states.iter().find(|(at, name)| *at >= from_s && name == state);
         entry.map_or(f64::INFINITY, |(at, _)| *at)
     }
 
-    /// Checks that no state name starts with this word.
+    /// Checks that the flow was never in a state whose name starts with `word`.
     pub fn was_never_in(&self, word: &str) {
         assert!(!self.states.is_empty(), "states are recorded");
         assert!(self.states.iter().all(|(_, state)| !state.starts_with(word)), "{:?}", self.states);
