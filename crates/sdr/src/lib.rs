@@ -4,8 +4,7 @@
 //! | --- | --- |
 //! | [`iq`] | radio samples in files |
 //! | [`radio`] | radio samples from radios, through SoapySDR |
-//! | [`decode`] | from samples to the grants of all users: one decoder and one thread per carrier, with all events in
-//! one order |
+//! | [`decode`] | from samples to the grants of all users: a decoder and a thread per carrier, events in one order |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
