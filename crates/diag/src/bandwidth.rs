@@ -286,7 +286,7 @@ impl Bandwidth {
         self.newest.saturating_sub(self.hold_nanos).saturating_sub(origin) / self.every_nanos
     }
 
-    /// Returns all windows up to that of the last packet.
+    /// Returns all windows up to the window of the last packet.
     pub fn finish(&mut self) -> Vec<Point> {
         let Some(origin) = self.origin else { return vec![] };
         let until = (self.newest - origin) / self.every_nanos + 1;

@@ -2,8 +2,8 @@
 //! arguments of its ioctls. This module only converts bytes; the caller makes the system calls.
 //!
 //! A read returns `data type (u32), count (u32)`, then `count` blocks, each `[token (i32)], length (u32), bytes`. The
-//! token precedes only data of a modem on another chip. It is the negated number of that modem, so that it cannot be
-//! confused with a length. A frame may start in one read and end in a later one.
+//! token precedes only data of a modem on another chip. The token is the negated number of that modem, so that it
+//! cannot be confused with a length. A frame may start in one read and end in a later read.
 //!
 //! Source: Linux drivers/char/diag/diagchar_core.c and include/linux/diagchar.h, of Android's kernels (facts only)
 

@@ -233,7 +233,7 @@ impl Composer {
                 Fill::new()
                     .bytes("payload", &word.to_le_bytes())
                     // Reports do not contain the aggregation level. A weak device gets eight CCEs, a device with good
-                    // reception one or two.
+                    // reception gets one or two CCEs.
                     .number("aggregation_level", 1u8)
                     .number("search_space_type", 1u8)
                     .number("dci_format", format)

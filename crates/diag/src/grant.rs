@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A modem reports the same grant several times, from different layers of its stack and with different delays: the DCI
-//! within a millisecond or two, its results when a batch of them is full. [`Source`] orders the layers by their level
-//! of detail. For each subframe, [`crate::bandwidth`] uses the most detailed report.
+//! is reported within a millisecond or two, and the results of the grant when a batch of results is full. [`Source`]
+//! orders the layers by their level of detail. For each subframe, [`crate::bandwidth`] uses the most detailed report.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -104,7 +104,7 @@ pub struct Grant {
     pub stamp: Stamp,
     /// Start of the subframe in which the data is transmitted, by the modem's clock.
     pub time: Stamp,
-    /// That subframe, `10 · SFN + subframe`, without the wrap at 10,240.
+    /// Number of that subframe, `10 · SFN + subframe`, without the wrap at 10,240.
     pub subframe: u64,
     /// Numerology, which determines the slot duration. For LTE, `slot` is always 0 and a slot means a subframe.
     pub numerology: Numerology,

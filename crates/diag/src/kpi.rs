@@ -123,7 +123,7 @@ pub enum Kind {
 pub struct Source {
     /// The log packet.
     pub code: LogCode,
-    /// Its version.
+    /// Version of that log packet.
     pub version: Version,
     /// How well this version's layout is verified, apart from the subpackets in it.
     pub verified: Verified,

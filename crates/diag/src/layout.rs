@@ -38,7 +38,8 @@ use crate::packet::LogCode;
 /// How well a layout is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verified {
-    /// Lengths of packets in real logs match to the byte, and values agree with those of another decoder.
+    /// Lengths of packets in real logs match to the byte, and values agree with the values that another decoder
+    /// returns.
     Checked,
     /// Taken from public sources; no real log was available for verification.
     Read,
@@ -286,7 +287,7 @@ impl Part {
 pub struct Decoded<'a> {
     /// Version of the packet.
     pub version: Version,
-    /// How well the layout and those of the subpackets in it are verified.
+    /// How well the layouts of the packet and of its subpackets are verified.
     pub verified: Verified,
     /// Decoded fields of the packet.
     pub fields: Record<'a>,

@@ -1,8 +1,8 @@
 //! Layout tables of log packets, one file per code.
 //!
 //! Field names are those of the decoders from which the layouts were taken. A layout is
-//! [checked](crate::layout::Verified) if lengths of packets in real logs match to the byte and values agree with those of
-//! another decoder. Other layouts are *unverified*.
+//! [checked](crate::layout::Verified) if lengths of packets in real logs match to the byte and values agree with the
+//! values that another decoder returns. Other layouts are *unverified*.
 
 mod b063;
 mod b064;

@@ -106,7 +106,7 @@ pub enum Element<'a> {
     },
     /// Identity of the phone that won the contention of a random access.
     ContentionResolution([u8; 6]),
-    /// Activation of secondary cells, one bit each.
+    /// Activation of secondary cells, with one bit for each cell.
     Activation(u8),
     /// DRX command: the phone may stop monitoring the control channel.
     DrxCommand,

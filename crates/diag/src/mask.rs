@@ -7,7 +7,7 @@ pub const EQUIPMENTS: usize = 16;
 /// Maximum number of items of an equipment: a log code has twelve bits for the item.
 pub const MAX_ITEMS: u32 = 0x1000;
 
-/// Log mask: the log codes of one equipment that are on.
+/// Log mask: the set of log codes of one equipment that are switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
     equipment: u8,
@@ -22,7 +22,8 @@ impl Mask {
         Mask { equipment, items, bits: vec![0; bytes_of(items)] }
     }
 
-    /// A mask that turns on those of `codes` that belong to this equipment and have an item number below `items`.
+    /// Creates a mask that turns on the codes in `codes` that belong to this equipment and have an item number below
+    /// `items`.
     pub fn of(equipment: u8, items: u32, codes: impl IntoIterator<Item = LogCode>) -> Mask {
         let mut mask = Mask::off(equipment, items);
         for code in codes {

@@ -5,8 +5,9 @@
 //! packets to log ──▶ feed ─masks─▶ buffer ─time, watermark, drain─▶ pop ──bytes──▶ host
 //! ```
 //!
-//! The modem keeps its masks when a host disconnects, as a real modem does; only the framing returns to HDLC. Its memory
-//! is bounded: packets that do not fit are dropped and counted. It answers or counts every request of the host.
+//! The modem keeps its masks when a host disconnects, as a real modem does; only the framing returns to HDLC. The
+//! modem's memory is bounded: packets that do not fit are dropped and counted. The modem answers or counts every
+//! request of the host.
 
 mod buffer;
 

@@ -44,10 +44,11 @@ pub struct SessionOptions {
     ///
     /// Chosen: modems answer within tens of milliseconds. A port under load takes longer.
     pub answer_within: Duration,
-    /// Time without any message after which the masks are read again while streaming, because a modem that restarted has
-    /// lost them. `None`: never.
+    /// Time without any message after which the masks are read again while streaming, because a modem that restarted
+    /// has lost them. With `None`, the masks are never read again.
     pub check_after: Option<Duration>,
-    /// The masks before an earlier session of the same host changed them; `None`: read them from the modem.
+    /// The masks before an earlier session of the same host changed them; with `None`, the session reads them from the
+    /// modem.
     pub original: Option<Original>,
     /// In-band control of the modem's buffer: sets the buffering mode and drains the buffer. Only a
     /// [`Modem`](crate::modem::Modem) of this crate supports this. If the modem refuses the control, the session
@@ -96,7 +97,7 @@ pub struct Session {
     original: Original,
     /// Whether the original masks are known.
     is_original_known: bool,
-    /// Whether the modem's masks may differ from the original ones.
+    /// Whether the modem's masks may differ from the original masks.
     is_changed: bool,
     /// Remaining requests that restore the modem.
     undo: VecDeque<Request>,
@@ -445,7 +446,7 @@ impl Session {
     fn skip(&mut self, step: Step) {
         self.done.insert(step);
         match step {
-            // If one mask cannot be read, the others cannot be read either.
+            // If one mask cannot be read, the other masks cannot be read either.
             Step::Read(_) => self.done.extend((0..EQUIPMENTS as u8).map(Step::Read)),
             Step::Buffer(_) => self.drain = None,
             _ => {}

@@ -35,7 +35,7 @@ pub enum Item<'a> {
     /// Number of bytes between the packets of a `.dlf` file that are not a packet: a packet with a wrong length, or the
     /// rest of a packet.
     Skipped(usize),
-    /// The file ends inside a message. The number is that of the message's bytes in the file.
+    /// The file ends inside a message. The value is the number of the message's bytes in the file.
     Unfinished(usize),
 }
 
@@ -114,8 +114,8 @@ fn has_frames(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether two frames start like those of log packets, with the same length in both length fields, independent of their
-/// checksums.
+/// Whether two frames start like frames of log packets, with the same length in both length fields, independent of
+/// their checksums.
 ///
 /// Chosen: in other data, one flag in sixteen million is followed by such a start.
 fn has_remains_of_frames(bytes: &[u8]) -> bool {
@@ -158,8 +158,8 @@ fn is_plain(rest: &[u8], is_all: bool) -> Option<bool> {
 /// Reads a sequence of log files that arrive in pieces. Memory is bounded: the reader holds at most a few messages, and
 /// the start of a file whose format is not detected yet.
 ///
-/// If a capture was split into files at arbitrary bytes, messages start in one file and end in the next. The bytes at
-/// the end of one file and at the start of the next file count as one message if the checksum over both matches;
+/// If a capture was split into files at arbitrary bytes, messages start in one file and end in the next file. The bytes
+/// at the end of one file and at the start of the next file count as one message if the checksum over both matches;
 /// otherwise each file is read separately. For a file whose format cannot be detected, the reader assumes the format of
 /// the previous file.
 ///

@@ -52,7 +52,7 @@ impl Stamp {
         self.nanos() >= UNSET_BEFORE_SECONDS * 1_000_000_000
     }
 
-    /// Whether the units are fewer than [`UNITS_PER_TICK`]. This holds for the time stamps of every modem.
+    /// Whether the units are fewer than [`UNITS_PER_TICK`]. The stamps of every modem meet this condition.
     pub(crate) fn is_regular(self) -> bool {
         self.0 & 0xFFFF < UNITS_PER_TICK
     }

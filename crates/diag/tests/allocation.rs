@@ -6,7 +6,7 @@ use airpace_diag::kpi::{Extractor, KPIS, Subscription};
 use airpace_diag::{Deframer, Framed, Framing, Message};
 use recordings_folder::{logs, recordings};
 
-/// Processes a log in pieces like those of a port; returns the number of samples.
+/// Processes a log in pieces of the sizes that a port returns; returns the number of samples.
 fn take(deframer: &mut Deframer, extractor: &mut Extractor, bytes: &[u8]) -> usize {
     let mut samples = 0;
     for piece in bytes.chunks(4_096) {

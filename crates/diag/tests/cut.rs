@@ -31,7 +31,7 @@ impl Noise {
     }
 }
 
-/// A log without frames with the same packets, the start offset of each, and the end offset of the last.
+/// A log without frames with the same packets, the start offset of each packet, and the end offset of the last packet.
 fn without_frames(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let (mut packets, mut ends) = (vec![], vec![0]);
     Format::Hdlc.visit(bytes, |_, item| {

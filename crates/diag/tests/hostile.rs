@@ -52,7 +52,7 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Choices, followed by a stream.
+/// Random bytes that the test uses as choices, followed by a stream.
 fn chosen_stream() -> impl Strategy<Value = Vec<u8>> {
     (prop::collection::vec(any::<u8>(), 6), stream()).prop_map(|(choices, stream)| [choices, stream].concat())
 }

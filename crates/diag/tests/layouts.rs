@@ -175,7 +175,7 @@ fn is_wrong(code: u16, version: &str, name: &str, ours: &Record<'_>) -> bool {
         (0xB16B, "5", "phich_value" | "phich_1_value") => true,
         // The reference uses the first antenna's value as the value of all antennas.
         (0xB193, _, "rsrq") => ours.get("subpacket_version") == Some(&Value::Unsigned(36)),
-        // The reference prepends a byte to a message that is logged without one.
+        // The reference prepends a byte to a message that is logged without this byte.
         (0xB821, _, "msg") => ours.get("pdu_number") == Some(&Value::Unsigned(10)),
         _ => false,
     }

@@ -1,5 +1,5 @@
-//! Format detection: other data is never detected as a log without frames, and such a log always is. The logs are skipped
-//! if the recordings are not available.
+//! Format detection: other data is never detected as a log without frames, and a log without frames always is. The logs
+//! are skipped if the recordings are not available.
 
 mod recordings_folder;
 
@@ -50,7 +50,7 @@ fn form(bytes: &[u8], name: &str) -> Format {
     whole.0
 }
 
-/// A log without frames with the same packets, and the start offset of each.
+/// A log without frames with the same packets, and the start offset of each packet.
 fn without_frames(bytes: &[u8]) -> (Vec<u8>, Vec<usize>) {
     let (mut packets, mut begins) = (vec![], vec![]);
     Format::Hdlc.visit(bytes, |_, item| {

@@ -68,7 +68,7 @@ pub struct Heard {
     gaps: [AtomicU64; 2],
     /// Content that the last report lacks for [`Need::Everyone`], as [`Lack`] plus one; 0 if the report lacks nothing.
     lack: AtomicU64,
-    /// RNTI of the device in the last report, plus one; 0 if the report has none.
+    /// RNTI of the device in the last report, plus one; 0 if the report contains no RNTI of the device.
     own: AtomicU64,
     /// Reason why the source is not open.
     problem: Mutex<Option<String>>,

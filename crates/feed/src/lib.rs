@@ -31,7 +31,7 @@ pub use lines::{Lines, Place};
 
 /// A source of radio reports.
 pub trait Radio: Send {
-    /// The descriptor to poll for input, if the source has one.
+    /// The descriptor to poll for input, if the source has a descriptor.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Passes the new reports to `each`, up to a limit, with their times by the machine's monotonic clock.
@@ -51,7 +51,7 @@ pub trait Radio: Send {
 /// and never later than now.
 #[derive(Clone, Debug, Default)]
 struct Mapping {
-    /// Minimum of arrival time minus report time (ns), in this window and in the previous one.
+    /// Minimum of arrival time minus report time (ns), in this window and in the previous window.
     least: [Option<i128>; 2],
     /// Start of this window.
     since: Time,
@@ -106,7 +106,7 @@ struct Numbers {
 const ANEW_SUBFRAMES: u64 = 1_000;
 
 impl Numbers {
-    /// Notes that the source was opened again: its next report is newer than all earlier ones.
+    /// Notes that the source was opened again: its next report is newer than all earlier reports.
     fn begin_anew(&mut self) {
         self.is_anew = true;
     }

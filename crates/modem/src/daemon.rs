@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The data thread only reads the port. The control thread only writes to the port, every few milliseconds if the
-//! daemon drains the modem's buffer. Both threads wake up once with each drain, and rarely at other times. They
-//! communicate by channels that never block, and by shared counters. Programs communicate only with the control thread,
-//! and read the board without involving either thread. No action of a program can delay the data thread.
+//! daemon drains the modem's buffer. Both threads wake up once with each drain, and rarely at other times. The two
+//! threads communicate by channels that never block, and by shared counters. Programs communicate only with the control
+//! thread, and read the board without involving either thread. No action of a program can delay the data thread.
 //!
 //! Source: BISCAY §3.2.3; BISCAY §4
 
@@ -107,7 +107,7 @@ pub struct Tapped {
     /// Slot of the KPI on the board. The KPIs of [`Options::kpis`] have the first slots, in their order, and each name
     /// has one slot.
     pub slot: SlotId,
-    /// Number of the sample among those of its KPI.
+    /// Number of the sample among the samples of its KPI.
     pub sequence: u64,
     /// The sample itself.
     pub sample: Sample,

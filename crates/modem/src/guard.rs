@@ -45,7 +45,8 @@ const MAX_WORD: usize = 1 << 20;
 pub struct Guard {
     process: Child,
     pipe: Option<PipeWriter>,
-    /// Whether the guard has failed to accept a complete message. It could not parse another message after that.
+    /// Whether the guard has failed to accept a complete message. After an incomplete message, the guard could not
+    /// parse another message.
     has_write_failed: bool,
     is_dismissed: bool,
 }

@@ -1,4 +1,4 @@
-//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection. All of them are opened, read and written in the
+//! Ports of modems: a serial device, `/dev/diag`, or a TCP connection. All ports are opened, read and written in the
 //! same way.
 //!
 //! ```text
@@ -179,7 +179,7 @@ impl Port {
     /// Makes the modem send the content of its buffer, with the device's own method.
     ///
     /// # Errors
-    /// `Unsupported` for a device without such a method, and errors of the driver.
+    /// Returns `Unsupported` for a device without such a method, or an error of the driver.
     pub fn drain(&self) -> io::Result<()> {
         match &self.device {
             Device::DevDiag(device) => device.drain(),

@@ -1,8 +1,8 @@
 //! Benchmarks of libOD: cost of publishing and of reading, and latency from the publication of a reading to its reader.
 //!
-//! The benchmark first prints a table of latencies of single readings, one per millisecond, from the call that
-//! publishes to the reader. The table has rows for readers that wait (asleep in the kernel) and for a reader that polls
-//! continuously. After the table, the benchmark prints Criterion's results.
+//! The benchmark first prints a table of latencies from the call that publishes a reading until a reader receives it,
+//! for single readings at intervals of one millisecond. The table has rows for readers that wait (asleep in the kernel)
+//! and for a reader that polls continuously. After the table, the benchmark prints Criterion's results.
 //!
 //! `cargo bench -p airpace-od`
 

@@ -1,7 +1,7 @@
 //! Daemon side of the shared-memory region: adds KPIs, publishes readings, writes the heartbeat.
 //!
 //! The daemon uses two threads. [`Board`] belongs to the control thread, which answers programs. [`Publisher`] belongs
-//! to the data thread, which reads the modem's log packets. Neither thread ever waits for the other one or for a
+//! to the data thread, which reads the modem's log packets. Neither thread ever waits for the other thread or for a
 //! reader.
 //!
 //! Source: BISCAY §4 (one thread for data and one thread for control)
@@ -23,7 +23,7 @@ use crate::map::Mapping;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u32);
 
-/// The fields of a [`crate::Reading`] that the daemon sets. [`Publisher::publish`] adds the other fields.
+/// The part of a [`crate::Reading`] that the daemon sets. [`Publisher::publish`] adds the remaining fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The KPI's value, in its unit.
@@ -201,7 +201,7 @@ struct Published {
 
 impl Publisher {
     /// Sets the generation of a row for all later publications. Returns whether the generation differs from the
-    /// previous one.
+    /// previous generation.
     ///
     /// The control thread passes the generation together with the order to publish. The publisher does not read the
     /// generation from the shared-memory region: it may still publish readings of the earlier KPI, and these must not

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::reader::{Od, Place, Reading};
 
-/// `OD_AFTER_GAP`: readings may be missing between this reading and the previous one.
+/// `OD_AFTER_GAP`: readings may be missing between this reading and the previous reading.
 pub const AFTER_GAP: u32 = 1;
 
 /// `OD_ABI`: version number of this interface. Every addition increments it; nothing is ever changed or removed.

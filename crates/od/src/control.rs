@@ -11,7 +11,7 @@
 //! | `unsubscribe SLOT` | `ok` |
 //! | any request that fails | `error ERRNO TEXT` |
 //!
-//! A subscription is a lease. It ends with `unsubscribe` or when the connection closes for any reason. Leases are
+//! A subscription is a lease. A lease ends with `unsubscribe` or when the connection closes for any reason. Leases are
 //! counted: two subscriptions to a KPI need two `unsubscribe` requests.
 //!
 //! Limits ensure that no process and no user can block others. The server accepts [`MAX_PROGRAMS`] connections. A
@@ -90,7 +90,7 @@ pub enum Request<'a> {
 /// An answer of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ok`, followed by a number for requests that return one.
+    /// `ok`, followed by a number if the request returns a number.
     Done(Option<u32>),
     /// `error ERRNO TEXT`.
     Refused(Refusal),

@@ -46,8 +46,9 @@ impl Mapping {
         let mapping = map(file.as_fd(), bytes, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         let sizes = SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&file, sizes)?;
-        // From here on, only the mapping above can write. Kernels before 5.1 do not support the seal for this. On these
-        // kernels, the read-only descriptor and the file's mode keep programs of other users from writing.
+        // After this call, only the mapping above can write to the memory. Kernels before 5.1 do not support the seal
+        // for this. On these kernels, the read-only descriptor and the file's mode keep programs of other users from
+        // writing.
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
         match rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE) {
             Ok(()) | Err(Errno::INVAL) => {}

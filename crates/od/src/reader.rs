@@ -63,8 +63,8 @@ pub struct Reading {
     pub carrier: u8,
     /// Index of the phone's radio (SIM), from 1.
     pub radio: u8,
-    /// Whether readings may be missing between this reading and the previous one, because the connection to the port or
-    /// packets were lost.
+    /// Whether readings may be missing between this reading and the previous reading, because the connection to the
+    /// port or packets were lost.
     pub is_after_gap: bool,
     /// Number of gaps before this reading since the daemon started. If two readings have the same number, there is no
     /// gap between them.

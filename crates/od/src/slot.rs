@@ -1,4 +1,4 @@
-//! Lock-free triple buffer in shared memory: one writer, any number of readers; no thread waits for another one.
+//! Lock-free triple buffer in shared memory: one writer, any number of readers; no thread waits for another thread.
 //!
 //! ```text
 //! publication   1  2  3  4  5  6 …      latest: the last publication that is whole
@@ -8,7 +8,8 @@
 //! The writer claims the next buffer by writing the publication's number to its `claimed` word. It then fills the
 //! buffer and stores the number in `latest`. A reader loads `latest`, copies this buffer, and checks whether `claimed`
 //! still contains the same number. The number changes only if the writer has meanwhile completed two more publications
-//! and started a third one. Then the copy may be torn; the reader discards it and retries with the new `latest`.
+//! and started a third publication. Then the copy may be torn; the reader discards it and retries with the new
+//! `latest`.
 //!
 //! Thus a publication needs a constant number of stores, independent of the readers. A reader is delayed only by a
 //! writer that makes progress. If the writer is stopped or killed during a publication, the previous reading stays
@@ -134,8 +135,8 @@ impl<W: Word, const WORDS: usize> Slot<W, WORDS> {
         if number == 0 {
             return Some(None);
         }
-        // Pairs with the writer's fence before the store to `latest`: the words are those of this publication or of
-        // later ones.
+        // Pairs with the writer's fence before the store to `latest`: the loaded words belong to this publication or to
+        // later publications.
         W::acquire_fence();
         let buffer = self.buffer(number);
         let words = std::array::from_fn(|at| buffer.words[at].load());

@@ -1,4 +1,5 @@
-//! Cost of the search for messages: with and without noise, and its SIMD trellis compared with the scalar one.
+//! Cost of the search for messages, with and without noise; and cost of its SIMD Viterbi decoder compared with the
+//! scalar decoder.
 
 #[path = "../tests/crowd/mod.rs"]
 mod crowd;

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p airpace-phy --example decode_sigmf -- RECORDING.sigmf-meta`
 //!
-//! It reads one antenna in the formats ci8, ci16_le and cf32_le, without gaps. `airpace decode` reads more.
+//! The example reads one antenna in the formats ci8, ci16_le and cf32_le, without gaps. `airpace decode` reads more
+//! formats.
 
 use std::error::Error;
 use std::fs::{self, File};

@@ -170,7 +170,7 @@ impl Channel {
 /// Maximum number of OFDM symbols in a control region.
 const MAX_CONTROL_SYMBOLS: usize = 4;
 
-/// Minimum noise power, relative to the power of a port. It keeps likelihoods within the range of `f32`.
+/// Minimum noise power, relative to the power of a port. With this minimum, likelihoods stay within the range of `f32`.
 ///
 /// Chosen: 70 dB, a higher SNR than any receiver has.
 const MIN_NOISE: f32 = 1e-7;

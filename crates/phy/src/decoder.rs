@@ -53,7 +53,8 @@ pub enum Output {
     Late(Vec<Found>),
     /// The cell was lost; the search continues.
     Lost,
-    /// The decoder leaves the cell for a stronger one, which it locks next. The state of the cell's users is discarded.
+    /// The decoder leaves the cell for a stronger cell. The next output is [`Output::Locked`] for that cell. The state
+    /// of the cell's users is discarded.
     Moved(CellChange),
 }
 
@@ -86,7 +87,7 @@ pub struct Reading {
     ///
     /// [`MAX_WORDS`]: crate::search::MAX_WORDS
     pub given_up: usize,
-    /// Estimate of transmitted but undecoded messages. It does not include messages that are accepted later.
+    /// Estimate of transmitted but undecoded messages. The estimate does not include messages that are accepted later.
     pub missed: Missed,
     /// Downlink PRB pairs of the cell.
     pub prbs: u16,
@@ -230,7 +231,7 @@ impl Decoder {
     /// Creates a decoder that searches for a cell.
     ///
     /// # Errors
-    /// If the sample rate is below that of the narrowest cell, or above [`listen::MAX_RATE_HZ`].
+    /// If the sample rate is below the rate of the narrowest cell, or above [`listen::MAX_RATE_HZ`].
     pub fn new(options: Options) -> Result<Decoder, UnsupportedRate> {
         Ok(Decoder {
             listener: Listener::new(options.listen)?,
@@ -274,7 +275,7 @@ impl Decoder {
         self.listener.cell()
     }
 
-    /// Number of samples that are kept for a possible second use: see [`Listener::samples_held`].
+    /// Number of buffered samples that may be needed again: see [`Listener::samples_held`].
     pub fn samples_held(&self) -> usize {
         self.listener.samples_held()
     }

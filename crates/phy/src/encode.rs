@@ -282,7 +282,7 @@ impl Transmitter {
         &self.encoder
     }
 
-    /// Appends a subframe's samples to those of each antenna port.
+    /// Appends a subframe's samples to the samples of each antenna port.
     ///
     /// # Errors
     /// If the subframe is not valid for the cell; nothing is appended then.

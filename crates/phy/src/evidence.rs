@@ -180,7 +180,7 @@ impl Evidence {
                 self.hear(judged);
             }
         }
-        // First release the messages that waited for one of these: they may resolve the reading of the new messages.
+        // First release the waiting messages of these users: they may resolve the reading of the new messages.
         self.revisit(&heard, out);
         for judged in consistent {
             if self.is_ready(&judged) {
@@ -331,8 +331,8 @@ impl Evidence {
 
     fn wait(&mut self, mut judged: Judged) {
         let rnti = judged.candidate.message.rnti;
-        // A retransmission of the block may be accepted before this message. Its size is that of the first
-        // transmission, so store this grant now.
+        // A retransmission of the block may be accepted before this message. The size of the retransmission is that of
+        // this grant, so store this grant now.
         if confidence(self.score(&judged)) >= self.caution.last
             && let Some(reading) = self.best_reading(&judged)
         {

@@ -15,7 +15,7 @@ use crate::pdcch::CceRange;
 /// Source: TS 36.321 §7.1 Table 7.1-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RntiKind {
-    /// One device: a C-RNTI, also a temporary or semi-persistent one.
+    /// One device: its C-RNTI, or a temporary or semi-persistent C-RNTI.
     User,
     /// A group of devices with power commands.
     Power,
@@ -90,7 +90,7 @@ pub struct Found {
     /// MCS table used to decode the grant.
     pub table: McsTable,
     /// Whether this table is known: it is fixed for this kind of message, or was determined from the user's grants.
-    /// Otherwise it is assumed.
+    /// Otherwise the table is assumed.
     pub is_table_known: bool,
     /// Signal-to-noise ratio of the control region (dB).
     pub snr_db: f32,

@@ -128,14 +128,14 @@ const OVERDRIVEN: f64 = 0.1;
 /// half of them are within half of full scale.
 const MIN_INNER_SHARE: f64 = 0.05;
 
-/// Threshold of the power difference between in-phase and quadrature parts (dB). Above it, one part probably consists of
-/// the high bytes of wider numbers, and the other of their low bytes.
+/// Threshold of the power difference between in-phase and quadrature parts (dB). Above it, one part probably consists
+/// of the high bytes of wider numbers, and the other part consists of their low bytes.
 ///
 /// Chosen: the I/Q imbalance of receivers is below 1 dB; a signal at a third of full scale has a difference of 5 dB.
 const IMBALANCE_DB: f64 = 4.0;
 
 impl Ladder {
-    /// Moves a subframe from the received to the not received ones, because nothing confirms that it was received.
+    /// Moves a subframe from the received to the not received subframes, because nothing confirms that it was received.
     pub fn doubt(&mut self) {
         self.subframes = self.subframes.saturating_sub(1);
         self.faint += 1;

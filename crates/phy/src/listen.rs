@@ -121,7 +121,8 @@ pub enum ListenerEvent {
     Subframe(Observation),
     /// The cell was lost. The listener searches for a cell again.
     Lost,
-    /// The listener leaves the cell for a stronger one. The next event is [`ListenerEvent::Locked`] for the stronger cell.
+    /// The listener leaves the cell for a stronger cell. The next event is [`ListenerEvent::Locked`] for the stronger
+    /// cell.
     Moved(CellChange),
 }
 
@@ -133,7 +134,7 @@ pub struct CellChange {
     pub from: u16,
     /// PCI of the cell that is tracked from now on.
     pub to: u16,
-    /// Mean received power of the new cell relative to the old one, in dB.
+    /// Mean received power of the new cell relative to the old cell, in dB.
     pub louder_db: f32,
 }
 
@@ -148,8 +149,8 @@ pub struct Listener {
     state: State,
     heard: VecDeque<ListenerEvent>,
     lost: Option<LostCell>,
-    /// A cell that is stronger than the requested one. It receives the samples first and passes them on without its own
-    /// signal.
+    /// Tracker of a cell that is stronger than the requested cell. The tracker receives the samples first and passes
+    /// them on without the signal of that cell.
     beside: Option<Box<Beside>>,
     watch: Watch,
     /// Comparison of another cell's power with the tracked cell's. Used only if no PCI is requested.
@@ -187,7 +188,8 @@ impl Listener {
     /// Creates a listener that starts with a cell search.
     ///
     /// # Errors
-    /// Returns [`UnsupportedRate`] if the sample rate is below that of the narrowest cell, or above [`MAX_RATE_HZ`].
+    /// Returns [`UnsupportedRate`] if the sample rate is below the rate of the narrowest cell, or above
+    /// [`MAX_RATE_HZ`].
     pub fn new(options: Options) -> Result<Listener, UnsupportedRate> {
         if options.rate_hz < VIEW_HZ {
             return Err(UnsupportedRate::TooLow { rate_hz: options.rate_hz });

@@ -100,7 +100,8 @@ pub fn information(mean: f32) -> f32 {
 /// `ratio` is the SNR of the reference signals, and `occupancy` is the prior share of CCEs with a message.
 ///
 /// The power is a mean over 72 squares of real amplitudes. At an SNR of r it has mean 1 + r and variance (1 + 2r) / 36.
-/// Its distribution is approximated by a gamma distribution with these moments, which is exact without a signal.
+/// Its distribution is approximated by a gamma distribution with these moments, and this approximation is exact without
+/// a signal.
 pub fn is_sent(power: f32, ratio: f32, occupancy: f32) -> f32 {
     if power.is_nan() {
         // NaN does not count as silence.
@@ -131,7 +132,7 @@ pub struct Account {
     occupancy: f32,
     /// Decoded messages, by number of CCEs.
     read: [f32; LEVELS.len()],
-    /// Estimated undecoded messages that the decoded ones represent, by number of CCEs.
+    /// Estimated undecoded messages that the decoded messages represent, by number of CCEs.
     unread: [f32; LEVELS.len()],
     /// Bits of the decoded and the estimated undecoded messages, with their CRC.
     bits: f32,
@@ -210,7 +211,7 @@ impl Account {
     /// Estimated share of the cell's messages that are decodable at the information `self.information` of the CCEs.
     ///
     /// If the number of undecoded CCEs with power is lower than the decoded messages predict, the prediction is scaled
-    /// down. If it is higher, the rest are messages of kinds that are never decoded.
+    /// down. If the number is higher, the additional messages are of kinds that are never decoded.
     fn recall(&self) -> f32 {
         let cces = self.information.len();
         let bits = self.bits / (self.read.iter().sum::<f32>() + self.unread.iter().sum::<f32>());

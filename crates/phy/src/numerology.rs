@@ -31,7 +31,7 @@ impl Bandwidth {
         self.0
     }
 
-    /// Number of subcarriers, without the unused one at the centre.
+    /// Number of subcarriers, without the unused subcarrier at the centre.
     pub const fn subcarriers(self) -> usize {
         self.0 as usize * SUBCARRIERS_PER_PRB
     }

@@ -86,8 +86,8 @@ impl Observation {
 ///
 /// Chosen: noise exceeds this threshold in one of 10⁷ CCEs. The rate is one of 10⁶ CCEs if four antenna ports are
 /// received with such different power that only three quarters of the degrees of freedom count. The rate is one of
-/// 40,000 CCEs if the noise is also underestimated by 10 %. For subframes of 25 CCEs, that is less than one idle
-/// subframe in a thousand.
+/// 40,000 CCEs if the noise is also underestimated by 10 %. With this rate and 25 CCEs per subframe, noise exceeds the
+/// threshold in less than one idle subframe in a thousand.
 const NOISE_POWER: f32 = 2.2;
 
 /// Minimum power of a message as a share of the SNR.

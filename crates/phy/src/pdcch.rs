@@ -161,7 +161,7 @@ pub fn coded(payload: Payload, rnti: Rnti, count: usize) -> Vec<u8> {
 /// PDCCH symbols on all REGs of the region, in the order of their bits; zero on REGs without a message.
 ///
 /// The CCEs of the messages must lie within the region and must not overlap; otherwise the bits of the later message
-/// overwrite the others.
+/// overwrite those of the earlier message.
 ///
 /// Source: TS 36.211 §6.8.2 and §6.8.3
 pub fn encode(

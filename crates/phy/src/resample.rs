@@ -92,8 +92,8 @@ impl Resampler {
         self.first += done;
     }
 
-    /// Input times of `count` outputs, starting at output `first`: from the input at or before the first output to the
-    /// one after the input at or before the last output.
+    /// Input times of `count` outputs, starting at output `first`: from the last input that is not after the first
+    /// output, up to the first input after the last output.
     pub fn times(&self, first: i64, count: usize) -> Range<i64> {
         let last = first + count.max(1) as i64 - 1;
         self.filter.position(first).0..self.filter.position(last).0 + 1

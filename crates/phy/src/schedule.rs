@@ -44,9 +44,9 @@ impl Scheduler {
     /// Composes the messages for the grants of a report. `sinr_db` returns the SINR of each grant's device, which
     /// determines the aggregation level of its messages (see [`implied_sinr_db`]).
     ///
-    /// The control region has the CFI of the report, or a larger one if the messages need it. Messages with the largest
-    /// aggregation levels are placed first. If no candidate of a message's aggregation level is free, it gets a larger
-    /// level, then a smaller one.
+    /// The control region has the CFI of the report, or a larger CFI if the messages need more CCEs. Messages with the
+    /// largest aggregation levels are placed first. If no candidate of a message's aggregation level is free, the
+    /// scheduler tries a larger level, then a smaller level.
     ///
     /// Source: TS 36.213 §9.1.1 (candidates); the standard does not specify how a cell chooses among them.
     pub fn announce(&self, report: &RadioReport, sinr_db: impl Fn(&Dci) -> f64) -> Announcement {
@@ -147,8 +147,8 @@ pub fn implied_sinr_db(dci: &Dci) -> f64 {
 
 /// Minimum aggregation level at which a message of `bits` is decodable at this SINR.
 ///
-/// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries with an error rate of about 1 %.
-/// It is computed as 2 dB above the Shannon limit, plus a margin of 2 dB for fading.
+/// Chosen: the code rate (payload and CRC over 72 coded bits per CCE) that QPSK carries with an error rate of about 1
+/// %. This code rate is computed as 2 dB above the Shannon limit, plus a margin of 2 dB for fading.
 fn level(bits: u8, sinr_db: f64) -> u8 {
     const GAP_DB: f64 = 4.0;
     let capacity = libm::log2(1.0 + libm::pow(10.0, (sinr_db - GAP_DB) / 10.0));

@@ -7,8 +7,8 @@
 //! 1. CCEs in which nothing was transmitted are skipped.
 //! 2. **By algebra** ([`code`]): for each size, the bits of a CCE determine the word of a message that starts there.
 //!    The other bits of the CCE and the next CCEs show whether this message was transmitted, and on how many CCEs. This
-//!    finds a message that was received without bit errors, at the cost of some table look-ups. Its CCEs are not
-//!    searched further.
+//!    method finds a message that was received without bit errors, at the cost of some table look-ups. The CCEs of such
+//!    a message are not searched further.
 //! 3. **By trellis** ([`lanes`]): the remaining places are decoded, thirty-two words at once. The highest aggregation
 //!    level comes first, because a message found there explains many CCEs. Words are not decoded at places with no more
 //!    than noise, at places that are too short for the size, and at places with such a high SNR that algebra has found
@@ -21,7 +21,7 @@
 //! dropped words.
 //!
 //! The evidence for a candidate is measured in bits: see [`Candidate::evidence`]. The trellis returns the likeliest
-//! word. The ratio of its likelihood to that of similar words counts too (`rivals`).
+//! word. The ratio of the word's likelihood to that of similar words is used too (`rivals`).
 //!
 //! Chosen: public decoders decode every candidate with a trellis (463 in a subframe of 100 PRB pairs), or skip places
 //! depending on earlier results. Algebra skips no place and needs no history.
@@ -50,8 +50,8 @@ pub struct Candidate {
     /// Payload, RNTI and CCEs of the message.
     pub message: TransmittedMessage,
     /// Evidence for this message in its CCEs, against random bits or no transmission (bits): log2 of the likelihood
-    /// ratio. It is at most one bit per coded bit. For any soft bits, some word reaches as much evidence as its own
-    /// length, because that many bits are free to fit random input. Only evidence above the length supports the
+    /// ratio. The evidence is at most one bit per coded bit. For any soft bits, some word reaches as much evidence as
+    /// its own length, because that many bits are free to fit random input. Only evidence above the length supports the
     /// message.
     pub evidence: f32,
     /// Minimum log2 likelihood ratio of this aggregation level to the other levels at this CCE that the user searches
@@ -449,7 +449,7 @@ impl Search {
         self.batch.clear();
     }
 
-    /// In strong noise, the trellis may confuse a word with a similar one. If the decoded word is for no known RNTI,
+    /// In strong noise, the trellis may confuse a word with a similar word. If the decoded word is for no known RNTI,
     /// the similar words of known RNTIs become candidates as well.
     fn doubt(
         &mut self,
@@ -523,7 +523,7 @@ impl Search {
         let cces = self.region.len();
         let mut best: Option<Candidate> = None;
         let (mut sum, mut wrong, mut at) = (Agreement::default(), 0, cce);
-        // Agreement of the CCEs behind those of the current best place.
+        // Agreement of the CCEs after the CCEs of the best aggregation level so far.
         let mut more = Agreement::default();
         let mut is_near = false;
         let mut bits = code.cces(word);

@@ -24,7 +24,7 @@ pub struct Station {
     antennas: Vec<Impair>,
     /// Received samples of each antenna that are not yet available from all antennas.
     received: Vec<Vec<Complex32>>,
-    /// Offset of the cell's subframe numbers from those of the reports (subframes).
+    /// Offset of the cell's subframe numbers from the subframe numbers of the reports (subframes).
     offset: u64,
     next: u64,
     /// Pending HARQ feedback: subframe, user, PHICH group and sequence.

@@ -22,7 +22,8 @@ mod tuning;
 
 pub use ring::Ring;
 
-/// Sample rate of the cell search, in samples per second. It covers the six centre PRBs that every cell has.
+/// Sample rate of the cell search, in samples per second. Samples at this rate cover the six centre PRBs that every
+/// cell has.
 pub const VIEW_HZ: u64 = 1_920_000;
 
 /// Passband of the search on each side of the centre (Hz): the synchronisation signals, the PBCH and a carrier offset fit

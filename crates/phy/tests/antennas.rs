@@ -108,7 +108,7 @@ fn decode(antennas: &[&[Complex32]], sent: &BTreeSet<Key>) -> Score {
 const FLAT: (DelayProfile, f64) = (DelayProfile::Flat, 0.0);
 const EVA: (DelayProfile, f64) = (DelayProfile::Eva, 70.0);
 
-/// Two antennas give a gain of three decibels, and a larger one if they fade independently.
+/// Two antennas give a gain of three decibels, and a larger gain if they fade independently.
 #[test]
 fn two_antennas_receive_like_one_with_three_decibels_more() {
     for (name, fading) in [("flat", FLAT), ("eva", EVA)] {

@@ -70,8 +70,8 @@ fn a_cell_that_fades_is_not_left_for_another() {
     assert!(losses > 0, "no fade was deep enough to lose the cell");
 }
 
-/// Two cells: the stronger one is attenuated during the search, so that the weaker one is found first. Later it is
-/// attenuated again to a lower level than the weaker one.
+/// Two cells: the stronger one is attenuated during the search, so that the weaker one is found first. Later the
+/// stronger cell is attenuated again to a lower level than the other cell.
 #[test]
 fn a_louder_cell_is_moved_to_once() {
     let steady = |pci, seed, snr_db| Scene {
@@ -350,8 +350,8 @@ fn a_weaker_cell_costs_no_more_than_its_power() {
     }
 }
 
-/// Two cells have equal power, so either may be found first; then one of them becomes 8 dB stronger. The listener
-/// switches to it in the next fade of the other.
+/// Two cells have equal power, so either may be found first; then one cell becomes 8 dB stronger. The listener switches
+/// to the stronger cell in the next fade of the weaker cell.
 #[test]
 fn a_weaker_cell_that_is_lost_is_not_held_against_a_louder_one() {
     let mut taken = 0;

@@ -32,7 +32,7 @@ fn a_subframe_gets_so_many_words_and_no_more() {
     }
     println!("{cut} of 20 subframes were cut off; {before:?}");
     assert!(cut > 0, "no subframe was too much: {before:?}");
-    // An idle subframe after noisy ones is searched completely.
+    // An idle subframe after noisy subframes is searched completely.
     let quiet = Observation { llrs: vec![0.0; 84 * 72], ..noise(1, 30.0) };
     search.candidates(&quiet, |_| -16.0);
     assert_eq!(search.given_up(), 0);

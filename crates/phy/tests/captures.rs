@@ -71,7 +71,8 @@ fn a_narrow_cell_announces_its_system_information() {
     assert_eq!(others, [(0, 5, RntiKind::SystemInformation)], "nothing else is sent");
 }
 
-/// A wide cell, received only in its middle six PRBs: reference signals and PBCH are the same there.
+/// A wide cell, received only in its middle six PRBs: these PRBs contain reference signals and the PBCH as in a narrow
+/// cell.
 #[test]
 fn a_wide_cell_broadcasts_its_bandwidth() {
     let Some(samples) = capture("signal.1.92M.dat") else { return };
@@ -106,8 +107,8 @@ const WIDE: Cell = Cell {
 fn half_a_subframe_of_a_known_cell_is_read() {
     let Some(mut samples) = capture("signal.10M.dat") else { return };
     let numerology = Numerology::nominal(WIDE.bandwidth, WIDE.cp);
-    // The capture has the 7680 samples of a slot and one more. The extra sample is the last: the correlation of cyclic
-    // prefixes is larger if the slot starts at sample 0.
+    // The capture has the 7680 samples of a slot and one additional sample. The extra sample is the last: the
+    // correlation of cyclic prefixes is larger if the slot starts at sample 0.
     assert_eq!(samples.len(), numerology.slot_samples() + 1);
     let [first, second] = [0, 1].map(|start| prefix_likeness(numerology, &samples[start..]));
     assert!(first.norm() > second.norm(), "the slot begins with the first sample");

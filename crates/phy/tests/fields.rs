@@ -144,8 +144,8 @@ fn check(carrier: &Carrier, row: &Row) {
     let table = if row.text("mcs_table") == "256qam" { McsTable::Qam256 } else { McsTable::Qam64 };
     if let Some(dci) = message.to_dci(carrier, rnti, table) {
         for (at, column) in ["tbs0", "tbs1"].into_iter().enumerate() {
-            // The size of a block with a reserved MCS is that of the first transmission in its process, which is unknown
-            // here.
+            // The size of a block with a reserved MCS is that of the first transmission in its process; this test does
+            // not know that size.
             if dci.tbs[at] != Bits(0) || dci.mcs[at].is_none_or(|mcs| mcs < 28) {
                 assert_eq!(dci.tbs[at], Bits(row.number_or_zero(column)), "{row:?} {dci:?}");
             }

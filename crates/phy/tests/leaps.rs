@@ -15,7 +15,7 @@ use airpace_radio::{Dci, Rnti};
 use crowd::Scene;
 use recordings::{Description, data};
 
-/// Grants to users, by the cell's own time, user and place. If a grant is decoded twice, the second one is kept.
+/// Grants to users, by the cell's own time, user and place. If a grant is decoded twice, the second grant is kept.
 type Grants = BTreeMap<(u16, u8, Rnti, CceRange), Dci>;
 
 /// Decoded grants, and the number of jumps.
@@ -69,7 +69,7 @@ fn uplink_processes_are_those_of_the_cell_after_samples_came_twice() {
     }
 }
 
-/// After the repetition, retransmitted blocks have the same sizes as without it.
+/// After the repetition, retransmitted blocks have the same sizes as without the repetition.
 #[test]
 fn what_is_sent_again_is_found_in_its_process_after_samples_came_twice() {
     let Some(folder) = data("radio") else { return };

@@ -159,7 +159,8 @@ fn recorded_synchronisation_names_the_cell() {
             let fit = |n_id_2: &u16| {
                 let sent = pss::pss(*n_id_2);
                 let gains: Vec<_> = primary.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-                // Neighbours have nearly the same channel; at the edges of the signal the difference may be larger.
+                // Neighbouring subcarriers have nearly the same channel; at the edges of the signal the difference may
+                // be larger.
                 gains.windows(2).map(|pair| pair[0].conj() * pair[1]).sum::<Complex32>().re
             };
             let n_id_2 = (0..3).max_by(|a, b| fit(a).total_cmp(&fit(b))).expect("three roots");

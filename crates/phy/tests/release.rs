@@ -70,7 +70,7 @@ fn what_is_for_a_known_user_leaves_before_its_subframe_ends() {
     let mut known = BTreeMap::new();
     let mut at_once = 0;
     for message in left.iter().filter(|message| message.now > 30) {
-        // A user is known from its second message on, even if the first one is ambiguous.
+        // A user is known from its second message on, even if the first message is ambiguous.
         let first = *known.entry(message.rnti).or_insert(message.index);
         let is_known = Audience::of(message.rnti) == Some(Audience::Everyone) || message.index > first;
         assert!(

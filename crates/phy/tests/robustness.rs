@@ -119,7 +119,7 @@ fn a_second_cell_eight_decibels_below_is_ignored() {
     assert_eq!(outcome.locks.len(), 1);
     assert_eq!(outcome.locks[0].cell.pci, 214);
     assert!(score.heard >= 99 && score.invented == 0, "{score:?}");
-    // The other cell's messages disturb some of ours: those on one CCE with almost no redundancy.
+    // The other cell's messages disturb some messages of the tracked cell: those on one CCE with almost no redundancy.
     assert!(score.wrong_cfi == 0 && score.recall > 0.9, "{score:?}");
     // If the user requests the weaker cell by its identity, the decoder finds it anyway.
     let mut options = Options::new(RATE_HZ);

@@ -30,7 +30,7 @@ fn check(about: &Description, name: &str, samples: &[Complex32], ms: usize) {
     let start = about.start as f64 * VIEW_HZ as f64 / rate_hz as f64
         - about.subframe as f64 * VIEW_HZ as f64 / 1000.0;
     let off = (best.frame_start - start + frame / 2.0).rem_euclid(frame) - frame / 2.0;
-    // The strongest path may be up to a microsecond after the first one.
+    // The strongest path may be up to a microsecond after the first path.
     assert!((-0.8..2.0).contains(&off), "{name}: {off} samples off");
     let mut reader = BroadcastReader::new(best.pci, best.cp);
     let mut frames = 0;

@@ -23,7 +23,7 @@ use airpace_phy::{
 use airpace_radio::{PrbSet, Rnti};
 use crowd::Crowd;
 
-/// Power of the stronger cell over the weaker one, and of the weaker one over the noise (dB).
+/// Power of the stronger cell over the weaker cell, and of the weaker cell over the noise (dB).
 const WEAKER_DB: f64 = -8.0;
 const SNR_DB: f64 = 25.0;
 
@@ -105,7 +105,7 @@ impl Pair {
         15_000 * self.stronger.cell.bandwidth.nominal_fft_size() as u64
     }
 
-    /// Received samples of both cells, and the transmitted messages of the weaker one.
+    /// Received samples of both cells, and the transmitted messages of the weaker cell.
     fn play(&self, load: Load) -> (Vec<Complex32>, Vec<(u64, TransmittedMessage)>) {
         let (mut samples, _) = self.stronger.play(SUBFRAMES + 10, SNR_DB, load);
         let (weaker, sent) = self.weaker.play(SUBFRAMES, 200.0, Load::Nothing);

@@ -54,7 +54,7 @@ pub fn process_cpu() -> Duration {
     Duration::from_nanos(nanos_of(ClockId::ProcessCPUTime))
 }
 
-/// Returns the time of day, in nanoseconds since 1970.
+/// Returns the time of day, in nanoseconds since the start of 1970 (UTC).
 pub fn time_of_day_ns() -> u64 {
     nanos_of(ClockId::Realtime)
 }
@@ -112,7 +112,7 @@ impl Offset {
         self.at
     }
 
-    /// Whether the time of day was set between an earlier measurement and this one.
+    /// Whether the time of day was set between the measurement `earlier` and this measurement.
     pub fn was_set_since(&self, earlier: &Offset) -> bool {
         let moved = (self.nanos.wrapping_sub(earlier.nanos) as i64).unsigned_abs();
         let span = (self.at - earlier.at).as_nanos() as u64;

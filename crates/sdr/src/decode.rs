@@ -119,7 +119,7 @@ pub struct CarrierEvent {
 #[derive(Debug)]
 pub enum DecodeEvent {
     /// The carrier's time offset to the first carrier, at the start or after a change. This event occurs only with
-    /// several carriers. This event precedes the subframe that reveals the offset.
+    /// several carriers. The event precedes the subframe from which the offset was determined.
     Shift {
         /// First subframe of the carrier to which the offset applies.
         from: u64,
@@ -196,7 +196,7 @@ pub struct Decoding {
     stall: Duration,
     /// Time offsets of the recordings; `None` with a single recording.
     alignment: Option<Alignment>,
-    /// Events that are returned before any others.
+    /// Events that the iterator returns before any other events.
     events: VecDeque<CarrierEvent>,
 }
 
@@ -247,7 +247,7 @@ impl Decoding {
         Ok(decoding)
     }
 
-    /// Returns whether all sources are live: then no source waits for another one.
+    /// Returns whether all sources are live: if so, no source waits for another source.
     pub fn are_live(&self) -> bool {
         self.all.iter().all(|input| input.is_live)
     }

@@ -7,7 +7,7 @@ use airpace_radio::{Dci, DciFormat, PrbSet};
 
 /// Encodes a DCI on a carrier of `carrier_prbs` PRB pairs, with FDD and two antenna ports. Returns its bits, aligned to
 /// the highest bit, and their number without the checksum. Unknown fields are zero. `None` if the format or its PRBs
-/// cannot be encoded here.
+/// cannot be encoded by this function.
 pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
     let mut air = Air::default();
     let [first, second] = dci.mcs;

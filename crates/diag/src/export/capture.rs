@@ -16,9 +16,9 @@ const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 /// Magic number by which readers detect the byte order.
 const MAGIC: u32 = 0x1A2B_3C4D;
-/// `LINKTYPE_IPV4`.
+/// Link type `LINKTYPE_IPV4`.
 const LINK_IPV4: u16 = 228;
-/// `LINKTYPE_WIRESHARK_UPPER_PDU`.
+/// Link type `LINKTYPE_WIRESHARK_UPPER_PDU`.
 const LINK_EXPORTED: u16 = 252;
 const GSMTAP_PORT: u16 = 4729;
 const IP_HEADER: usize = 20;
@@ -98,7 +98,7 @@ impl Capture {
         true
     }
 
-    /// The interface of a radio and link type. Its description is written at its first use.
+    /// Returns the interface of a radio and link type. At the first use of an interface, its description is written.
     fn interface(&mut self, radio: Radio, link: u16, out: &mut Vec<u8>) -> u32 {
         if let Some(at) = self.interfaces.iter().position(|known| *known == (radio, link)) {
             return at as u32;

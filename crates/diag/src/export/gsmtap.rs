@@ -46,7 +46,7 @@ pub fn message<'a>(packet: &LogPacket<'a>) -> Result<Option<Message<'a>>, Unread
     })
 }
 
-/// `GSMTAP_TYPE_LTE_RRC` and `GSMTAP_TYPE_LTE_NAS`.
+/// Packet types `GSMTAP_TYPE_LTE_RRC` and `GSMTAP_TYPE_LTE_NAS`.
 const V2_LTE_RRC: u8 = 13;
 const V2_LTE_NAS: u8 = 18;
 /// Maximum channel number. Higher bits of the field contain the uplink flag.

@@ -1,4 +1,4 @@
-//! Samples of KPIs as JSON, as rows of a table and as text: one line each.
+//! Samples of KPIs as JSON, as rows of a table and as text, with one line per sample.
 
 use super::{json, shown, signed, verified_word};
 use crate::kpi::{Sample, Wanted, What};

@@ -58,7 +58,7 @@ impl Table {
         table
     }
 
-    /// The columns: those of the first version in their order, then those that later versions add.
+    /// Returns the columns: the columns of the first version in their order, then the columns that later versions add.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }

@@ -22,7 +22,7 @@ type Slot = (u64, u8, u8, Direction);
 /// Result of [`Merge::push`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// The grant is the first one of its subframe.
+    /// The grant is the first grant of its subframe.
     First,
     /// The grant is more detailed than the stored grant, and replaces it.
     Better,
@@ -58,7 +58,7 @@ impl Merge {
             Some(before) if before.source < grant.source => {
                 let (prb_set, format) = (before.prb_set, before.format);
                 *before = *grant;
-                // The report of a grant's result may lack the DCI's PRBs and format, so keep those of the earlier
+                // The report of a grant's result may lack the DCI's PRBs and format, so keep the values of the earlier
                 // report.
                 before.prb_set = before.prb_set.or(prb_set.filter(|set| set.len() == grant.prbs));
                 before.format = before.format.or(format);

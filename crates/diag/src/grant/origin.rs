@@ -109,7 +109,7 @@ pub enum Shape {
 /// A log packet that reports grants.
 #[derive(Debug)]
 pub struct Origin {
-    /// Log code.
+    /// Log code of the packet.
     pub code: u16,
     /// Radio access technology.
     pub rat: Rat,
@@ -119,7 +119,7 @@ pub struct Origin {
     pub direction: Direction,
     /// Conversion of its rows.
     pub shape: Shape,
-    /// Paths of its fields; several for one column if the position of the field differs between versions.
+    /// Paths of the packet's fields. A column has several paths if the position of the field differs between versions.
     pub columns: &'static [(Column, &'static str)],
 }
 

@@ -1,8 +1,8 @@
 //! Radio reports of a running modem: log packets in, reports out, each as soon as its subframe is complete.
 //!
-//! A modem reports a subframe in several packets: each carrier and each direction has its own, and some come in batches.
-//! A report that was returned cannot be changed. Therefore each report waits until every active carrier and direction has
-//! reported its subframe or a later one, but at most [`HOLD`].
+//! A modem reports a subframe in several packets: each carrier and each direction has its own, and some come in
+//! batches. A report that was returned cannot be changed. Therefore each report waits until every active carrier and
+//! direction has reported the same or a later subframe, but at most [`HOLD`].
 
 use airpace_core::Direction;
 use airpace_radio::{CarrierId, RadioReport, Slot};

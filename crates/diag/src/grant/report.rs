@@ -123,8 +123,8 @@ impl Reports {
             return;
         }
         // A report describes the subframe of the DCIs. In LTE, the cell sends an uplink grant four subframes before the
-        // transmission. In NR each grant has its own delay, which the modem's packets do not contain: such a grant stays
-        // in the slot of the transmission.
+        // transmission. In NR each grant has its own delay, which the modem's packets do not contain: such a grant is
+        // reported in the slot of the transmission.
         let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
         let delay = if is_earlier { UPLINK_DELAY.min(grant.subframe) } else { 0 };
         let time = Stamp::from_nanos(grant.time.nanos().saturating_sub(delay * 1_000_000));

@@ -8,13 +8,14 @@ use airpace_core::{Bits, Direction};
 /// Source: TS 36.212 §5.1.1
 const CHECKSUM_BYTES: u64 = 3;
 
-/// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. In some versions they do.
+/// Whether the sizes in a version of a log packet include the block's checksum of 24 bits. Sizes include the checksum
+/// in some versions only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
     /// Not determined by any block so far.
     #[default]
     Unknown,
-    /// Sizes equal those of the tables.
+    /// Sizes equal the sizes in the tables.
     Bare,
     /// Sizes include three more bytes.
     Counted,
@@ -49,7 +50,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Sizes in the tables, in bits: with 64QAM and with 256QAM, on one layer and on two.
+    /// Sizes in the tables, in bits: with 64QAM and with 256QAM, on one layer and on two layers.
     fn sizes(&self) -> impl Iterator<Item = Bits> + '_ {
         let indices = match (self.direction, self.mcs, self.modulation) {
             // Source: TS 36.213 §7.1.7 (format 1A for all: the MCS is the TBS index, columns 2 and 3)

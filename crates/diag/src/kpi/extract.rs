@@ -40,9 +40,9 @@ pub struct Sample {
 /// Extracts the values of a subscription from packets.
 ///
 /// If several kinds of packets contain the same KPI, the first kind in the order of the KPI's origins is used. For a
-/// level, the next origin is used once the preferred one was silent for [`HOLD_SECONDS`]; for a level of a carrier,
-/// this is decided per carrier. For a KPI that is counted, the next origin is never used, so that nothing is counted
-/// twice.
+/// level, the next origin is used once the preferred origin was silent for [`HOLD_SECONDS`]; for a level of a carrier,
+/// each carrier has its own preferred origin. For a KPI that is counted, the next origin is never used, so that nothing
+/// is counted twice.
 #[derive(Clone, Debug)]
 pub struct Extractor {
     plans: Vec<CodePlan>,

@@ -14,7 +14,7 @@ use crate::packet::LogCode;
 use crate::rlc::{self, Item, Pdu};
 use crate::rrc;
 
-/// The origins of a KPI, the preferred one first.
+/// Returns the origins of a KPI, the preferred origin first.
 pub(super) fn origins(kpi: &str) -> impl Iterator<Item = &'static Origin> {
     ORIGINS.iter().filter(move |origin| origin.kpi == kpi)
 }
@@ -28,7 +28,7 @@ fn ranked(kpi: &str) -> impl Iterator<Item = (usize, &'static Origin)> {
     })
 }
 
-/// The codes and versions that contain a KPI, the preferred one first.
+/// Returns the codes and versions that contain a KPI, the preferred source first.
 pub(super) fn sources(kpi: &Kpi) -> Vec<Source> {
     let mut sources = vec![];
     for origin in origins(kpi.name) {
@@ -71,7 +71,7 @@ pub(super) struct Group {
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     pub wanted: usize,
-    /// Number of origins of the KPI that are preferred to this one.
+    /// Number of origins of the KPI that are preferred to this origin.
     pub rank: usize,
     pub rows: Option<usize>,
     value: Vec<usize>,
@@ -104,7 +104,7 @@ enum Make {
 struct Test {
     column: usize,
     numbers: Vec<u64>,
-    /// Whether the field must equal one of the numbers; otherwise it must equal none of them.
+    /// Whether the field must equal one of the numbers. If not, the field must equal none of the numbers.
     wants_one: bool,
     or_absent: bool,
 }

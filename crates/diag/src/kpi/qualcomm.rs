@@ -1,8 +1,8 @@
 //! Origins of the KPIs in Qualcomm's log packets.
 //!
-//! If several kinds of packets contain a KPI, the first origin in the list is used and the others are ignored; or all are
-//! used, if they report different events ([`additional`](Origin::additional)). Comments in the list give the reason for a
-//! preference.
+//! If several kinds of packets contain a KPI, the first origin in the list is used and the other origins are ignored.
+//! All origins are used if they report different events ([`additional`](Origin::additional)). Comments in the list give
+//! the reason for a preference.
 
 mod places;
 

@@ -249,7 +249,8 @@ fn near_fields(code: &Code, path: &str) -> Vec<String> {
 fn nearest<T: AsRef<str>>(name: &str, mut names: Vec<T>) -> Vec<T> {
     /// Minimum similarity of a name.
     ///
-    /// Chosen: a short name with one wrong letter is above this value, a different name below.
+    /// Chosen: a short name with one wrong letter has a similarity above this value, and a different name has a lower
+    /// similarity.
     const LIKE: f64 = 0.8;
     let likeness = |other: &str| {
         let has = !name.is_empty() && (other.contains(name) || name.contains(other));

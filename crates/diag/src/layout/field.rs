@@ -76,7 +76,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The cell as a number, if it is one.
+    /// Returns the cell as a number, if the cell is a number.
     pub fn number(self) -> Option<f64> {
         match self {
             // Among the numbers in log packets only byte counters have more than 53 bits, and no byte counter has
@@ -88,7 +88,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The cell as a number without sign or scale, if it is one.
+    /// Returns the cell as a number without sign or scale, if the cell is such a number.
     pub fn unsigned(self) -> Option<u64> {
         match self {
             Cell::Unsigned(number) => Some(number),

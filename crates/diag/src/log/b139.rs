@@ -342,10 +342,10 @@ const RECORD_V144_145: &[Field] = &[
     u32("cyclic_shift_of_dmrs_symbols_slot_1_samples", 96).bits(4, 7),
 ];
 
-/// Packets of a real log are 8 + 100 · records bytes long. Subframe and size of each block are those of 0xB064. The
-/// first PRB and the number of PRBs are those of the raw DCI in 0xB130 four subframes before, and the size is the one
-/// that TS 36.213 gives for the DCI's MCS. Modulation and coding rate are (size + 24 bits) / (144 · PRBs · bits per
-/// symbol), in 1024ths.
+/// Packets of a real log are 8 + 100 · records bytes long. Subframe and size of each block equal the values in 0xB064.
+/// The first PRB and the number of PRBs equal the values in the raw DCI in 0xB130 four subframes before, and the size
+/// is the one that TS 36.213 gives for the DCI's MCS. Modulation and coding rate are (size + 24 bits) / (144 · PRBs ·
+/// bits per symbol), in 1024ths.
 const RECORD_V161: &[Field] = &[
     u16("current_sfn_sf", 0),
     u32("start_rb_slot_0", 4).bits(1, 7),

@@ -36,7 +36,7 @@ const KINDS: &[Kind] = &[
     Kind { id: 30, versions: &[3, 32, 40], verified: Verified::Guess, parts: REQUEST },
     Kind { id: 31, versions: &[4], verified: Verified::Checked, parts: ANSWER },
     // In the real logs, the length matches, the cells are those of the request, and their powers are near those in
-    // 0xB179. The bits next to the number of cells are not those of version 4.
+    // 0xB179. The bits next to the number of cells do not have the meaning that they have in version 4.
     Kind { id: 31, versions: &[40], verified: Verified::Guess, parts: ANSWER_V40 },
 ];
 

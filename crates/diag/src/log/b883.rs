@@ -3,8 +3,8 @@
 //! Source: mobileinsight-core @4330fa9
 //!
 //! Differs: mobileinsight-core truncates some fields of the shared channel: the first symbol to one bit, the first
-//! resource block to eight bits, the block size to 14. In version 2.11 it shifts the size by 3 bits instead of 11, and
-//! reads only four bits of the MCS.
+//! resource block to eight bits, and the block size to 14 bits. In version 2.11 it shifts the size by 3 bits instead of
+//! 11, and reads only four bits of the MCS.
 
 use crate::layout::{Code, Field, Layout, Part, Repeat, Verified, Version, VersionAt, u8, u16, u32, u64};
 use crate::packet::LogCode;

@@ -76,8 +76,8 @@ impl Header {
     /// Whether a packet with this header and another packet differ. `one` and `two` are the bytes from their starts on.
     ///
     /// Chosen: in a repeating pattern, one or two bytes may be counters, in the time or in the payload. A difference
-    /// only in the time, or only in the payload, therefore does not count. It does count if there is no payload, or if
-    /// the code has a layout, because few codes have a layout.
+    /// only in the time, or only in the payload, therefore does not count. Such a difference counts if there is no
+    /// payload, or if the code has a layout, because few codes have a layout.
     fn differs(self, other: Header, one: &[u8], two: &[u8]) -> bool {
         const COUNTER_BYTES: usize = 2;
         if (self.length, self.code) != (other.length, other.code) {

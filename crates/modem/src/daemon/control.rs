@@ -28,8 +28,8 @@ use crate::source::{Port, Source};
 ///
 /// Chosen: short enough to answer a request without noticeable delay, and long enough to use almost no processor time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Interval between checks for messages while a session is opened or changed. It is short, because the session's
-/// request frames arrive as messages.
+/// Interval between checks for messages while a session is opened or changed. The interval is short, because the
+/// session's request frames arrive as messages.
 const SPEAK_EVERY: Duration = Duration::from_millis(2);
 /// Time after a message of the data thread for which further messages are expected.
 ///

@@ -27,7 +27,8 @@ use crate::source::{Port, Source};
 ///
 /// Chosen: the number of bytes that a USB modem sends in ten milliseconds at full speed.
 const READ_SIZE: usize = 1 << 16;
-/// Pauses between attempts to open the port: minimum and maximum; each pause is twice the previous one.
+/// Pauses between attempts to open the port: minimum pause and maximum pause. Each pause is twice as long as the
+/// previous pause.
 ///
 /// Chosen: a modem is available again some seconds after a reset, and a cable is reconnected in less than a second.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];

@@ -84,7 +84,8 @@ impl Folder {
     /// # Errors
     /// [`Error::System`] if a system call fails.
     pub fn listen(&self) -> Result<OwnedFd, Error> {
-        // This daemon holds the lock, so such a file can only be left over from a daemon that died at this point.
+        // This daemon holds the lock, so such a file can only be left over from a daemon that died while it created the
+        // socket.
         let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
         let socket = listen_at(&self.path.join(NEW_SOCKET_NAME))
             .map_err(Error::system("listening on the control socket"))?;

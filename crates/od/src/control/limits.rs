@@ -1,8 +1,8 @@
 //! Limits on connections and subscriptions per process and user, so that no program can block others.
 //!
 //! Three limits apply at the same time: per process, per user, and for all users together other than root and the
-//! daemon's own user. The last limit reserves a part for these two users. All other users share the rest; several of
-//! them together can use it up.
+//! daemon's own user. The last limit reserves a part for these two users. All other users share the remaining part;
+//! several of these users together can use it up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

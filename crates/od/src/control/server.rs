@@ -22,8 +22,8 @@ use crate::peer::Peer;
 
 /// Maximum number of requests of one program that are answered in one turn.
 ///
-/// Chosen: connecting and subscribing takes a handful of requests. A program that floods the socket delays the others
-/// by this number per turn.
+/// Chosen: connecting and subscribing takes a handful of requests. A program that floods the socket delays the other
+/// programs by the time for this many requests per turn.
 const MAX_REQUESTS_PER_TURN: usize = 8;
 /// Maximum processor time that the thread uses before the server rests (ns).
 ///
@@ -57,7 +57,7 @@ pub trait Host {
 pub struct Server {
     socket: OwnedFd,
     programs: Vec<Program>,
-    /// Index of the program that gets the first turn: it had no turn before the last rest.
+    /// Index of the program that gets the first turn: this program was not answered before the last rest.
     first: usize,
     /// End of the current rest, in ns of [`crate::clock`].
     rests_until_ns: u64,

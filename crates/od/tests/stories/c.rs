@@ -60,7 +60,7 @@ fn compile(source: impl AsRef<Path>, into: &Path) -> Option<PathBuf> {
     compile_with(source, into, &[])
 }
 
-/// Like [`compile`], but searches the headers in these folders of this crate before the installed ones.
+/// Like [`compile`], but searches the headers in these folders of this crate before the installed headers.
 fn compile_with(source: impl AsRef<Path>, into: &Path, headers: &[&str]) -> Option<PathBuf> {
     let program = into.join("program");
     let mut cc = Command::new("cc");

@@ -223,7 +223,8 @@ fn daemon_in_a_process_of_its_own() {
     run(server, Offers { board, state: state.clone() }, &state);
 }
 
-/// Connections of another process. They are idle, except for the subscriptions that the process requests first.
+/// Connections of another process. The connections are idle, except for the subscriptions that the process requests
+/// first.
 pub struct Visitors {
     child: Child,
 }

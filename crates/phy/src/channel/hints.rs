@@ -14,8 +14,9 @@ pub struct Hints {
     pub pairs: usize,
     /// Number of reference signals.
     pub count: usize,
-    /// Sum of products of the reference signals of the first symbol, conjugated, with those of the third symbol from the
-    /// end of the first slot. Its angle is the phase rotation of a carrier offset over the time between these symbols.
+    /// Sum of products of the reference signals of the first symbol, conjugated, with the reference signals of the
+    /// third symbol from the end of the first slot. Its angle is the phase rotation of a carrier offset over the time
+    /// between these symbols.
     pub turn: Complex32,
     /// Maximum possible magnitude of `turn`.
     pub most_turn: f32,
@@ -52,8 +53,8 @@ impl Hints {
         self.neighbours.norm_sqr().sqrt() / self.power.max(f32::MIN_POSITIVE)
     }
 
-    /// Minimum of the coherence within a symbol and from the first symbol to a later one. If samples are missing between
-    /// them, the later samples are not a symbol, and only the second coherence drops.
+    /// Minimum of the coherence within a symbol and from the first symbol to a later symbol. If samples are missing
+    /// between them, the later samples are not a symbol, and only the second coherence drops.
     pub fn clarity(&self) -> f32 {
         let steadiness = self.turn.norm_sqr().sqrt() / self.most_turn.max(f32::MIN_POSITIVE);
         if self.most_turn > 0.0 && !self.is_fast {

@@ -81,8 +81,8 @@ impl Weights {
         Weights { rows }
     }
 
-    /// Weight of a position's own measurement in an estimate in the middle of the band. It is also the share of the
-    /// noise that remains.
+    /// Weight of a position's own measurement in an estimate in the middle of the band. This weight is also the share
+    /// of the noise that remains in the estimate.
     pub(super) fn own(&self, comb: usize) -> f32 {
         let pair = Self::middle(comb);
         self.rows[2 * pair + comb][pair][comb]

@@ -12,8 +12,8 @@ pub const MAX_SOFT: i16 = 255;
 /// over six steps in both directions. Sixteen steps add at most 16 · 3 · 255 = 12240. The sum is below 2^15.
 const RENORMALISE: usize = 16;
 
-/// Number of steps before the word, to find the initial state, and after the word, to find the final state. It is eight
-/// times the memory, because words may be punctured.
+/// Number of steps before the word, to find the initial state, and after the word, to find the final state. The number
+/// is eight times the encoder's memory, because words may be punctured.
 pub(crate) const RUNWAY: usize = 48;
 
 /// Decodes with a fixed number of steps over the circular trellis: one pass over the word plus `RUNWAY` steps before

@@ -160,7 +160,7 @@ impl Gap {
         matches!(self, Gap::First) || prbs >= 50
     }
 
-    /// The gap in PRBs. On a carrier with only one gap, both variants return it.
+    /// The gap in PRBs. On a carrier with only one gap, both variants of [`Gap`] return this gap.
     ///
     /// Source: TS 36.211 §6.2.3.2 Table 6.2.3.2-1
     pub const fn prbs(self, prbs: u16) -> u16 {

@@ -139,7 +139,7 @@ fn block(dci: &Dci, at: usize) -> Result<Option<Block>, EncodeError> {
     }
 }
 
-/// The PRBs as one contiguous run; an error if they are not.
+/// Returns the PRBs as one contiguous run; an error if they are not contiguous.
 fn run(format: Format, prbs: PrbSet) -> Result<(u16, u16), EncodeError> {
     let mut runs = prbs.runs();
     match (runs.next(), runs.next()) {

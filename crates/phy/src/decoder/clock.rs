@@ -21,7 +21,7 @@ pub struct Clock {
 struct Last {
     number: i64,
     sample: i64,
-    /// Elapsed time in subframes of the first cell. It is fractional for other cells, so rounding errors do not
+    /// Elapsed time in subframes of the first cell. The time is fractional for other cells, so rounding errors do not
     /// accumulate over changes of the cell.
     time: f64,
 }
@@ -128,7 +128,8 @@ mod tests {
         }
     }
 
-    /// The frame numbers of the other cell are close to those of the first. This must not count as a loss of samples.
+    /// The frame numbers of the other cell are close to the frame numbers of the first cell. The change of the cell
+    /// must not count as a loss of samples.
     #[test]
     fn another_cell_is_counted_by_time_and_the_first_by_its_own_numbers_again() {
         let mut clock = Clock::new(1_920_000);

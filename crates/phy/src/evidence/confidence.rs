@@ -34,7 +34,7 @@ pub struct Caution {
 
 impl Default for Caution {
     /// Chosen: if confidences are true probabilities, these thresholds alone keep the share of false messages well
-    /// below one in a hundred, because most messages are far above them.
+    /// below one in a hundred, because the confidences of most messages are far above the thresholds.
     fn default() -> Self {
         Caution { known: 0.8, new: 0.99, patience: 100, last: 0.8 }
     }

@@ -52,7 +52,7 @@ pub struct User {
     extras: [f32; EXTRAS.len()],
     /// log2 of the odds that the RNTI is a group with power commands, not a user.
     group: f32,
-    /// Log2 probabilities of [`COMMANDS`], relative to the likelier one, if the RNTI is a group.
+    /// Log2 probabilities of [`COMMANDS`], relative to the likelier format, if the RNTI is a group.
     commands: [f32; COMMANDS.len()],
     /// log2 of the odds that the user's MCS table goes up to 256QAM.
     wide_table: f32,

@@ -38,9 +38,9 @@ pub(super) struct RntiPriors {
 ///
 /// Chosen: estimates, see the module.
 pub(super) struct UserPriors {
-    /// Correction of a message's evidence when it supports later messages of its user. A user with one message mostly has
-    /// more messages. So a message that was nearly accepted supports the next one by its own evidence plus this number, the
-    /// log2 of how often messages recur.
+    /// Correction of a message's evidence when it supports later messages of its user. A user with one message mostly
+    /// has more messages. So a message that was nearly accepted supports the next message by its own evidence plus this
+    /// number, which is log2 of the frequency with which messages recur.
     pub(super) recurrence: f32,
     /// log2 of the prior odds that an RNTI is a group.
     pub(super) group: f32,
@@ -138,7 +138,7 @@ pub(super) struct ConflictPriors {
     pub(super) downlink_prbs: f32,
     /// Two uplink grants contain the same PRB. Two devices may transmit on the same PRBs, but this is rare.
     pub(super) uplink_prbs: f32,
-    /// Two grants of a user for the same direction. A user has at most one.
+    /// Two grants of a user for the same direction. A user has at most one grant per direction.
     pub(super) direction: f32,
 }
 

@@ -114,7 +114,7 @@ impl Meanings {
 
 /// Cost of all fields except the PRBs (bits).
 fn uplink_cost(extras: Extras, uplink: &Uplink) -> f32 {
-    // log2(3) = 1.58 for one of three reserved MCS, log2(29) = 4.86 for one of 29 others.
+    // log2(3) = 1.58 for one of three reserved MCS, log2(29) = 4.86 for one of 29 other MCS.
     let hops = if uplink.hopping.is_some() { PRIORS.fields.hops + 1.0 } else { PRIORS.fields.stays };
     let mcs =
         if uplink.mcs > 28 { PRIORS.fields.reserved_mcs + 1.58 } else { PRIORS.fields.plain_mcs + 4.86 };
@@ -192,7 +192,7 @@ fn block_cost(block: &Block) -> f32 {
     mcs_and_version + 1.0
 }
 
-/// Cost of the granted RBGs in a map of `groups` RBGs (bits). A single user often has all of them; several users often
+/// Cost of the granted RBGs in a map of `groups` RBGs (bits). A single user often has all RBGs; several users often
 /// have one run each.
 fn groups_bits(groups: u32, map: u32) -> f32 {
     let granted = map.count_ones();

@@ -13,7 +13,7 @@ use crate::harq::PastGrant;
 pub const TOLD: f32 = 4.0;
 
 /// Estimate of the share of missed grants, from blocks with the same size in both MCS tables. If a block has a
-/// different size than the previous one but the same new-data indicator, it is not a retransmission, so a grant in
+/// different size than the previous block but the same new-data indicator, it is not a retransmission, so a grant in
 /// between was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
@@ -32,8 +32,8 @@ impl Misses {
         is_missed
     }
 
-    /// log2 of the probability that a block is new data although its indicator did not toggle. It is higher if a grant
-    /// is `known` to be missing.
+    /// log2 of the probability that a block is new data although its indicator did not toggle. The probability is
+    /// higher if a grant is `known` to be missing.
     pub fn bits(&self, known: bool) -> f32 {
         // Share of missed grants. The prior is one miss in `blocks_per_miss` blocks.
         let share =
@@ -63,7 +63,7 @@ fn likely(table: McsTable, block: &Block, size: Option<Bits>, past: Option<&Past
         let version = if block.rv == 0 { 0.0 } else { PRIORS.table.later_version };
         return match (toggles, first) {
             (Some(false), Some(first)) if Some(first.size) == size => PRIORS.table.again_plain,
-            // The grant that was missed is that of another block in between, and perhaps also that of this block's
+            // The decoder missed the grant of another block in between, and perhaps also the grant of this block's
             // first transmission.
             (Some(false), Some(_)) => missed + version.max(PRIORS.table.again_plain),
             (Some(false), None) => PRIORS.table.again_unknown,

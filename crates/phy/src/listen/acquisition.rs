@@ -18,8 +18,8 @@ const KEPT: u64 = 5;
 
 /// Minimum power of another cell, relative to the requested cell, for which the other cell is subtracted.
 ///
-/// Chosen: 3 dB below. Fading makes the stronger of two cells temporarily the weaker one, and subtracting a cell that is
-/// nearly as strong helps too.
+/// Chosen: 3 dB below. In a fade, the stronger of two cells is temporarily the weaker cell, and subtracting a cell that
+/// is nearly as strong helps too.
 const AS_LOUD: f32 = 0.5;
 
 /// Minimum relative power of a neighbour for which the listener checks again soon: 6 dB below the tracked cell.
@@ -28,10 +28,10 @@ const NEAR: f32 = 0.25;
 /// Minimum power of another cell, relative to the usual power of a cell lost a moment ago, for which the other cell
 /// replaces it.
 ///
-/// Chosen: 1.8 dB. Evaluation with twenty random draws of two fully loaded cells that are equally strong for half a second
-/// before one is 8 dB stronger for 0.7 s: this rule decodes a share of 0.53 of the stronger cell's messages; without the
-/// rule, and with 0 dB or 3 dB, the share is 0.41. The rule makes no difference in forty draws in which one cell is 8 dB
-/// stronger throughout.
+/// Chosen: 1.8 dB. Evaluation with twenty random draws of two fully loaded cells that are equally strong for half a
+/// second before one cell is 8 dB stronger for 0.7 s: this rule decodes a share of 0.53 of the stronger cell's
+/// messages; without the rule, and with 0 dB or 3 dB, the share is 0.41. The rule makes no difference in forty draws in
+/// which one cell is 8 dB stronger throughout.
 const AS_LOUD_AS_LOST: f32 = 1.5;
 
 /// Minimum correlation with a PSS, as a share of the received power, for which the PSS counts as detected. Noise rarely
@@ -235,9 +235,10 @@ impl Listener {
         others.find(|(_, other)| other.tracker.found_loudness() >= AS_LOUD_AS_LOST * lost.usual().loudness)
     }
 
-    /// Returns the first cell other than the requested one that has at least [`AS_LOUD`] times the power of the requested
-    /// cell and that can be tracked in the raw samples before `next`. `loudness` is the power of the requested cell, `None`
-    /// if it was not found. The flag reports whether another cell has at least [`NEAR`] times that power.
+    /// Returns the first cell other than the requested cell that has at least [`AS_LOUD`] times the power of the
+    /// requested cell and that can be tracked in the raw samples before `next`. `loudness` is the power of the
+    /// requested cell, `None` if it was not found. The flag reports whether another cell has at least [`NEAR`] times
+    /// that power.
     pub(super) fn stronger(
         &self,
         searching: &Searching,

@@ -244,7 +244,7 @@ impl Beside {
     }
 
     /// Passes on the raw samples before number `end`, minus the reconstructed signal of the cell where available. A gap
-    /// in the samples is passed on as one gap.
+    /// in the samples is passed on undivided.
     fn pass_on(&mut self, end: i64, out: &mut [Ring]) {
         while self.given < end {
             let Some(run) = self.raw[0].run_from(self.given) else { break };

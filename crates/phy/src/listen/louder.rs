@@ -1,9 +1,9 @@
-//! Comparison with other cells: detects a cell that is stronger than the tracked one for longer than a fade lasts.
+//! Comparison with other cells: detects a cell that is stronger than the tracked cell for longer than a typical fade.
 //!
-//! Without a requested PCI, the listener tracks the first cell it finds. This may be the weaker of two cells if the
-//! stronger one faded at that moment. The weaker cell's reference signals stay detectable, so the listener would never
-//! leave it. Therefore it checks for other cells from time to time. If another cell is as strong as the tracked one, it
-//! checks more often and compares the mean powers.
+//! Without a requested PCI, the listener tracks the first cell it finds. That cell may be the weaker of two cells if
+//! the stronger cell faded at that moment. The weaker cell's reference signals stay detectable, so the listener would
+//! never leave it. Therefore the listener checks for other cells from time to time. If another cell is as strong as the
+//! tracked cell, the listener checks more often and compares the mean powers.
 
 use super::CellChange;
 use super::following::Following;
@@ -11,11 +11,12 @@ use super::following::Following;
 /// Power of another cell, and power of the tracked cell in the same period.
 pub(super) struct Louder {
     other: Option<Other>,
-    /// PCIs of the cells left for a stronger one. The listener takes none of them again before its next search.
+    /// PCIs of the cells that the listener left for a stronger cell. The listener takes none of them again before its
+    /// next search.
     left: Vec<u16>,
 }
 
-/// Another cell, observed since it was first as strong as the tracked one.
+/// Another cell, observed since its power first reached that of the tracked cell.
 struct Other {
     pci: u16,
     looks: u32,
@@ -73,7 +74,7 @@ impl Louder {
         }
     }
 
-    /// Returns whether cell `pci` was left for a stronger one.
+    /// Returns whether the listener left cell `pci` for a stronger cell.
     pub(super) fn was_left(&self, pci: u16) -> bool {
         self.left.contains(&pci)
     }
@@ -87,7 +88,8 @@ impl Louder {
     }
 
     /// Takes the strongest other cell that a check found (PCI and power), and compares its mean power with that of the
-    /// tracked cell since the first check. The tracker's mean since acquisition is used if it is higher.
+    /// tracked cell since the first check. If the tracked cell's mean power since acquisition is higher, that mean is
+    /// used.
     pub(super) fn look(&mut self, loudest: Option<(u16, f32)>, followed: &Following) -> Verdict {
         let (now, usual) = (followed.tracker.loudness(), followed.usual().loudness);
         let Some(other) = &mut self.other else {

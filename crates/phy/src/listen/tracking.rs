@@ -7,7 +7,7 @@ use super::{Listener, ListenerEvent, Lock, MAX_GAP_S, State, forget_before};
 use crate::sync::stream::Stream;
 use crate::sync::track::Step;
 
-/// Minimum log-likelihood ratio for which a CFI counts as certain: one in 150 is wrong.
+/// Minimum log-likelihood ratio for which a CFI counts as certain. At this ratio, one in 150 CFIs is wrong.
 const SURE_CFI: f32 = 5.0;
 
 /// Minimum distance between the starts of two different subframes of the same cell (subframes).
@@ -16,7 +16,7 @@ const SURE_CFI: f32 = 5.0;
 const APART: f64 = 0.5;
 
 /// Minimum distance between the start of a subframe and the start of the previous cell's last subframe (subframes). The
-/// subframes of the new cell may start at any time. This distance keeps their numbers distinct from those of the
+/// subframes of the new cell may start at any time. This distance keeps their numbers distinct from the numbers of the
 /// previous cell.
 const APART_FROM_ANOTHER: f64 = 0.9;
 

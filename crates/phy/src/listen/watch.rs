@@ -1,4 +1,4 @@
-//! Scheduling of periodic checks for a cell stronger than the tracked one.
+//! Scheduling of periodic checks for a cell stronger than the tracked cell.
 
 use super::searching::Searching;
 use crate::sync::{Ring, VIEW_HZ};
@@ -8,7 +8,7 @@ pub(super) struct Watch {
     /// Samples of the check. The buffer is reused because its filters take long to design.
     view: Option<Box<Searching>>,
     is_looking: bool,
-    /// Milliseconds of samples since the last check, and the interval until the next one.
+    /// Milliseconds of samples since the last check, and the interval until the next check.
     passed_ms: u64,
     wait_ms: u64,
     /// Whether the next check follows after [`SHORT_WAIT_MS`] instead of `wait_ms`.

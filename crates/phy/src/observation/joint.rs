@@ -215,9 +215,9 @@ impl Observer {
         }
     }
 
-    /// Updates the noise share of a symbol. Returns whether joint detection explains the received signal better than the
-    /// assumption that all interference is noise. Otherwise the other cell transmits something else there, or its channel
-    /// is unknown.
+    /// Updates the noise share of a symbol. Returns whether joint detection explains the received signal better than
+    /// the assumption that all interference is noise. If not, the other cell transmits something else in this symbol,
+    /// or its channel is unknown.
     fn learn_share(
         &self,
         both: &[TwoCellSignal<'_>],

@@ -2,7 +2,7 @@
 //! trellis.
 //!
 //! The convolutional code with tail-biting and rate matching is linear. So a word of n bits is determined by n
-//! independent received bits. The other bits of the CCE are used as a check. At low noise, this takes some table
+//! independent received bits. The other bits of the CCE are used as a check. At low noise, this method takes some table
 //! look-ups instead of thousands of trellis steps.
 //!
 //! The *mask* of a word is the number that is added (exclusive or) to its CRC: the RNTI of the receiver. A *mistake* is
@@ -37,7 +37,7 @@ pub struct Code {
     /// For each group of four bits of a word: its contribution to the circular buffer.
     circle: Vec<[Circle; 16]>,
     /// Two sets of bits that determine the word: one selected from the first bit onwards, one from the last bit
-    /// backwards. A wrong bit at one end of a CCE affects only one of them.
+    /// backwards. A wrong bit at one end of a CCE affects only one of the two sets.
     guesses: Vec<Guess>,
     /// Effect of each bit of the mask, then of each bit of the payload (with its CRC), on the bits of the first CCE.
     changes: Vec<Change>,
@@ -91,8 +91,8 @@ impl Change {
     }
 }
 
-/// Words that agree with the most reliable bits of a CCE, one word for each mask. The number of these bits is that of
-/// the payload bits.
+/// Words that agree with the most reliable bits of a CCE, one word for each mask. The number of these reliable bits
+/// equals the number of payload bits.
 #[derive(Clone, Debug)]
 pub struct ByMask {
     /// Word for mask 0.

@@ -1,7 +1,7 @@
 //! Likelihood ratio of a decoded word to the similar words that noise may confuse with it.
 //!
 //! The trellis returns the likeliest word, and any word is valid for some RNTI. So a wrong word that is similar to the
-//! transmitted one has nearly as much evidence: the evidence only shows that a word similar to this one was
+//! transmitted word has nearly as much evidence: the evidence only shows that a word similar to this one was
 //! transmitted. Only the few coded bits in which two similar words differ can distinguish them.
 //!
 //! Chosen: public decoders have no such test. Only paths that change at most 20 coded bits count; other limits were not

@@ -20,8 +20,8 @@ const SURE: usize = 128;
 /// hundred correct bits.
 const SURPRISE: f64 = 1.0 / 256.0;
 
-/// Minimum expected magnitude of a log-likelihood ratio (nats) for classifying a CCE as empty. It corresponds to about
-/// 10 dB.
+/// Minimum expected magnitude of a log-likelihood ratio (nats) for classifying a CCE as empty. This magnitude
+/// corresponds to an SNR of about 10 dB.
 const LOUD_NATS: f32 = 20.0;
 
 /// Maximum ratio of received to expected magnitude of the log-likelihood ratios of an empty CCE. Noise alone has this

@@ -15,7 +15,7 @@ const MAX_PRBS: usize = 110;
 /// Reference signals of one port in one OFDM symbol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pilots {
-    /// First subcarrier with a reference signal; the others follow at a spacing of six.
+    /// First subcarrier with a reference signal; the other reference signals follow at a spacing of six subcarriers.
     pub first: usize,
     /// Reference symbols in order of subcarriers; two per PRB.
     pub values: Vec<Complex32>,

@@ -1,5 +1,5 @@
-//! Receive antennas of one receiver. They share its clock and oscillator; each antenna has its own channel and its own
-//! noise.
+//! Receive antennas of one receiver. The antennas share the receiver's clock and oscillator; each antenna has its own
+//! channel and its own noise.
 //!
 //! The matched-filter outputs of the antennas are added per subcarrier, each weighted by the inverse of its noise power:
 //! maximum-ratio combining.
@@ -39,7 +39,7 @@ pub struct Antenna {
     power: f32,
     /// Number of subframes in the averages, up to [`WATCHED`].
     watched: f32,
-    /// Combining weight of this antenna, relative to the best one; 0 if the antenna does not receive the cell.
+    /// Combining weight of this antenna, relative to the best antenna; 0 if the antenna does not receive the cell.
     weight: f32,
 }
 
@@ -131,7 +131,7 @@ impl Antennas {
         self.all.iter().map(|one| one.estimator.channel().noise())
     }
 
-    /// Returns, per antenna, the symbols received last.
+    /// Returns, per antenna, the most recently received symbols.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.all.iter().map(|one| &one.grid)
     }
@@ -224,8 +224,8 @@ impl Antennas {
         for one in self.all.iter().filter(|one| one.weight > 0.0) {
             let row = &one.grid.symbol(symbol)[first..];
             let mut gains: Vec<_> = row.iter().zip(sent).map(|(got, sent)| got * sent.conj()).collect();
-            // Reduce the weight of interfered subcarriers: a tone on one subcarrier may be stronger than all others
-            // together.
+            // Reduce the weight of interfered subcarriers: a tone on one subcarrier may be stronger than all other
+            // subcarriers together.
             let weights = one.estimator.channel().all_weights();
             for (gain, weight) in gains.iter_mut().zip(weights.get(first..).unwrap_or_default()) {
                 *gain *= weight.sqrt();

@@ -2,8 +2,9 @@
 //!
 //! The cell is detected by its synchronisation signals in symbols that are received anyway ([`super::lookout`]).
 //!
-//! When the tracked cell fades, the interferer may be the stronger cell. It is not noise: its possible symbols are known,
-//! so that the bits of both cells can be detected jointly ([`crate::observation`]).
+//! When the tracked cell fades, the interferer may be the stronger cell. The interference is not noise: the possible
+//! symbols of the interferer are known, so that the bits of both cells can be detected jointly
+//! ([`crate::observation`]).
 
 use num_complex::Complex32;
 
@@ -75,7 +76,7 @@ const MAX_ABSENT: u32 = 1000;
 
 /// Number of subframes for which the channel is learnt before it is used.
 ///
-/// Chosen: after these subframes, the estimate is as good as that of a channel that is constant over them.
+/// Chosen: after these subframes, the estimate is as good as for a channel that is constant over this time.
 const FIRST_SUBFRAMES: u32 = 3;
 
 /// Number of subframes over which powers are averaged.

@@ -109,8 +109,8 @@ impl Health {
         self.usual += share * (hints.clarity() - self.usual);
         self.doubtful = if is_doubtful { self.doubtful + 1 } else { 0 };
         let was_clear = self.coherence() > CLEAR;
-        // The carrier phase cannot rotate far within a few symbols. If it appears to, the timing is off by whole periods of
-        // the reference signals.
+        // The carrier phase cannot rotate far within a few symbols. If it appears to rotate far, the timing is off by
+        // whole periods of the reference signals.
         let is_absurd = !hints.is_fast
             && hints.turn.re < 0.0
             && hints.turn.norm_sqr() > hints.neighbours.norm_sqr() / 16.0;
@@ -185,7 +185,7 @@ impl Health {
         self.doubtful == 0
     }
 
-    /// Returns whether no subframe before the last one was doubtful.
+    /// Returns whether all subframes before the last subframe were free of doubt.
     pub fn is_new_doubt(&self) -> bool {
         self.doubtful <= 1
     }

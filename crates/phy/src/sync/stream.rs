@@ -93,7 +93,7 @@ impl<'a> Stream<'a> {
         self.conversion.map_or(start, |conversion| libm::ceil(conversion.sample(start as f64)) as i64)
     }
 
-    /// Approximate number of the sample after the last one.
+    /// Approximate number of the sample after the last available sample.
     pub fn end(&self) -> i64 {
         self.conversion.map_or(self.end, |conversion| libm::floor(conversion.sample(self.end as f64)) as i64)
     }
@@ -149,7 +149,8 @@ impl<'a> Stream<'a> {
         Some(whole.into_iter().flatten().chain(resampled))
     }
 
-    /// Resamples into a window. The filter uses zeros for samples before the first and after the last one of the run.
+    /// Resamples into a window. The filter uses zeros for samples before the first and after the last sample of the
+    /// run.
     fn resample(&self, conversion: &Conversion, first: i64, count: usize, window: &mut Window) {
         let Conversion { resampler, origin } = conversion;
         let wanted = resampler.inputs(first, count);

@@ -100,7 +100,7 @@ pub struct Tracker {
     /// Whether a subframe before the position `settled` was doubtful.
     strayed: bool,
     /// Mean received power on the reference signals at the position `settled`, including noise and interference
-    /// (`found_level`), and the power of one port without them (`found_loudness`).
+    /// (`found_level`), and the power of one port without noise and interference (`found_loudness`).
     found_level: f32,
     found_loudness: f32,
     /// Displacement of the cell according to the previous PSS, in sixths of a symbol.
@@ -257,7 +257,7 @@ impl Tracker {
         }
         let hints = *self.antennas.hints();
         let is_spoilt = self.antennas.snr_db() < self.antennas.snr_db_before() - SPOILT_DB;
-        // If the subframe turned out to be a later one, its PSS or PBCH symbols may not have arrived.
+        // If the subframe turned out to be a later subframe, its PSS or PBCH symbols may not have arrived.
         let has_more = has_more && heard.number == number;
         heard.is_doubtful = !is_beside && (is_spoilt || self.health.is_doubtful(&hints, &heard));
         self.is_clear = hints.coherence() > MIN_CLEAR;
@@ -402,15 +402,16 @@ impl Tracker {
         }
     }
 
-    /// Symbols with reference signals to demodulate, in descending order: all of them, or those of the first slot.
+    /// Symbols with reference signals to demodulate, in descending order: all such symbols, or only the symbols of the
+    /// first slot.
     fn pilot_symbols(&self, all: bool) -> Vec<usize> {
         let cell = self.cell();
         let per_slot = cell.cp.symbols_per_slot();
         let of_port = |port| crs::pilot_symbols(cell.cp, port);
         let symbols = (0..2 * per_slot).filter(|&symbol| {
             let has_any = (0..cell.ports.count()).any(|port| of_port(port).any(|other| other == symbol));
-            // Ports 2 and 3 have one such symbol per slot, and each port uses half of the symbol's reference
-            // subcarriers, so include the symbol of the second slot.
+            // Ports 2 and 3 have one symbol with reference signals per slot, and each port uses half of the symbol's
+            // reference subcarriers, so include the symbol of the second slot.
             has_any && (all || symbol < per_slot || symbol == per_slot + 1)
         });
         symbols.rev().collect()

@@ -18,7 +18,7 @@ pub fn decode(rate_hz: u64, samples: &[Complex32]) -> (Vec<Output>, Decoder) {
     (outputs, decoder)
 }
 
-/// Messages of one output: those of its subframe and of earlier ones.
+/// Messages of one output: messages of its subframe and of earlier subframes.
 pub fn messages(output: Output) -> Vec<Found> {
     match output {
         Output::Subframe(reading) => [reading.found, reading.late].concat(),

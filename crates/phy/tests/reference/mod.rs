@@ -158,8 +158,8 @@ fn levels(symbols: &[Quad]) -> Vec<f32> {
     symbols.iter().flatten().flat_map(|symbol| [symbol.re, symbol.im]).collect()
 }
 
-/// Agreement of soft bits with bits, in the worst CCE: the sum of the agreeing magnitudes minus the sum of the others,
-/// over the sum of all.
+/// Agreement of soft bits with bits, in the worst CCE: the sum of the agreeing magnitudes minus the sum of the other
+/// magnitudes, over the sum of all magnitudes.
 pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
     let cces = soft.chunks(BITS_PER_CCE).zip(bits.chunks(BITS_PER_CCE));
     let of_cce = cces.map(|(soft, bits)| {
@@ -175,8 +175,8 @@ pub fn agreement(soft: &[Soft], bits: &[u8]) -> f32 {
 }
 
 /// Resolves overlaps of candidates. A copy of a message on a part of its CCEs is a shadow of the whole message, and is
-/// dropped. Otherwise the candidate with the best agreement is kept; among equals the shorter one, because noise is
-/// less likely to cause it.
+/// dropped. Otherwise the candidate with the best agreement is kept; among equal candidates the shorter one is kept,
+/// because noise is less likely to cause it.
 fn without_shadows(mut candidates: Vec<Found>) -> Vec<Found> {
     let whole = candidates.clone();
     candidates.retain(|part| {

@@ -40,8 +40,8 @@ impl Reports {
         }
     }
 
-    /// Adds a complete subframe of a carrier, in the carrier's order. It started `at_ms` milliseconds after the carrier's
-    /// first sample. `name` returns the RNTI that represents a user in the reports.
+    /// Adds a complete subframe of a carrier, in the carrier's order. The subframe started `at_ms` milliseconds after
+    /// the carrier's first sample. `name` returns the RNTI that represents a user in the reports.
     pub fn push(
         &mut self,
         carrier: CarrierId,

@@ -15,7 +15,7 @@ pub enum Doubt {
     Sign(Format),
     /// The high bytes of numbers have the statistics of low bytes.
     Order,
-    /// The floating-point samples are whole numbers above 1.
+    /// The floating-point samples are whole numbers, and many of them exceed 1.
     Scale,
 }
 

@@ -180,7 +180,8 @@ mod tests {
         Box::new(Reader::new("a".into(), meta, Box::new(std::io::Cursor::new(bytes)), None))
     }
 
-    /// Returns all samples as multiples of 1/127, and the other pieces with their positions.
+    /// Reads all pieces. Returns the samples as multiples of 1/127, the other pieces with their positions, and the
+    /// number of antennas.
     fn all(sources: Vec<Box<dyn Source>>) -> (Vec<i32>, Vec<(usize, Piece)>, usize) {
         let named = sources.into_iter().map(|source| ("a".to_owned(), source)).collect();
         let mut joined = Joined::new(named).unwrap();

@@ -22,7 +22,7 @@ pub trait Source: Send {
     /// arrived for a while, but more may follow.
     ///
     /// # Errors
-    /// No more samples will arrive, although the source was not meant to end.
+    /// The source failed: no more samples will arrive, although the source has not reached its end.
     fn read(&mut self, out: &mut Vec<Complex32>) -> Result<Piece, Error>;
 
     /// Returns the share of the source that has been read, 0 to 1, if its end is known.

@@ -18,7 +18,7 @@ const BEND: f32 = 0.03;
 const MAX_MOVED: f32 = 2.0;
 
 impl Estimator {
-    /// Computes the channel of later control symbols if it differs from that of the first symbol.
+    /// Computes the channel of later control symbols if the channel differs from the channel of the first symbol.
     pub(super) fn interpolate(&mut self) {
         self.channel.later.clear();
         if !self.lies_between() {
@@ -72,7 +72,7 @@ impl Estimator {
         place * BEND * away * away / self.channel.power.max(f32::MIN_POSITIVE)
     }
 
-    /// Channel variation from the first symbol to a later one.
+    /// Channel variation from the first symbol to a later symbol.
     fn moved_until(&self, symbol: usize) -> f32 {
         let symbols = self.pilots[0].len() as f32;
         let motion = self.motion().max(0.0);

@@ -29,8 +29,8 @@ const MAX_MOTION: f32 = 20.0;
 
 /// Weight of the first value of the channel variation within a slot.
 ///
-/// Chosen: three subframes suffice to detect a Doppler shift of 1 kHz, and a static receiver is almost never mistaken for
-/// a fast one.
+/// Chosen: three subframes suffice to detect a Doppler shift of 1 kHz, and a static receiver is almost never mistaken
+/// for a fast receiver.
 pub(super) const FIRST_SHARE: f32 = 0.25;
 
 /// Threshold of variation over channel power, at any noise level: above it, the channel differs between the two slots.
@@ -59,10 +59,10 @@ const MIN_TOLD: f32 = 0.5;
 const MAX_BENDS: f32 = 1.25;
 
 impl Estimator {
-    /// Detects a sudden change of the level of all reference signals. Its cause is the receiver's gain, a burst of noise,
-    /// or silence. The estimate is then invalid, and the noise is measured again.
-    /// Ports 0 and 1 fade independently of ports 2 and 3, which have reference signals in other symbols. So each pair of
-    /// ports is compared with its own previous level.
+    /// Detects a sudden change of the level of all reference signals. The cause of such a change is the receiver's
+    /// gain, a burst of noise, or silence. The estimate is then invalid, and the noise is measured again. Ports 0 and 1
+    /// fade independently of ports 2 and 3, which have reference signals in other symbols. So each pair of ports is
+    /// compared with its own previous level.
     pub(super) fn follow_level(&mut self, level: f32, is_of_first_ports: bool) {
         if !level.is_finite() {
             return;
@@ -200,7 +200,7 @@ impl Estimator {
         };
         let Statistics { noise, behind, is_odd, power, .. } = &mut self.statistics;
         let noise = noise.get_or_insert(measured);
-        // A single outlier may be a burst and is ignored; a second one in a row restarts the average.
+        // A single outlier may be a burst and is ignored; a second consecutive outlier restarts the average.
         let ratio = measured / noise.max(f32::MIN_POSITIVE);
         if *behind > 0.0 && !(1.0 / ODD_NOISE..=ODD_NOISE).contains(&ratio) {
             if !std::mem::replace(is_odd, true) {

@@ -23,7 +23,7 @@ use crate::grid::Grid;
 pub struct Narrow {
     /// Excess at every third subcarrier, measured by reference signals.
     references: Excess,
-    /// Excess at the other subcarriers, measured by control elements.
+    /// Excess at the other subcarriers, measured on their control elements.
     elements: Elements,
     measured: Vec<Measured>,
     /// For each comb: indices of its disturbed reference signals.
@@ -78,7 +78,7 @@ impl Narrow {
         self.disturbed.iter_mut().for_each(Vec::clear);
     }
 
-    /// Compares the reference signals `raw` of a comb with the expected ones, given the noise power.
+    /// Compares the reference signals `raw` of a comb with the reference signals `expected`, given the noise power.
     pub fn observe(&mut self, comb: usize, raw: &[Complex32], expected: &[Complex32], noise: f32) {
         let powers = expected.iter().map(Complex32::norm_sqr);
         let usual = USUAL_POWER * powers.clone().sum::<f32>() / expected.len().max(1) as f32;
@@ -111,8 +111,9 @@ impl Narrow {
         self.elements.observe(grid, channel);
     }
 
-    /// Moves disturbed reference signals towards the line between the nearest undisturbed ones of their comb. The shift
-    /// grows with the interference power and shrinks with the distance of the undisturbed ones.
+    /// Moves disturbed reference signals towards the line between the nearest undisturbed reference signals of their
+    /// comb. The shift grows with the interference power and shrinks with the distance of the undisturbed reference
+    /// signals.
     pub fn mend(&self, comb: usize, raw: &mut [Complex32]) {
         if !self.references.is_any() {
             return;
@@ -293,7 +294,7 @@ mod tests {
     }
 
     /// The channel estimate of a fast channel has an error of a tenth. At a high SNR, transmitted elements then deviate
-    /// much more than silent ones.
+    /// much more than silent elements.
     #[test]
     fn elements_are_not_disturbed_by_what_was_sent_on_them() {
         let mut rng = Streams::new(4).stream("phy.sent");

@@ -5,13 +5,13 @@ use num_complex::Complex32;
 use super::Comb;
 use crate::channel::wiener::{Key, SPREADS, Weights};
 
-/// Estimate of the delay spread by trial. Among a spread and its two neighbours on the scale, it selects the one that
-/// predicts each reference signal best from the other reference signals around it.
+/// Estimate of the delay spread by trial. Among a spread and its two neighbours on the scale, the estimate is the
+/// spread with the best prediction of each reference signal from the reference signals around it.
 #[derive(Clone, Debug)]
 pub struct Spread {
     /// The spread, as a step of [`SPREADS`].
     pub step: i32,
-    /// Whether the next trial uses a larger spread; otherwise it uses a smaller one.
+    /// Whether the next trial uses a larger spread; otherwise it uses a smaller spread.
     is_up: bool,
     /// Increase of the prediction error with a smaller and with a larger spread: averaged logarithm of the error ratio.
     worse: [f32; 2],

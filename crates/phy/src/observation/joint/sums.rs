@@ -12,7 +12,7 @@ use crate::diversity::Quad;
 use crate::grid::{REGS_PER_CCE, Reg};
 use crate::modulation::qpsk;
 
-/// Number of elements that are summed in parallel: those of a CCE, rounded up to vectors of eight.
+/// Number of elements that are summed in parallel: the elements of a CCE, rounded up to vectors of eight.
 const LANES: usize = (4 * REGS_PER_CCE).next_multiple_of(8);
 
 /// One number per element.
@@ -279,8 +279,8 @@ fn put_own(ports: Ports, h: &[Quad; 4], lanes: std::ops::Range<usize>, out: &mut
     }
 }
 
-/// Fills the hypotheses for the other cell on an element: only its value on a reference signal, otherwise silence or a
-/// symbol from each port.
+/// Fills the hypotheses for the other cell on an element: on a reference signal, only the known value; otherwise,
+/// silence or a symbol from each port.
 fn put_other(element: Option<Element>, gains: &[Vec<Complex32>], lane: usize, k: usize, out: &mut [Points]) {
     match (element, gains) {
         (Some(Element::Pilot(port, value)), gains) => {

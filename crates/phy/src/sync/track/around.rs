@@ -23,7 +23,7 @@ const SURE_ELSEWHERE: f32 = 1.3;
 impl Tracker {
     /// Receives the subframe at an offset where, according to the cyclic prefixes, symbols start; this may be the start
     /// of another symbol. Accepts the first offset without doubt. If whole subframes are missing, the received subframe
-    /// is a later one.
+    /// is a later subframe than expected.
     pub(super) fn look_around(&mut self, there: i64, stream: &Stream<'_>, symbols: &[usize]) -> Observation {
         let here = self.place;
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;

@@ -194,7 +194,7 @@ impl DataReader {
         2 * (slot * prbs + usize::from(group.prb)) + usize::from(self.has_pilots[symbol])
     }
 
-    /// Finds the blocks whose data can be estimated. Returns whether there are any.
+    /// Finds the blocks whose data can be estimated. Returns whether there are any such blocks.
     fn judge(&mut self, groups: &[Group]) -> bool {
         self.blocks.fill(Block::default());
         for (group, heard) in groups.iter().zip(&self.heard) {

@@ -154,7 +154,7 @@ impl Signal {
         Signal { first, samples: Vec::new() }
     }
 
-    /// Number of the sample after the last one.
+    /// Number of the sample after the last sample of the signal.
     pub fn end(&self) -> i64 {
         self.first + self.samples.len() as i64
     }
@@ -213,8 +213,8 @@ impl Rebuilder {
         }
     }
 
-    /// Adds to `signals` the samples that the antennas received of a subframe whose ports transmitted `grids`. The channel
-    /// is interpolated to that of `next` if it is given.
+    /// Adds to `signals` the samples that the antennas received of a subframe whose ports transmitted `grids`. If
+    /// `next` is given, the channel is interpolated to the channel of `next`.
     pub fn rebuild(
         &mut self,
         grids: &[Grid],

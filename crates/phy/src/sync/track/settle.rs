@@ -43,9 +43,10 @@ impl Tracker {
         is_there
     }
 
-    /// Receives the next subframes and returns to the first one. If `follows` is set, each subframe corrects timing and
-    /// carrier. If `by_prefix` is set, subframes whose cyclic prefixes show another start are skipped: samples were
-    /// lost between these subframes and the position where the cell was found. Returns the sum of all measurements.
+    /// Receives the next subframes and returns to the first subframe. If `follows` is set, each subframe corrects
+    /// timing and carrier. If `by_prefix` is set, subframes whose cyclic prefixes show another start are skipped:
+    /// samples were lost between these subframes and the position where the cell was found. Returns the sum of all
+    /// measurements.
     fn rehearse(&mut self, stream: &Stream<'_>, follows: bool, by_prefix: bool) -> Hints {
         let samples = self.numerology.subframe_samples();
         let first = self.place;

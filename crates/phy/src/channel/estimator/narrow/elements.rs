@@ -1,8 +1,8 @@
 //! Narrowband interference on control elements between the reference signals.
 //!
 //! In the first symbol, elements of the PDCCH and the PCFICH carry a QPSK symbol or nothing. The distance of a received
-//! element from both expected values measures the interference. This detects a tone between two reference signals. A
-//! subcarrier next to a disturbed reference signal keeps its full weight if its own element is undisturbed.
+//! element from both expected values measures the interference. In this way, a tone between two reference signals is
+//! detected. A subcarrier next to a disturbed reference signal keeps its full weight if its own element is undisturbed.
 
 use num_complex::Complex32;
 
@@ -18,7 +18,7 @@ use crate::grid::{ControlRegion, Grid, Reg};
 pub struct Elements {
     ports: Ports,
     regs: Vec<Reg>,
-    /// By subcarrier: whether one of `regs` contains it.
+    /// By subcarrier: whether a REG in `regs` contains it.
     is_measured: Vec<bool>,
     /// By subcarrier: mean squared deviation of its element over the typical squared deviation.
     excess: Excess,
@@ -152,7 +152,7 @@ impl Elements {
         }
     }
 
-    /// Excess of each subcarrier over a typical one.
+    /// Ratio of each subcarrier's squared deviation to the typical squared deviation.
     pub fn excess(&self) -> &Excess {
         &self.excess
     }

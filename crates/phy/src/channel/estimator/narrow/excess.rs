@@ -10,7 +10,8 @@ const MAX_MEASUREMENT: f32 = 100.0;
 
 /// Maximum typical deviation, in units of the noise power.
 ///
-/// Chosen: not tuned. It keeps one abnormal subframe from lowering the weight of every disturbed place for a long time.
+/// Chosen: not tuned. The limit keeps one abnormal subframe from lowering the weight of every disturbed place for a
+/// long time.
 const MAX_TYPICAL: f32 = 100.0;
 
 /// Measurement at one place.
@@ -26,8 +27,8 @@ pub struct Measured {
 #[derive(Clone, Debug)]
 pub struct Excess {
     excess: Vec<f32>,
-    /// Squared deviation of a typical place over the noise power, at least 1. It exceeds 1 if the channel is curved over
-    /// frequency or varies.
+    /// Squared deviation of a typical place over the noise power, at least 1. The ratio exceeds 1 if the channel is
+    /// curved over frequency or varies.
     typical: f32,
     is_any: bool,
     deviations: Vec<f32>,
