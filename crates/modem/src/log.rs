@@ -1,5 +1,7 @@
 //! Log files of modems, with decompression.
 
+pub mod input;
+
 use std::io::{Cursor, Error, ErrorKind, Read};
 
 /// Number of a file's first bytes from which its compression is detected.
