@@ -10,16 +10,14 @@
 //! └── share/airpace/installed.json               list of files for `airpace uninstall`; not in packages
 //! ```
 
-mod record;
-
-use std::io::{Error, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use airpace_core::Refused;
-use airpace_files::{Whole, remedy};
-use anyhow::Context;
-
-pub use record::{RECORD, Record};
+use airpace_files::record::{InstallError, Item};
+use airpace_files::remedy;
+use airpace_run::shell::quote;
+use anyhow::{Context, anyhow};
 
 /// Documents of the repository that are installed, with their paths below `share/doc/airpace`.
 const DOCUMENTS: &[(&str, &str)] = &[
@@ -45,16 +43,6 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/traces.md", include_str!("../../../docs/guide/traces.md")),
     ("guide/transfer.md", include_str!("../../../docs/guide/transfer.md")),
 ];
-
-/// One file of an installation.
-pub struct Item {
-    /// Path of the file below the prefix.
-    pub place: PathBuf,
-    /// Contents of the file.
-    pub contents: Vec<u8>,
-    /// Whether the file is executable.
-    pub is_program: bool,
-}
 
 /// All files of an installation of `binary`, sorted by path. `texts` are the manual pages and completions, by path. The
 /// result is the same for the same binary on any machine.
@@ -82,37 +70,34 @@ fn with_whole_links(page: &str) -> String {
     page.replace("](../../", &format!("]({tree}/")).replace("](../", &format!("]({tree}/docs/"))
 }
 
-/// Writes one file below `root` atomically. Replaces an existing file, even a running program.
-///
-/// # Errors
-/// The file cannot be written; the message contains its path.
-pub fn write(root: &Path, item: &Item) -> anyhow::Result<()> {
-    let path = root.join(&item.place);
-    let folder = path.parent().unwrap_or(root);
-    let mode = if item.is_program { 0o755 } else { 0o644 };
-    let written = || -> std::io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let mut file = Whole::replace(&path)?;
-        file.write_all(&item.contents)?;
-        file.set_rights(mode)?;
-        file.finish()
-    };
-    written().map_err(cannot_write(&path))
-}
-
 /// Name of the kind of package for which this binary was built (`the Debian package`, `the static tarball`). The
 /// scripts that build packages set `AIRPACE_PACKAGE` at compile time. `None` for builds from a checkout.
 pub fn package() -> Option<&'static str> {
     option_env!("AIRPACE_PACKAGE").filter(|package| !package.is_empty())
 }
 
-/// The error for a path to which the installation cannot write.
-fn cannot_write(path: &Path) -> impl Fn(Error) -> anyhow::Error {
-    move |error| {
-        let or_root = error.kind() == ErrorKind::PermissionDenied;
-        let remedy = remedy(&error, "prefix");
-        let remedy = if or_root { remedy.text(", or start as root") } else { remedy };
-        Refused::new(format!("cannot write `{}`", path.display())).but(remedy.caused_by(error)).into()
+/// The error of an installation, with the option that helps.
+pub fn refused(error: InstallError) -> anyhow::Error {
+    match error {
+        InstallError::Write { path, source } => {
+            let or_root = source.kind() == ErrorKind::PermissionDenied;
+            let remedy = remedy(&source, "prefix");
+            let remedy = if or_root { remedy.text(", or start as root") } else { remedy };
+            Refused::new(format!("cannot write `{}`", path.display())).but(remedy.caused_by(source)).into()
+        }
+        InstallError::Strangers { paths } => {
+            let paths: Vec<_> = paths.iter().map(|path| quote(&path.to_string_lossy())).collect();
+            let more = match paths.len() {
+                1 => String::new(),
+                all => format!(" (and {} more)", all - 1),
+            };
+            anyhow!(
+                "{}{more} is there and was not put there by `airpace install`; if a package did, remove the package, else: rm {}",
+                paths[0],
+                paths.join(" ")
+            )
+        }
+        InstallError::Record(error) => error.into(),
     }
 }
 

@@ -12,6 +12,8 @@
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2 (comparison of the two methods)
 
+mod summary;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use airpace_radio::CarrierId;
 use crate::grant::{Grant, GrantReport, Grants, Source, Sum, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
+
+pub use summary::{Rates, Summary, Windows};
 
 /// Default time for which a window waits for late packets.
 ///

@@ -10,6 +10,7 @@ pub mod pdu;
 pub mod sample;
 pub mod table;
 pub mod text;
+pub mod windows;
 
 use std::io::Write;
 

@@ -58,9 +58,12 @@ mod proven;
 mod rlc;
 mod stats;
 mod umts;
+mod unread;
 
 use crate::layout::{Code, Decoded, Unreadable, Version, VersionAt};
 use crate::packet::{LogCode, LogPacket};
+
+pub use unread::Unread;
 
 /// All codes with a layout, sorted by code.
 pub static CODES: &[&Code] = &[

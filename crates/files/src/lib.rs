@@ -15,6 +15,7 @@
 //! | [`HandedOut`] | files that are sent to an untrusted peer | examined for private keys before their bytes are returned |
 //! | [`new_secret`], [`read_secret`] | keys | readable by their owner only |
 //! | [`make_own_folder`], [`is_own_folder`] | folders whose content root trusts | no link, and not writable by others |
+//! | [`record::Record`] | removal of what an installation wrote | by a list of its files, which names no others |
 //! | [`Place`] | detection of two names of one file | by device and inode |
 //!
 //! If the path of a file to be written is a link, the write is refused, and the error contains the link's target. Links
@@ -31,6 +32,7 @@ mod open;
 mod own;
 mod place;
 mod private_key;
+pub mod record;
 mod recording;
 mod secret;
 mod special;

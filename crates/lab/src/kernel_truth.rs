@@ -3,12 +3,14 @@
 //! | part | contents |
 //! | --- | --- |
 //! | this module | conditions, and the runs of a kernel as a table |
+//! | [`campaign`] | runs of a kernel under many conditions |
 //! | [`compare`] | bounds, and comparison of two sets of runs with the bounds |
 //! | [`measure`] | one run of a kernel |
 //! | [`ours`] | runs of Airpace's schemes in the simulator |
 //! | [`paths`] | emulated paths, in addition to the recorded links |
 //! | [`page`] | results as the page `docs/kernel-truth.md` |
 
+pub mod campaign;
 pub mod compare;
 pub mod measure;
 pub mod ours;

@@ -1,5 +1,6 @@
 //! Log packets of a simulated device's modem: in virtual time, and for the emulated modem, ahead of the wall clock.
 
+mod file;
 mod log;
 
 use std::ops::ControlFlow;
@@ -14,6 +15,7 @@ use airpace_modem::modem::{Next, Stamped, TimedPacket};
 
 use crate::error::LabError;
 
+pub use file::{LogWriter, Written};
 pub use log::{Simulated, SimulatedError};
 
 /// Parameters of the simulation of a scenario.

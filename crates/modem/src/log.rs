@@ -1,5 +1,7 @@
 //! Log files of modems, with decompression.
 
+pub mod input;
+
 use std::io::{Cursor, Error, ErrorKind, Read};
 
 use airpace_core::{Refused, Remedy};

@@ -15,7 +15,7 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -68,6 +68,25 @@ impl fmt::Display for Source {
 }
 
 impl Source {
+    /// The port that a text among other sources names: `modem:PORT`, where `PORT` is a port as [`Source::from_str`] reads it,
+    /// or the path of a device. `None` if the text names no port.
+    pub fn named(text: &str) -> Option<Source> {
+        if let Some(port) = text.strip_prefix("modem:").filter(|port| !port.is_empty()) {
+            return port.parse().ok();
+        }
+        let path = Path::new(text);
+        let is_device = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device());
+        // A device that is not plugged in yet.
+        let is_named_so = ["/dev/tty", "/dev/serial/", "/dev/diag"].iter().any(|name| text.starts_with(name));
+        if !is_device && !is_named_so {
+            return None;
+        }
+        Some(match text {
+            "/dev/diag" => Source::DevDiag(path.to_owned()),
+            _ => Source::Serial(path.to_owned()),
+        })
+    }
+
     /// Returns the same port under a name that does not change when the modem is plugged in again. For a USB modem's
     /// port, this is the link below `/dev/serial/by-id`, which contains the modem's serial number and the port's index in
     /// the modem.

@@ -11,6 +11,7 @@
 //! | `axis` | a key with its values: lists and ranges |
 //! | `spec` | specification of a sweep, from options or a file |
 //! | `plan` | numbering of the runs, their keys (hashes), and execution of one run |
+//! | `estimate` | time and size of the missing runs, from a few of them |
 //! | `record` | results of a run, as a line of text |
 //! | `store` | record files of a sweep's folder |
 //! | `dataset` | Parquet dataset of the results |
@@ -21,6 +22,7 @@
 mod about;
 mod axis;
 mod dataset;
+mod estimate;
 mod plan;
 mod record;
 mod session;
@@ -31,6 +33,7 @@ mod tests;
 
 pub use about::{About, Failure, SweepReport};
 pub use axis::Axis;
+pub use estimate::Estimate;
 pub use plan::{Cell, Plan, PointDigest, Runner};
 pub use record::{Key, Record};
 pub use session::{

@@ -46,4 +46,5 @@ pub mod steering;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 pub mod wire;

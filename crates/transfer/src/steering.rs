@@ -1,10 +1,11 @@
 //! Congestion control scheme of a transfer: each endpoint builds its sender or receiver from the same text.
 
-use airpace_cc::controller::{Receiver, Sees};
+use airpace_cc::controller::{Inspect, Receiver, Sees};
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_cc::schemes::SchemeSpec;
 use airpace_core::Streams;
 use airpace_core::remedy::{Remedy, UserTask};
+use airpace_feed::Need;
 
 use super::message::{Code, Fault};
 use airpace_transport::endpoint::MSS;
@@ -39,4 +40,46 @@ pub fn can_receive(spec: &SchemeSpec, receiver: &dyn Receiver, has_radio: bool) 
     let sentence = format!("scheme `{}` needs the radio of the machine that receives", spec.text());
     let remedy = Remedy::new("give it there with").parameter("radio").text(", or choose another scheme");
     Err(Fault::new(Code::Refused, sentence).but(remedy))
+}
+
+/// Scope of reports that a scheme needs, derived from the names of its reported values: a scheme that counts refused
+/// reports needs the grants of all users.
+pub fn need(inspect: &Inspect) -> Need {
+    let refuses = inspect.values.iter().any(|(name, _)| *name == "refused_reports_n");
+    if refuses { Need::Everyone } else { Need::Own }
+}
+
+/// Scope of reports that the receiver (`receives`) or the sender of a scheme needs.
+pub fn need_of(scheme: &str, receives: bool) -> Need {
+    let spec = SchemeSpec::parse(scheme).ok();
+    let Some(ends) = spec.and_then(|spec| ends(&spec).ok()) else { return Need::Own };
+    let mut inspect = Inspect::default();
+    match ends.receiver {
+        Some(receiver) if receives => receiver.inspect(&mut inspect),
+        _ => ends.controller.inspect(&mut inspect),
+    }
+    need(&inspect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_that_refuses_reports_needs_everybodys_grants() {
+        let mut inspect = Inspect::default();
+        assert_eq!(need(&inspect), Need::Own);
+        inspect.value("downlink_mbps", 1.0);
+        assert_eq!(need(&inspect), Need::Own);
+        for (scheme, receives, needed) in [
+            ("pbe", true, Need::Everyone),
+            ("pbe", false, Need::Own),
+            ("biscay", true, Need::Own),
+            ("biscay", false, Need::Own),
+            ("bbr", true, Need::Own),
+            ("no scheme", true, Need::Own),
+        ] {
+            assert_eq!(need_of(scheme, receives), needed, "{scheme}");
+        }
+    }
 }

@@ -4,13 +4,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use airpace_files::record::{Item, Record, install};
 use airpace_lab::machine::in_path;
 use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::Verdict;
 use super::completions::Shell;
-use crate::installation::{self, Item, RECORD, Record};
+use crate::installation::{self, refused};
 use crate::terminal::count;
 
 /// Installs this program with its manual, its guide and completions for bash, zsh and fish.
@@ -56,7 +57,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         installation::items(args.binary.as_deref().unwrap_or(&running), pages.chain(scripts).collect())?;
     if let (Some(destdir), Some(prefix)) = (&args.destdir, &args.prefix) {
         let root = destdir.join(prefix.strip_prefix("/").unwrap_or(prefix));
-        items.iter().try_for_each(|item| installation::write(&root, item))?;
+        items.iter().try_for_each(|item| item.write(&root)).map_err(refused)?;
         return said(args.json, out, &root, &items, || {
             Ok(format!(
                 "{} below {}; no record was written.\n",
@@ -66,7 +67,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         });
     }
     let prefix = settled(&args.prefix.clone().map_or_else(usual_prefix, Ok)?)?;
-    let before = install(&prefix, &items)?;
+    let before = install(&prefix, env!("CARGO_PKG_VERSION"), &items).map_err(refused)?;
     said(args.json, out, &prefix, &items, || {
         let over = match before.as_deref() {
             Some(version) if version != env!("CARGO_PKG_VERSION") => format!(", in place of {version}"),
@@ -94,58 +95,6 @@ pub fn uninstall(args: &UninstallArgs, out: &mut dyn Write) -> anyhow::Result<Ve
         }
     }
     Ok(Verdict::Fine)
-}
-
-/// Writes the items below `prefix`, and a record of them. Returns the version that was installed before.
-fn install(prefix: &Path, items: &[Item]) -> anyhow::Result<Option<String>> {
-    let old = Record::read(prefix)?;
-    let known = old.clone().unwrap_or_default();
-    refuse_strangers(prefix, items, &known)?;
-    let mut record = Record { version: env!("CARGO_PKG_VERSION").to_owned(), ..known.clone() };
-    for place in items.iter().map(|item| item.place.as_path()).chain([Path::new(RECORD)]) {
-        record.note_folders(prefix, place);
-        record.note_links(prefix, place);
-    }
-    // The record of old and new files is written first, so that an interrupted installation can still be removed.
-    record.files.extend(items.iter().map(|item| item.place.clone()));
-    let written = record
-        .write(prefix)
-        .and_then(|()| items.iter().try_for_each(|item| installation::write(prefix, item)));
-    if let Err(error) = written {
-        if old.is_none() {
-            // The user must see the first error, not one of the removal.
-            let _ = record.remove(prefix);
-        }
-        return Err(error);
-    }
-    record.files = items.iter().map(|item| item.place.clone()).collect();
-    for gone in known.files.difference(&record.files) {
-        known.remove_file(prefix, gone)?;
-    }
-    record.write(prefix)?;
-    Ok(old.map(|record| record.version))
-}
-
-/// Returns an error if existing files of another origin would be overwritten.
-fn refuse_strangers(prefix: &Path, items: &[Item], known: &Record) -> anyhow::Result<()> {
-    let strange = items.iter().filter(|item| !known.files.contains(&item.place)).filter(|item| {
-        let path = prefix.join(&item.place);
-        let there = || {
-            let file = airpace_files::open(&path)?;
-            airpace_files::read_at_most(file, item.contents.len() as u64)
-        };
-        path.symlink_metadata().is_ok() && there().ok().as_ref() != Some(&item.contents)
-    });
-    let paths: Vec<_> =
-        strange.map(|item| airpace_run::shell::quote(&prefix.join(&item.place).to_string_lossy())).collect();
-    if let [first, others @ ..] = &paths[..] {
-        let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
-        bail!(
-            "{first}{more} is there and was not put there by `airpace install`; if a package did, remove the package, else: rm {}",
-            paths.join(" ")
-        );
-    }
-    Ok(())
 }
 
 /// The installation below the given prefix, or else below the prefix of this program or the default prefix.

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use airpace_core::Refused;
 use airpace_lab::machine;
@@ -15,7 +15,7 @@ use airpace_run::comparison::Tally;
 use airpace_run::flows::{FlowRow, metric_names};
 use airpace_run::numbers::shown;
 use airpace_run::seeds::Seeds;
-use airpace_run::sweep::{self, Axis, Cell, Plan, Runner, Spec, Sweep, SweepOutcome, Todo};
+use airpace_run::sweep::{self, Axis, Cell, Estimate, Plan, Spec, Sweep, SweepOutcome};
 use airpace_run::{Host, RunError, shell};
 use airpace_sim::Scenario;
 use anyhow::bail;
@@ -286,19 +286,6 @@ fn stopped(sweep: &Sweep, args: &Args) -> String {
     text
 }
 
-/// Maximum duration of an estimate; after it, no further run is started.
-///
-/// Chosen: the time for which users wait for an answer.
-const MAX_SECONDS: Duration = Duration::from_secs(10);
-
-/// Maximum number of runs for an estimate.
-const SAMPLES: usize = 16;
-
-/// Bytes of the dataset for each flow of a run.
-///
-/// Chosen: 82 were measured over 20,000 short runs of five schemes; numbers of longer runs have more digits.
-const DATASET_BYTES: u64 = 120;
-
 /// Prints the estimated cost of the sweep, and writes no files.
 fn estimate(
     args: &Args,
@@ -307,26 +294,9 @@ fn estimate(
     jobs: usize,
     out: &mut dyn Write,
 ) -> anyhow::Result<Verdict> {
-    let todo = Todo::of(plan, folder.is_dir().then_some(folder), jobs)?;
+    let Estimate { todo, samples, seconds, bytes } =
+        Estimate::of(plan, folder.is_dir().then_some(folder), jobs)?;
     let (cells, missing) = (plan.cells(), todo.missing.len());
-    let mut runner = Runner::new(plan);
-    let (mut lengths, mut bytes, mut flows) = (vec![], 0, 0);
-    let started = Instant::now();
-    // Sampled runs are spread over the matrix, so that all keys and schemes are represented.
-    for sample in 0..SAMPLES.min(missing) {
-        let number = todo.missing[(2 * sample + 1) * missing / (2 * SAMPLES.min(missing))];
-        let began = Instant::now();
-        let record = runner.run(number, &|_| false).expect("nobody stops it");
-        lengths.push(began.elapsed().as_secs_f64());
-        bytes += record.line().len() as u64;
-        flows += record.result.map_or(0, |flows| flows.len()) as u64;
-        if started.elapsed() > MAX_SECONDS {
-            break;
-        }
-    }
-    let samples = lengths.len().max(1);
-    let seconds = lengths.iter().sum::<f64>() / samples as f64 * missing as f64 / jobs as f64;
-    let size = (bytes + flows * DATASET_BYTES) / samples as u64 * missing as u64;
     if args.json {
         let axes: Map<String, Value> = (plan.spec().set.iter())
             .map(|axis| (axis.key.clone(), axis.values.iter().map(|value| value_of(value)).collect()))
@@ -334,7 +304,7 @@ fn estimate(
         let told = json!({
             "cells": cells, "points": plan.points(), "schemes": plan.spec().schemes, "seeds": plan.spec().seeds,
             "set": axes, "missing": missing, "impossible": todo.impossible, "jobs": jobs,
-            "sampled_runs": lengths.len(), "estimated_s": seconds, "estimated_bytes": size, "folder": folder,
+            "sampled_runs": samples, "estimated_s": seconds, "estimated_bytes": bytes, "folder": folder,
         });
         writeln!(out, "{told}")?;
         return Ok(Verdict::Fine);
@@ -373,8 +343,8 @@ fn estimate(
             "about {} with {}, and {} on disk; estimated from {} made for it",
             HumanDuration(Duration::from_secs_f64(seconds)),
             count(jobs as u64, "job"),
-            DecimalBytes(size),
-            count(lengths.len() as u64, "run")
+            DecimalBytes(bytes),
+            count(samples as u64, "run")
         );
         writeln!(out, "{}", fit(&about))?;
     }

@@ -2,7 +2,6 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{self, OpenptFlags};
@@ -150,4 +149,20 @@ fn a_source_is_written_as_one_word() {
     assert_eq!(read("/dev/ttyUSB2"), Source::Serial("/dev/ttyUSB2".into()));
     assert_eq!(read("diag:/dev/diag"), Source::DevDiag("/dev/diag".into()));
     assert_eq!(read("tcp:localhost:9000"), Source::Tcp("localhost:9000".to_owned()));
+}
+
+#[test]
+fn ports_are_known_by_their_names() {
+    assert_eq!(
+        Source::named("/dev/ttyUSB7"),
+        Some(Source::Serial("/dev/ttyUSB7".into())),
+        "not plugged in yet"
+    );
+    assert_eq!(Source::named("/dev/diag"), Some(Source::DevDiag("/dev/diag".into())));
+    assert_eq!(Source::named("modem:tcp:phone:9000"), Some(Source::Tcp("phone:9000".to_owned())));
+    assert_eq!(Source::named("modem:dm"), Some(Source::Serial("dm".into())));
+    assert_eq!(Source::named("/dev/null"), Some(Source::Serial("/dev/null".into())), "a device, if no port");
+    for other in ["modem:", "reports.jsonl", "/tmp/socket", "tcp:127.0.0.1:9", "-", "modem"] {
+        assert_eq!(Source::named(other), None, "{other}");
+    }
 }

@@ -2,12 +2,12 @@
 
 mod listen;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use airpace_core::{Direction, Rate};
-use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
+use airpace_diag::bandwidth::{Bandwidth, Method, Point, Summary, kpi_trace};
+use airpace_diag::export::windows::{self, HEAD, HEAD_BY_CARRIER, mbps, rows_of_carriers, way};
 use airpace_diag::grant::report::Reports;
 use airpace_diag::grant::{GrantReport, Rat, codes};
 use airpace_diag::source::{Item, Place};
@@ -294,6 +294,8 @@ impl Determine<'_> {
 }
 
 impl Sink for Determine<'_> {
+    type Error = anyhow::Error;
+
     fn item(&mut self, _: Place, item: Item<'_>) -> anyhow::Result<()> {
         if let Item::Message(Message::Log(packet)) = item {
             self.packet(&packet);
@@ -346,18 +348,11 @@ struct Series<'o> {
     out: &'o mut dyn Write,
 }
 
-/// The columns of a table with a row per window. No row is the sum of other rows, so that the sum of a column is correct.
-const COLUMNS: &str = "time_ms,time_utc,radio,direction,blocks_mbps,granted_mbps,prbs,grants";
-
-/// The columns of a table with a row per carrier. `granted_mbps` is missing, because the modem reports it only for all
-/// carriers together.
-const COLUMNS_BY_CARRIER: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,prbs,grants";
-
 impl Series<'_> {
     fn begin(&mut self) -> anyhow::Result<()> {
         match self.form {
-            Form::Csv => writeln!(self.out, "{COLUMNS}")?,
-            Form::CsvByCarrier => writeln!(self.out, "{COLUMNS_BY_CARRIER}")?,
+            Form::Csv => self.out.write_all(HEAD.as_bytes())?,
+            Form::CsvByCarrier => self.out.write_all(HEAD_BY_CARRIER.as_bytes())?,
             Form::Json | Form::Summary => {}
         }
         Ok(())
@@ -370,33 +365,17 @@ impl Series<'_> {
         self.points += 1;
         match self.form {
             Form::Json => writeln!(self.out, "{}", json_of(point))?,
-            Form::Csv => self.row(point)?,
-            Form::CsvByCarrier => self.rows_of_carriers(point)?,
+            Form::Csv => self.rows(|rows| windows::row(point, rows))?,
+            Form::CsvByCarrier => self.rows(|rows| rows_of_carriers(point, rows))?,
             Form::Summary => self.summary.add(point),
         }
         Ok(())
     }
 
-    fn row(&mut self, point: &Point) -> anyhow::Result<()> {
-        let Point { radio, begin, .. } = point;
-        let (ms, way) = (point.window * point.every_ms(), way(point.direction));
-        let cell = |rate: Option<Rate>| rate.map_or(String::new(), |rate| mbps(rate).to_string());
-        let (blocks, granted) = (cell(point.blocks), cell(point.granted));
-        let prbs: u64 = point.carriers.iter().map(|carrier| carrier.prbs).sum();
-        let grants: u32 = point.carriers.iter().map(|carrier| carrier.grants).sum();
-        writeln!(self.out, "{ms},{begin},{},{way},{blocks},{granted},{prbs},{grants}", radio.0)?;
-        Ok(())
-    }
-
-    fn rows_of_carriers(&mut self, point: &Point) -> anyhow::Result<()> {
-        let Point { radio, begin, .. } = point;
-        let (ms, way) = (point.window * point.every_ms(), way(point.direction));
-        for own in &point.carriers {
-            let (carrier, blocks) = (own.carrier.0, mbps(own.blocks));
-            let (prbs, grants) = (own.prbs, own.grants);
-            writeln!(self.out, "{ms},{begin},{},{way},{carrier},{blocks},{prbs},{grants}", radio.0)?;
-        }
-        Ok(())
+    fn rows(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> anyhow::Result<()> {
+        let mut rows = vec![];
+        append(&mut rows);
+        Ok(self.out.write_all(&rows)?)
     }
 
     /// The summary, if the user asked for it.
@@ -404,7 +383,7 @@ impl Series<'_> {
         if self.form != Form::Summary {
             return Ok(());
         }
-        for (&(radio, direction), of) in &self.summary.0 {
+        for (&(radio, direction), of) in &self.summary.each {
             writeln!(
                 self.out,
                 "radio {}, {}: {} of {every_ms} ms",
@@ -412,7 +391,7 @@ impl Series<'_> {
                 way(direction),
                 count(of.windows, "window")
             )?;
-            for ((name, _), rates) in METHODS.iter().zip(&of.rates) {
+            for (name, rates) in [("blocks", &of.blocks), ("granted", &of.granted)] {
                 let lead = format!("  {name:<8} ");
                 if rates.windows == 0 {
                     writeln!(self.out, "{lead}not reported")?;
@@ -428,57 +407,6 @@ impl Series<'_> {
         }
         Ok(())
     }
-}
-
-const METHODS: [(&str, Method); 2] = [("blocks", Method::Blocks), ("granted", Method::Granted)];
-
-/// Data of the summary, in memory that does not grow with the log.
-#[derive(Default)]
-struct Summary(BTreeMap<(Radio, Direction), OfRadio>);
-
-#[derive(Default)]
-struct OfRadio {
-    windows: u64,
-    /// Rates of each method, in the order of [`METHODS`].
-    rates: [Rates; METHODS.len()],
-}
-
-/// The values computed by one of the methods.
-#[derive(Default)]
-struct Rates {
-    /// Windows with a value.
-    windows: u64,
-    sum_mbps: f64,
-    max_mbps: f64,
-    /// Windows in which something was granted.
-    busy: u64,
-}
-
-impl Summary {
-    fn add(&mut self, point: &Point) {
-        let of = self.0.entry((point.radio, point.direction)).or_default();
-        of.windows += 1;
-        for ((_, method), rates) in METHODS.iter().zip(&mut of.rates) {
-            let Some(rate) = point.by(*method).map(mbps) else { continue };
-            rates.windows += 1;
-            rates.sum_mbps += rate;
-            rates.max_mbps = rates.max_mbps.max(rate);
-            rates.busy += u64::from(rate > 0.0);
-        }
-    }
-}
-
-fn way(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Downlink => "down",
-        Direction::Uplink => "up",
-    }
-}
-
-/// Converts a rate to Mbit/s. Divides by a million instead of multiplying by a millionth, so that 5,400,000 gives
-/// exactly 5.4.
-fn mbps(rate: Rate) -> f64 {
-    rate.as_bps() as f64 / 1e6
 }
 
 fn json_of(point: &Point) -> Value {

@@ -201,6 +201,8 @@ impl Decode<'_> {
 }
 
 impl Sink for Decode<'_> {
+    type Error = anyhow::Error;
+
     fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()> {
         self.packets += u64::from(matches!(item, Item::Message(Message::Log(_))));
         match item {

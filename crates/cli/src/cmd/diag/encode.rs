@@ -7,9 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use airpace_core::Time;
-use airpace_diag::compose::Composed;
-use airpace_diag::{Framing, LogPacket, Radio, Stamp, frame};
-use airpace_files::Whole;
+use airpace_lab::simulated::{LogWriter, Written};
 use anyhow::bail;
 use serde_json::json;
 
@@ -42,12 +40,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Start of the run by the modem's clock: 2026-01-01 00:00:00 UTC, as time since 1980-01-06.
-///
-/// Chosen: a fixed day, so that the output is always the same, and late enough to be recognised as a time that the
-/// modem received from the network.
-const BEGIN: Duration = Duration::from_secs(16_797 * 86_400);
-
 /// Writes the log.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let simulated = simulated::load(&args.scenario, &args.device)?;
@@ -61,21 +53,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let inputs: Vec<_> = source.is_file().then(|| Named::new(&args.scenario, source)).into_iter().collect();
     outputs::check(&inputs, &[Named::by("--out", &args.out)])?;
     let refused = outputs::refused("--out", &args.out);
-    let mut log = Log {
-        file: outputs::whole("--out", &args.out)?,
-        end: Time::from_secs_f64(args.seconds.unwrap_or(whole)),
-        packets: 0,
-        bytes: 0,
-        body: vec![],
-        framed: vec![],
-    };
+    let end = Time::from_secs_f64(args.seconds.unwrap_or(whole));
+    let mut log = LogWriter::new(outputs::whole("--out", &args.out)?);
     let stop = on_interrupt()?;
     let bar = terminal::progress(args.json);
-    bar.set_length(log.end.as_nanos() / 1_000_000);
+    bar.set_length(end.as_nanos() / 1_000_000);
     bar.set_message("simulating");
     let mut trouble = None;
     simulated.run(args.device.seed, Duration::ZERO, &mut |composed| {
-        if stop.load(Ordering::Relaxed) || composed.at >= log.end {
+        if stop.load(Ordering::Relaxed) || composed.at >= end {
             return ControlFlow::Break(());
         }
         bar.set_position(composed.at.as_nanos() / 1_000_000);
@@ -94,8 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if stop.load(Ordering::Relaxed) {
         bail!("stopped; nothing was kept");
     }
-    let Log { file, packets, bytes, .. } = log;
-    file.finish().map_err(refused)?;
+    let Written { packets, bytes } = log.finish().map_err(refused)?;
     let name = args.out.display();
     if args.json {
         writeln!(out, "{}", json!({"out": name.to_string(), "packets": packets, "bytes": bytes}))?;
@@ -104,28 +89,4 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         writeln!(out, "{name}: {packets} in {bytes}: {}", simulated.about())?;
     }
     Ok(Verdict::Fine)
-}
-
-/// A log that is being written, with the framing of a diagnostic port.
-struct Log {
-    file: Whole,
-    end: Time,
-    packets: u64,
-    bytes: u64,
-    body: Vec<u8>,
-    framed: Vec<u8>,
-}
-
-impl Log {
-    fn write(&mut self, composed: &Composed) -> std::io::Result<()> {
-        let Composed { at, code, payload } = composed;
-        let stamp = Stamp::from_nanos((BEGIN + Duration::from_nanos(at.as_nanos())).as_nanos() as u64);
-        self.body.clear();
-        self.framed.clear();
-        LogPacket { radio: Radio::FIRST, code: *code, stamp, payload }.write(false, &mut self.body);
-        frame::encode(Framing::Hdlc, &self.body, &mut self.framed);
-        self.packets += 1;
-        self.bytes += self.framed.len() as u64;
-        self.file.write_all(&self.framed)
-    }
 }

@@ -39,7 +39,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let mut tallies = Tallies(vec![]);
     let sources = input::read(&args.files, &mut tallies)?;
     tallies.0.resize_with(sources.len(), Tally::default);
-    let found = sources.iter().zip(&tallies.0).filter(|(source, _)| source.has_found());
+    let found = sources.iter().zip(&tallies.0).filter(|(source, _)| source.has_found);
     for (at, (source, tally)) in found.enumerate() {
         if args.json {
             writeln!(out, "{}", as_json(source, tally))?;
@@ -58,6 +58,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 struct Tallies(Vec<Tally>);
 
 impl Sink for Tallies {
+    type Error = anyhow::Error;
+
     fn item(&mut self, place: Place, item: Item<'_>) -> anyhow::Result<()> {
         if self.0.len() <= place.file {
             self.0.resize_with(place.file + 1, Tally::default);

@@ -261,6 +261,8 @@ fn factor(text: &str) -> Result<f64, String> {
 struct Packets(Vec<Recorded>);
 
 impl Sink for Packets {
+    type Error = anyhow::Error;
+
     fn item(&mut self, _: Place, item: Item<'_>) -> anyhow::Result<()> {
         if let Item::Message(Message::Log(packet)) = item {
             self.0.push(Recorded::from(&packet));

@@ -1,17 +1,21 @@
 //! `airpace emu truth`: measures this machine's kernel over recorded links, and compares it with Linux 6.18 and with
 //! Airpace's schemes.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airpace_lab::Executable;
 use airpace_lab::finish::kernel;
+use airpace_lab::kernel_truth::campaign::{
+    AVAILABLE, Campaign, CampaignError, Selection, Step, TRIES, available, beside,
+};
 use airpace_lab::kernel_truth::compare::{Comparison, name_of};
-use airpace_lab::kernel_truth::measure::{self, Bulk};
+use airpace_lab::kernel_truth::measure;
 use airpace_lab::kernel_truth::ours::{BY_THE_RFC, HELD, compare};
 use airpace_lab::kernel_truth::page::page;
-use airpace_lab::kernel_truth::{Condition, Figures, Machine, Measured, paths};
+use airpace_lab::kernel_truth::{Condition, Machine, Measured, paths};
 use airpace_lab::machine;
 use airpace_run::Host;
 use anyhow::{Context, anyhow, bail};
@@ -21,11 +25,6 @@ use serde_json::json;
 use super::super::{Verdict, matrix, on_interrupt, outputs};
 use crate::called;
 use crate::terminal::{self, Paint, Table};
-
-/// Maximum number of attempts of a run that the machine did not process in time.
-///
-/// Chosen: on a machine on which one run in three is late, one condition in a thousand still ends the command.
-const TRIES: u32 = 6;
 
 /// Maximum size of a table of a kernel's runs (bytes).
 const MAX_BYTES: u64 = 16 << 20;
@@ -78,6 +77,12 @@ pub struct Args {
     quiet: bool,
 }
 
+impl Args {
+    fn selection(&self) -> Selection {
+        Selection { trace: self.trace.clone(), queue_packets: self.queue, schemes: self.cc.clone() }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -91,7 +96,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             let page = args.page.iter().map(|page| outputs::Named::by("--page", page));
             outputs::check(&inputs, &page.collect::<Vec<_>>())?;
             let mut measured = read(file)?;
-            measured.runs.retain(|(condition, _)| is_wanted(args, condition));
+            measured.runs.retain(|(condition, _)| args.selection().wants(condition));
             if measured.runs.is_empty() {
                 bail!("{} has no such condition", file.display());
             }
@@ -135,12 +140,6 @@ fn traces(args: &Args) -> anyhow::Result<PathBuf> {
     )
 }
 
-fn is_wanted(args: &Args, condition: &Condition) -> bool {
-    args.trace.as_ref().is_none_or(|text| condition.trace.contains(text.as_str()))
-        && args.queue.is_none_or(|queue| condition.queue_packets == queue)
-        && (args.cc.is_empty() || args.cc.contains(&condition.scheme))
-}
-
 fn read(file: &Path) -> anyhow::Result<Measured> {
     let name = file.display();
     let text = airpace_files::read_to_string(file, MAX_BYTES)
@@ -150,11 +149,10 @@ fn read(file: &Path) -> anyhow::Result<Measured> {
 
 /// Measures the requested conditions that the folder does not contain yet.
 fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Result<Measured> {
-    let recorded = reference.runs.iter().map(|(condition, _)| condition.clone());
-    let recorded = recorded.filter(|it| paths::path(it).is_none());
-    let mut all: Vec<Condition> =
-        recorded.chain(paths::conditions()).filter(|it| is_wanted(args, it)).collect();
-    if !all.is_empty() && !available()?.iter().any(|name| name == "morc") {
+    let mut all = args.selection().conditions(reference);
+    if !all.is_empty()
+        && !available().with_context(|| format!("cannot read {AVAILABLE}"))?.iter().any(|name| name == "morc")
+    {
         all.retain(|it| it.scheme != "morc");
         terminal::say(format_args!("MORC is not measured: load it first with `airpace kernel load morc`"));
     }
@@ -217,68 +215,51 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
         let runs = args.runs.map_or(reference.of(condition).len().max(1), |runs| runs as usize);
         runs.saturating_sub(measured.of(condition).len())
     };
-    let todo: Vec<(&Condition, usize)> = conditions.iter().map(|&it| (it, wanted(it))).collect();
-    let span: u64 = todo.iter().map(|(it, runs)| *runs as u64 * measure::wall(it).as_secs()).sum();
+    let todo = conditions.iter().map(|&it| (it.clone(), wanted(it))).collect();
     let executable = Executable::this()?;
+    let campaign = Campaign { executable: &executable, traces, folder: &folder, todo };
     let is_interrupted = on_interrupt()?;
     let bar = terminal::progress(args.quiet || args.json);
-    bar.set_length(span);
+    bar.set_length(campaign.span().as_secs());
     bar.enable_steady_tick(Duration::from_millis(200));
-    for (condition, runs) in todo {
-        for _ in 0..runs {
-            let mut tries = 0;
-            loop {
+    let begun = Cell::new(0);
+    let tell = |condition: &Condition, step: Step<'_>| {
+        let (begun_at, wall) = (begun.get(), measure::wall(condition).as_secs());
+        match step {
+            Step::Begins => {
                 bar.set_message(format!("{}, {}", condition.scheme, name_of(&condition.trace)));
-                let begun = bar.position();
-                let wall = measure::wall(condition).as_secs();
-                let tell = |at: Duration| bar.set_position(begun + at.as_secs().min(wall));
-                // Each run has its own seed: the first has 1.
-                let seed = measured.of(condition).len() as u64 + 1;
-                let bulk = Bulk { executable: &executable, traces, condition, seed, folder: &folder };
-                let run = measure::run(&bulk, &is_interrupted, tell)
-                    .with_context(|| format!("the runs so far are in {}", csv.display()))?;
-                match run {
-                    Ok(run) => {
-                        measured.push(condition, run);
-                        outputs::write("--out", &csv, measured.to_csv())?;
-                        bar.set_position(begun + wall);
-                        break;
-                    }
-                    Err(why) => {
-                        measured.machine.refused += 1;
-                        outputs::write("--out", &csv, measured.to_csv())?;
-                        tries += 1;
-                        say(&bar, &format!("{}, {}: refused: {why}", condition.scheme, condition.trace));
-                        bar.set_position(begun);
-                        if tries == TRIES {
-                            bail!(
-                                "{TRIES} runs one after the other were refused; let nothing else run on this machine, and \
-                                 look at `airpace doctor --emu`. The runs so far are in {}; the same --out goes on there",
-                                csv.display()
-                            );
-                        }
-                    }
-                }
+                begun.set(bar.position());
+            }
+            Step::At(at) => bar.set_position(begun_at + at.as_secs().min(wall)),
+            Step::Measured(measured) => {
+                outputs::write("--out", &csv, measured.to_csv())?;
+                bar.set_position(begun_at + wall);
+            }
+            Step::Refused(measured, why) => {
+                outputs::write("--out", &csv, measured.to_csv())?;
+                say(&bar, &format!("{}, {}: refused: {why}", condition.scheme, condition.trace));
+                bar.set_position(begun_at);
             }
         }
-    }
+        Ok::<_, anyhow::Error>(())
+    };
+    campaign.run(&mut measured, &is_interrupted, &tell).map_err(|error| match error {
+        CampaignError::Run(error) => {
+            anyhow!(error).context(format!("the runs so far are in {}", csv.display()))
+        }
+        CampaignError::Refused => anyhow!(
+            "{TRIES} runs one after the other were refused; let nothing else run on this machine, and look at `airpace doctor \
+             --emu`. The runs so far are in {}; the same --out goes on there",
+            csv.display()
+        ),
+        CampaignError::Listener(error) => error,
+    })?;
     bar.finish_and_clear();
     if !args.quiet {
         terminal::say(format_args!("Runs:       {}", csv.display()));
     }
-    measured.runs.retain(|(condition, _)| is_wanted(args, condition));
+    measured.runs.retain(|(condition, _)| args.selection().wants(condition));
     Ok(measured)
-}
-
-/// Maximum size of the list of a kernel's congestion controls (bytes). A name has at most 15 bytes.
-const MAX_NAMES: u64 = 4096;
-
-/// The congestion controls that are available in the kernel.
-fn available() -> anyhow::Result<Vec<String>> {
-    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let text = airpace_files::read_to_string(Path::new(file), MAX_NAMES)
-        .with_context(|| format!("cannot read {file}"))?;
-    Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
 fn say(bar: &ProgressBar, line: &str) {
@@ -290,20 +271,6 @@ fn names(reference: &Measured) -> String {
     names.sort_unstable();
     names.dedup();
     names.join(", ")
-}
-
-/// Comparisons of this kernel with Linux 6.18.
-fn beside(measured: &Measured, reference: &Measured) -> Vec<Comparison> {
-    let figures = |measured: &Measured, condition: &Condition| -> Vec<Figures> {
-        measured.of(condition).iter().map(|run| run.figures).collect()
-    };
-    let both = measured.runs.iter().map(|(condition, _)| {
-        let (truth, here) = (figures(reference, condition), figures(measured, condition));
-        (condition, truth, here)
-    });
-    both.filter(|(_, truth, _)| !truth.is_empty())
-        .map(|(condition, truth, here)| Comparison::of(condition, &truth, &condition.scheme, &here))
-        .collect()
 }
 
 fn as_json(truth: &str, comparison: &Comparison) -> serde_json::Value {

@@ -2,18 +2,15 @@
 
 mod samples;
 
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airpace_cc::SchemeSpec;
-use airpace_cc::controller::Inspect;
 use airpace_core::Time;
 use airpace_feed::{Account, Board, Heard, Lack, Lines, Need, Place, Radio, STALE_AFTER, State};
 use airpace_modem::reports::{self, OpenError, about_grants};
 use airpace_modem::source::Source;
-use airpace_transfer::steering;
+pub use airpace_transfer::steering::{need, need_of};
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
@@ -39,7 +36,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     if let Some(folder) = board {
         return Ok(Box::new(Board::open(folder).with_context(no_thread)?));
     }
-    if let Some(source) = port(text) {
+    if let Some(source) = Source::named(text) {
         return open_modem(text, source);
     }
     if samples::is_meant(text) {
@@ -64,7 +61,7 @@ fn open_modem(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
 /// Files that the source reads. No transfer may overwrite them.
 pub fn files(text: &str) -> Vec<PathBuf> {
     let is_other = text == "od" || text == "-" || ["od:", "tcp:"].iter().any(|name| text.starts_with(name));
-    if is_other || port(text).is_some() {
+    if is_other || Source::named(text).is_some() {
         return vec![];
     }
     match samples::is_meant(text) {
@@ -77,44 +74,7 @@ pub fn files(text: &str) -> Vec<PathBuf> {
 #[cfg(feature = "bpf")]
 pub fn is_no_file(text: &str) -> bool {
     let is_board = text == "od" || text.starts_with("od:");
-    is_board || text.starts_with("tcp:") || port(text).is_some() || samples::is_meant(text)
-}
-
-/// The modem's port: `modem:PORT`, where `PORT` is a port of `airpace diag` in one word, or the path of a device.
-fn port(text: &str) -> Option<Source> {
-    if let Some(port) = text.strip_prefix("modem:").filter(|port| !port.is_empty()) {
-        return port.parse().ok();
-    }
-    let path = Path::new(text);
-    let is_device = std::fs::metadata(path).is_ok_and(|there| there.file_type().is_char_device());
-    // A device that is not plugged in yet.
-    let is_named_so = ["/dev/tty", "/dev/serial/", "/dev/diag"].iter().any(|name| text.starts_with(name));
-    if !is_device && !is_named_so {
-        return None;
-    }
-    Some(match text {
-        "/dev/diag" => Source::DevDiag(path.to_owned()),
-        _ => Source::Serial(path.to_owned()),
-    })
-}
-
-/// Scope of reports that a scheme needs, derived from the names of its reported values: a scheme that counts refused
-/// reports needs the grants of all users.
-pub fn need(inspect: &Inspect) -> Need {
-    let refuses = inspect.values.iter().any(|(name, _)| *name == "refused_reports_n");
-    if refuses { Need::Everyone } else { Need::Own }
-}
-
-/// Scope of reports that the receiver (`receives`) or the sender of a scheme needs.
-pub fn need_of(scheme: &str, receives: bool) -> Need {
-    let spec = SchemeSpec::parse(scheme).ok();
-    let Some(ends) = spec.and_then(|spec| steering::ends(&spec).ok()) else { return Need::Own };
-    let mut inspect = Inspect::default();
-    match ends.receiver {
-        Some(receiver) if receives => receiver.inspect(&mut inspect),
-        _ => ends.controller.inspect(&mut inspect),
-    }
-    need(&inspect)
+    is_board || text.starts_with("tcp:") || Source::named(text).is_some() || samples::is_meant(text)
 }
 
 /// State of the reports as text for the progress line.
@@ -250,18 +210,6 @@ impl Changes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn ports_are_known_by_their_names() {
-        assert_eq!(port("/dev/ttyUSB7"), Some(Source::Serial("/dev/ttyUSB7".into())), "not plugged in yet");
-        assert_eq!(port("/dev/diag"), Some(Source::DevDiag("/dev/diag".into())));
-        assert_eq!(port("modem:tcp:phone:9000"), Some(Source::Tcp("phone:9000".to_owned())));
-        assert_eq!(port("modem:dm"), Some(Source::Serial("dm".into())));
-        assert_eq!(port("/dev/null"), Some(Source::Serial("/dev/null".into())), "a device, if no port");
-        for other in ["modem:", "reports.jsonl", "/tmp/socket", "tcp:127.0.0.1:9", "-", "modem"] {
-            assert_eq!(port(other), None, "{other}");
-        }
-    }
-
     #[cfg(feature = "bpf")]
     #[test]
     fn what_is_no_file_is_known_by_its_name() {
@@ -278,24 +226,6 @@ mod tests {
         }
         for file in ["-", "reports.jsonl", "/run/modem/reports.sock", "flow.acks", "od.txt"] {
             assert!(!is_no_file(file), "{file}");
-        }
-    }
-
-    #[test]
-    fn a_half_that_refuses_reports_needs_everybodys_grants() {
-        let mut inspect = Inspect::default();
-        assert_eq!(need(&inspect), Need::Own);
-        inspect.value("downlink_mbps", 1.0);
-        assert_eq!(need(&inspect), Need::Own);
-        for (scheme, receives, needed) in [
-            ("pbe", true, Need::Everyone),
-            ("pbe", false, Need::Own),
-            ("biscay", true, Need::Own),
-            ("biscay", false, Need::Own),
-            ("bbr", true, Need::Own),
-            ("no scheme", true, Need::Own),
-        ] {
-            assert_eq!(need_of(scheme, receives), needed, "{scheme}");
         }
     }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
 
-use airpace_diag::layout::{Decoded, Unreadable, Version};
+pub use airpace_diag::log::Unread as Kind;
 use airpace_diag::source::Place;
-use airpace_diag::{Framing, LogCode, LogPacket, Radio, frame};
+use airpace_diag::{Framing, LogPacket, Radio, frame};
 
 use super::super::input::Source;
 use crate::cmd::outputs::{self, Named, OutFile};
@@ -27,54 +26,6 @@ pub struct Unread {
     faults: BTreeMap<usize, (u64, u64)>,
     /// A buffer for a frame while it is written.
     frame: Vec<u8>,
-}
-
-/// Reason why a packet could not be parsed completely. Packets are grouped by this reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// The layout of the code is unknown.
-    Code(LogCode),
-    /// The layout of the version is unknown.
-    Version(LogCode, Version),
-    /// The layout of a subpacket with this id and version is unknown.
-    Subpacket(LogCode, u64, u64),
-    /// The packet does not match its layout, or is empty.
-    Misfit(LogCode),
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Kind::Code(code) => write!(f, "{code}"),
-            Kind::Version(code, version) => write!(f, "{code} version {version}"),
-            Kind::Subpacket(code, id, version) => write!(f, "{code} with subpacket {id} version {version}"),
-            Kind::Misfit(code) => write!(f, "{code} that does not fit its layout"),
-        }
-    }
-}
-
-impl Kind {
-    /// The reason why a packet could not be parsed; `None` if it was parsed completely.
-    pub fn of(code: LogCode, reading: &Result<Decoded<'_>, Unreadable>) -> Option<Kind> {
-        Some(match reading {
-            Ok(decoded) => {
-                let (id, version) = decoded.unknown.first()?;
-                Kind::Subpacket(code, *id, *version)
-            }
-            Err(Unreadable::Code(_)) => Kind::Code(code),
-            Err(Unreadable::Version(_, version)) => Kind::Version(code, *version),
-            Err(Unreadable::Empty(_) | Unreadable::Misfit(..)) => Kind::Misfit(code),
-        })
-    }
-
-    fn file_name(self) -> String {
-        match self {
-            Kind::Code(code) => format!("{code}.qmdl"),
-            Kind::Version(code, version) => format!("{code}_v{version}.qmdl"),
-            Kind::Subpacket(code, id, version) => format!("{code}_subpacket{id}_v{version}.qmdl"),
-            Kind::Misfit(code) => format!("{code}_misfit.qmdl"),
-        }
-    }
 }
 
 impl Unread {
