@@ -61,7 +61,7 @@ impl Driven {
     }
 
     /// Returns the modem's next packet.
-    pub fn next(&mut self) -> Next {
+    pub fn say(&mut self) -> Next {
         match self.packets.as_ref().map(Receiver::try_recv) {
             Some(Ok(packet)) => Next::Packet(packet),
             Some(Err(TryRecvError::Empty)) => Next::Later,

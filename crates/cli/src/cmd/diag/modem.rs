@@ -94,7 +94,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             let simulated = simulated::load(name, &args.device)?;
             let drive = Drive { seed: args.device.seed, speed: args.speed, is_looped: args.is_looped };
             let mut driven = Driven::start(simulated, drive)?;
-            let stats = with_door(args, options, &is_over, &driven.about(), || driven.next(), out)?;
+            let stats = with_door(args, options, &is_over, &driven.about(), || driven.say(), out)?;
             driven.stop()?;
             end(args, stats, out)
         }
