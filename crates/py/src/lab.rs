@@ -78,7 +78,7 @@ fn raise_lab(error: LabError) -> PyErr {
         LabError::Folder { ref path, ref source } => raise::os(source, &raise::with_causes(&error), path),
         LabError::Interrupted => PyKeyboardInterrupt::new_err(error.to_string()),
         LabError::System { .. } => PyOSError::new_err(raise::with_causes(&error)),
-        LabError::Emu(_) | LabError::Thread(_) | LabError::Program { .. } => {
+        LabError::Emu(_) | LabError::Simulation(_) | LabError::Thread(_) | LabError::Program { .. } => {
             raise::failed(raise::with_causes(&error))
         }
         LabError::Scenario(_) | LabError::Scheme(_) | LabError::Refused(_) => raise::value(error),
