@@ -43,7 +43,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Size of the Fourier transform at this sample rate; `None` if symbols would not begin on a sample, or if the rate is
+/// Size of the Fourier transform at this sample rate; `None` if symbols would start between samples, or if the rate is
 /// too low or too high: it has to be a multiple of 1.92 million samples per second, at most 61.44 million.
 pub fn fft_size(sample_rate_hz: f64) -> Option<usize> {
     let size = sample_rate_hz / f64::from(SUBCARRIER_HZ);
@@ -192,7 +192,7 @@ impl Transmitter {
     }
 
     /// Completes the recording. Returns the path of its description, the number of samples that exceeded full scale and
-    /// were clipped, and what was transmitted.
+    /// were clipped, and the transmitted grants.
     ///
     /// # Errors
     /// A file cannot be written.

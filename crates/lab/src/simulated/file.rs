@@ -21,7 +21,7 @@ pub struct LogWriter {
     framed: Vec<u8>,
 }
 
-/// What a log contains.
+/// Contents of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of packets.

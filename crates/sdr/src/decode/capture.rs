@@ -46,7 +46,7 @@ pub struct CaptureFile {
     contents: Contents,
 }
 
-/// What a capture contains.
+/// Contents of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Number of transport blocks.

@@ -39,7 +39,7 @@ impl std::fmt::Display for Doubt {
 }
 
 impl Doubt {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn remedy(self) -> Remedy {
         match self {
             Doubt::Sign(likely) => Remedy::new("give").value("format", likely.to_string()),

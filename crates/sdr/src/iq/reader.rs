@@ -109,7 +109,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// What the user can do.
+    /// The remedy for the user.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Flaw::Format { doubt, .. } => Some(doubt.remedy()),
