@@ -147,5 +147,5 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="kpis=5: give names"):
         airpace.diag(tmp_path / "text", kpis=5)  # type: ignore[arg-type]
     (tmp_path / "packed.xz").write_bytes(b"\xfd7zXZ\x00 and so on")
-    with pytest.raises(OSError, match=r"make a file that is not: xz -dc .* > FILE"):
+    with pytest.raises(OSError, match=r"decompress it first: xz -dc .* > LOG"):
         airpace.diag(tmp_path / "packed.xz")

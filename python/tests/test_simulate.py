@@ -192,7 +192,7 @@ def test_errors_speak_of_python_and_not_of_the_program(
     said = str(raised.value)
     assert "--" not in said, said
     assert "airpace list" not in said, said
-    with pytest.raises(OSError, match=r"as `airpace\.simulate\(…, out=FOLDER\)` makes it"):
+    with pytest.raises(OSError, match=r"as made by `airpace\.simulate` with `out`\?"):
         airpace.open("occupied")
 
 
