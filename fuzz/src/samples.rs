@@ -2,6 +2,7 @@
 //!
 //! No function in this file may panic on any input. The comment of a function describes what else it checks.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use airpace_core::{Direction, Streams, Time};
@@ -20,8 +21,8 @@ struct Watched {
     /// Number of samples of the longest push. The decoder must store these samples until it can process them.
     longest: usize,
     last: Option<(u64, i64)>,
-    /// The difference between the decoder's subframe numbers and the cell's own subframe numbers, which wrap around.
-    shift: Option<i64>,
+    /// For each cell: the difference between the decoder's subframe numbers and the cell's own, which wrap around.
+    shifts: BTreeMap<u16, i64>,
     subframes: u64,
     messages: usize,
 }
@@ -30,7 +31,15 @@ impl Watched {
     fn new(options: Options) -> Option<Watched> {
         let rate_hz = options.listen.rate_hz;
         let decoder = Decoder::new(options).ok()?;
-        Some(Watched { decoder, rate_hz, longest: 0, last: None, shift: None, subframes: 0, messages: 0 })
+        Some(Watched {
+            decoder,
+            rate_hz,
+            longest: 0,
+            last: None,
+            shifts: BTreeMap::new(),
+            subframes: 0,
+            messages: 0,
+        })
     }
 
     fn push(&mut self, samples: &[Complex32]) {
@@ -73,7 +82,7 @@ impl Watched {
         assert!((1..=3).contains(&reading.cfi) && reading.subframe < 10 && reading.sfn < 1024);
         let own = u64::from(reading.sfn) * 10 + u64::from(reading.subframe);
         let shift = (reading.index as i64 - own as i64).rem_euclid(10_240);
-        let goes_on = self.shift.replace(shift).is_none_or(|last| last == shift);
+        let goes_on = self.shifts.insert(reading.pci, shift).is_none_or(|last| last == shift);
         assert!(goes_on || reading.leap != 0, "{own} is number {}, but no leap was reported", reading.index);
         assert!(!reading.snr_db.is_nan());
         for found in &reading.found {

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use airpace_core::Remedy;
 use airpace_core::remedy::{UserTask, Words, explain};
+use airpace_modem::daemon::StartError;
+use airpace_modem::watch::WatchError;
 
 use crate::called;
 
@@ -63,10 +65,21 @@ impl Words for CommandLine {
 pub fn explained(error: &(dyn Error + 'static)) -> String {
     let text = explain(error, &CommandLine);
     let mut causes = std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| (*error).source());
-    match causes.find_map(|cause| of_od(cause.downcast_ref()?)) {
+    match causes.find_map(od_error).and_then(of_od) {
         Some(remedy) => format!("{text}; {}", remedy.render(&CommandLine)),
         None => text,
     }
+}
+
+/// The error of libOD that a cause is or stands for.
+fn od_error<'e>(cause: &'e (dyn Error + 'static)) -> Option<&'e od::Error> {
+    if let Some(StartError::Board(error)) = cause.downcast_ref() {
+        return Some(error);
+    }
+    if let Some(WatchError::Daemon(error)) = cause.downcast_ref() {
+        return Some(error);
+    }
+    cause.downcast_ref()
 }
 
 /// The remedy for an error of libOD, which has no remedies of its own: programs in C use it too.

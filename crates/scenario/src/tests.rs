@@ -190,7 +190,7 @@ fn values_of_the_wrong_type_are_answered_in_the_words_of_a_scenario() {
         ("name", "[1]", "`name` is the wrong type: a list, expected a string"),
         ("duration_s", "true", "`duration_s` is the wrong type: boolean `true`, expected a number"),
     ] {
-        assert_eq!(refusal(SMALL, &[(key, value)]), format!("--set {key}={value}: {said}"));
+        assert_eq!(refusal(SMALL, &[(key, value)]), format!("{key}={value}: {said}"));
     }
     let text = refusal(SMALL, &[("duration_s", &"9".repeat(300))]);
     assert!(text.len() < 300 && text.contains("99…"), "{text}");
@@ -199,7 +199,7 @@ fn values_of_the_wrong_type_are_answered_in_the_words_of_a_scenario() {
 #[test]
 fn an_unknown_scheme_is_refused_with_the_list_of_those_that_exist() {
     let text = refusal(SMALL, &[("flow.0.scheme", "bbrr")]);
-    assert!(text.starts_with("--set flow.0.scheme=bbrr: `flow.0.scheme` is `bbrr`"), "{text}");
+    assert!(text.starts_with("flow.0.scheme=bbrr: `flow.0.scheme` is `bbrr`"), "{text}");
     assert!(text.contains("did you mean `bbr`? There are pbe, biscay"), "{text}");
 }
 

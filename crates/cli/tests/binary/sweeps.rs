@@ -202,7 +202,7 @@ fn what_cannot_be_swept_is_refused_with_a_remedy() {
         &["are 100000000; the most are 10000000"],
     );
     let reports = ["sweep", "stationary-idle", "--set", "device.0.reports=a.txt"];
-    shell.run(&reports).refused(&["only `airpace sim` writes that file"]);
+    shell.run(&reports).refused(&["a sweep does not write that file", "or use `"]);
     shell.run(&["sweep", "smal.toml"]).refused(&["no such file exists"]);
     fs::create_dir(shell.path("mine")).unwrap();
     shell.write("mine/small.toml", SMALL);

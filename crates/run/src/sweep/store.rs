@@ -235,7 +235,7 @@ mod tests {
         assert!(said.contains("line 1: it does not begin with a key"), "{said}");
         fs::write(&path, format!("{} []\n", Key([1; 16]))).unwrap();
         let said = Index::read(folder.path()).err().unwrap().to_string();
-        assert!(said.contains("checksum") && said.contains("remove this file"), "{said}");
+        assert!(said.contains("checksum"), "{said}");
         fs::write(&path, [0xFF, b'\n']).unwrap();
         assert!(Index::read(folder.path()).is_err(), "no text");
     }

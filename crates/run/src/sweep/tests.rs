@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use airpace_core::remedy::explain_plainly;
 use airpace_sim::{Scenario, SchemeSpec};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
@@ -191,7 +192,10 @@ fn threads_and_interruptions_change_no_byte() {
         });
         assert!(matches!(ended, Err(RunError::Stopped { .. })), "{ended:?}");
         assert!(!manifest(root).unwrap().unwrap().complete);
-        assert!(results(root).unwrap_err().to_string().contains("the same command goes on"));
+        assert!(
+            explain_plainly(&results(root).unwrap_err())
+                .contains("the same sweep into the same folder continues it")
+        );
     };
     stop_after(&root("again"), 5);
     let log = root("again").join("cells/0001.log");
@@ -298,7 +302,7 @@ fn what_cannot_run_is_listed_and_the_rest_runs() {
     assert_eq!(failures.as_array().unwrap().len(), 4);
     assert_eq!(failures[0]["cell"], 4);
     assert_eq!(failures[0]["set"], "flow.0.rtt_ms=-5 duration_s=0.2");
-    assert!(failures[0]["reason"].as_str().unwrap().contains("--set flow.0.rtt_ms=-5"), "{}", failures[0]);
+    assert!(failures[0]["reason"].as_str().unwrap().contains("flow.0.rtt_ms=-5: "), "{}", failures[0]);
     let (_, table) = results(folder.path()).unwrap();
     assert_eq!(table.batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 4);
     assert_eq!(swept(matrix(), folder.path(), 1).earlier, 4, "what had ended is found beside what failed");
@@ -310,7 +314,7 @@ fn a_matrix_of_which_nothing_can_run_is_refused_with_the_reason() {
     let root = folder.path().join("new");
     let plan = Plan::new(spec(&[("flow.0.rtt", "10,20")], &["reno"], "1")).unwrap();
     let said = Sweep::open(plan, &root, host(1)).err().unwrap().to_string();
-    assert_eq!(said, "--set flow.0.rtt=10: `flow.0.rtt` is not a key; did you mean `flow.0.rtt_ms`?");
+    assert_eq!(said, "flow.0.rtt=10: `flow.0.rtt` is not a key; did you mean `flow.0.rtt_ms`?");
     assert!(!root.exists(), "nothing is written");
     fs::write(folder.path().join("notes.txt"), "mine").unwrap();
     let said = Sweep::open(Plan::new(small()).unwrap(), folder.path(), host(1)).err().unwrap().to_string();
@@ -321,7 +325,7 @@ fn a_matrix_of_which_nothing_can_run_is_refused_with_the_reason() {
 fn no_result_bears_the_name_of_a_scheme_that_ran_nowhere() {
     let folder = tempfile::tempdir().unwrap();
     let open = |spec| Sweep::open(Plan::new(spec).unwrap(), folder.path(), host(1));
-    let said = open(spec(&[("flow.0.scheme", "reno,cubic")], &["bbr"], "1")).err().unwrap().to_string();
+    let said = explain_plainly(&open(spec(&[("flow.0.scheme", "reno,cubic")], &["bbr"], "1")).err().unwrap());
     assert!(
         said.contains("every flow has a scheme of its own") && said.contains("`scheme` of flow.0 out"),
         "{said}"

@@ -144,8 +144,9 @@ impl<'o> Sink<'o> {
             DecodeEvent::Heard(output) => self.output(carrier, *output)?,
             DecodeEvent::Gap => self.gap(carrier),
             DecodeEvent::Flaw(flaw) => {
-                let flaw = Refused::of(&flaw).at(&self.recordings[carrier].name);
-                self.say(&explained(&flaw));
+                let text = Refused::of(&flaw).at(&self.recordings[carrier].name);
+                let text = flaw.remedy().map_or(text.clone(), |remedy| text.but(remedy));
+                self.say(&explained(&text));
             }
             DecodeEvent::Cost(us) => self.recordings[carrier].tally.spent(us),
             DecodeEvent::Stalled => {
