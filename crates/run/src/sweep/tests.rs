@@ -332,8 +332,8 @@ fn no_result_bears_the_name_of_a_scheme_that_ran_nowhere() {
     );
     let two = format!("{STORY}[[flow]]\nlabel = \"other\"\nrtt_ms = 20\n");
     let of_two = |sets| Spec { text: two.clone(), ..spec(sets, &["bbr"], "1") };
-    let said =
-        open(of_two(&[("flow.0.scheme", "reno"), ("flow.1.scheme", "cubic")])).err().unwrap().to_string();
+    let error = open(of_two(&[("flow.0.scheme", "reno"), ("flow.1.scheme", "cubic")])).err().unwrap();
+    let said = explain_plainly(&error);
     assert!(said.contains("one of flow.0 to flow.1"), "{said}");
     let sweep = open(of_two(&[("flow.0.scheme", "reno,cubic")])).unwrap();
     assert_eq!(sweep.own_flows().into_iter().collect::<Vec<_>>(), [0]);
