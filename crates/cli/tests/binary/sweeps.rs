@@ -211,5 +211,5 @@ fn what_cannot_be_swept_is_refused_with_a_remedy() {
         .refused(&["mine/small.toml` is read, and lies in the folder"]);
     refused(&["--out", "mine"], &["is not empty and holds no sweep"]);
     assert_eq!(shell.read("mine/small.toml"), SMALL);
-    shell.run(&["sweep", "small.toml", "--scheme", "cubic", "--out", "/dev/full/x"]).refused(&["--out DIR"]);
+    shell.run(&["sweep", "small.toml", "--scheme", "cubic", "--out", "/dev/full/x"]).refused(&["with --out"]);
 }
