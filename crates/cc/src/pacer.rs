@@ -101,7 +101,7 @@ impl Pacer {
         self.rate
     }
 
-    /// Whether a packet of `bytes` may leave at `now`. If not, [`Pacer::poll_timeout`] returns the time at which it may.
+    /// Whether a packet of `bytes` may leave at `now`. If not, [`Pacer::next`] returns the time at which it may.
     pub fn ready(&mut self, now: Time, bytes: Bytes) -> bool {
         if self.rate.is_none() {
             return true;
