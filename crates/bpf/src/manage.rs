@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use airpace_cc::biscay::Tuning;
 use airpace_cc::{SchemeError, SchemeSpec};
+use airpace_core::remedy::{Remedy, UserTask};
 
 use crate::devices::forget;
 use crate::groups::{self, Groups, GroupsError};
@@ -27,19 +28,28 @@ pub enum ManageError {
     #[error("{0}: the kernel's part has the learner `ahead` only")]
     Learner(String),
     /// The kernel's implementation does not support an option.
-    #[error("{scheme}: {error}; `airpace sim` and `airpace emu` have the whole scheme")]
+    #[error("{scheme}: {error}")]
     Unsupported {
         /// The scheme with its options.
         scheme: String,
         /// The options that are not supported.
         error: Unsupported,
+        /// The remedy: the scheme outside the kernel.
+        #[source]
+        remedy: Remedy,
     },
     /// An option has an invalid value.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
     /// The scheme is already loaded.
-    #[error("`{0}` is loaded already; `airpace kernel unload {0}` removes it")]
-    Loaded(&'static str),
+    #[error("`{name}` is loaded already")]
+    Loaded {
+        /// Name of the scheme.
+        name: &'static str,
+        /// The remedy: to remove it.
+        #[source]
+        remedy: Remedy,
+    },
     /// The scheme requires a count of the machine's flows, which cannot be started.
     #[error("{scheme}: it needs a count of this machine's flows")]
     NoCount {
@@ -62,10 +72,15 @@ pub enum ManageError {
     RelayAsDefault,
     /// The kernel still has a scheme that should be gone.
     #[error(
-        "the kernel still has `{0}` as a congestion control: a file in another BPF file system, or a process, holds it; run \
-         `airpace kernel unload {0}` where it was loaded, or restart the machine"
+        "the kernel still has `{name}` as a congestion control: a file in another BPF file system, or a process, holds it"
     )]
-    Held(String),
+    Held {
+        /// Name of the scheme.
+        name: String,
+        /// The remedy: to remove it where it was loaded.
+        #[source]
+        remedy: Remedy,
+    },
 }
 
 /// Reason why the flows of the machine cannot be counted.
@@ -130,7 +145,8 @@ pub fn bring_in(scheme: &SchemeSpec) -> Result<(Kernel, &'static str, Option<Cou
     let part = part(scheme)?;
     let name = part.name();
     if Pinned::open(name)?.is_some() {
-        return Err(ManageError::Loaded(name));
+        let remedy = Remedy::new("remove it by").task(UserTask::UnloadKernel(name.to_owned()));
+        return Err(ManageError::Loaded { name, remedy });
     }
     let mut kernel = Kernel::load(&part)?;
     let doubt = if [BISCAY, RELAY].contains(&name) { count(&mut kernel).err() } else { None };
@@ -171,7 +187,11 @@ fn part(scheme: &SchemeSpec) -> Result<KernelScheme, ManageError> {
         MORC => return Err(ManageError::Learner(scheme.text().to_owned())),
         _ => return Err(ManageError::NotWritten(name.to_owned())),
     };
-    part.map_err(|error| ManageError::Unsupported { scheme: scheme.text().to_owned(), error })
+    part.map_err(|error| ManageError::Unsupported {
+        scheme: scheme.text().to_owned(),
+        error,
+        remedy: Remedy::new("the whole scheme runs in").task(UserTask::Simulate),
+    })
 }
 
 /// Removes a scheme, or all schemes. Returns the removed ones, each with the namespaces in which it is still the default of
@@ -192,7 +212,11 @@ pub fn remove(scheme: Option<&str>) -> Result<Vec<(&'static str, Vec<Place>)>, M
     }
     groups::sweep();
     match registered(scheme, &removed) {
-        Some(name) => Err(ManageError::Held(name)),
+        Some(name) => {
+            let remedy = Remedy::new("run").task(UserTask::UnloadKernel(name.clone()));
+            let remedy = remedy.text("where it was loaded, or restart the machine");
+            Err(ManageError::Held { name, remedy })
+        }
         None => Ok(removed),
     }
 }

@@ -48,12 +48,8 @@ pub fn emulator() -> Finding {
         name: "emulator",
         is_there: lack.is_none(),
         detail: match &lack {
-            None => {
-                "unmodified programs behind an emulated network: `airpace emu`; what this machine carries: \
-                     `airpace doctor --emu`"
-                    .to_owned()
-            }
-            Some(Lack { why, .. }) => format!("`airpace emu` cannot run: {why}. What to do:"),
+            None => "unmodified programs behind an emulated network".to_owned(),
+            Some(Lack { why, .. }) => format!("the emulator cannot run: {why}. What to do:"),
         },
         remedy: lack.map(|lack| lack.remedy).unwrap_or_default(),
     }

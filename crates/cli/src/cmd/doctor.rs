@@ -133,7 +133,7 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
             "transports",
             "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace agree`",
         ),
-        machine::emulator(),
+        emulator(),
         command(),
         modem(),
         wireshark(),
@@ -144,6 +144,15 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
     findings.push(kernel::line());
     findings.push(proxy());
     findings
+}
+
+/// Whether the emulator runs here, and the commands for it.
+fn emulator() -> Finding {
+    let mut finding = machine::emulator();
+    if finding.is_there {
+        finding.detail += ": `airpace emu`; what this machine carries: `airpace doctor --emu`";
+    }
+    finding
 }
 
 /// Finding about the program on PATH: whether there is one, and whether it is this program.
