@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use airpace_core::remedy::explain_plainly;
 use airpace_phy::Complex32;
 use airpace_sdr::iq::{Error, Format, Piece, Source};
 use airpace_sdr::radio::{self, Settings, Tuned};
@@ -77,7 +78,7 @@ impl Player {
 
     #[track_caller]
     fn refused(&self, more: &str, parts: &[&str]) {
-        let said = self.open(more).err().expect("it is refused").to_string();
+        let said = explain_plainly(&self.open(more).err().expect("it is refused"));
         parts
             .iter()
             .for_each(|part| assert!(said.contains(part), "`{more}` is refused with `{part}`: {said}"));
@@ -102,7 +103,7 @@ impl Heard {
                 Ok(Piece::Gap(lost)) => gaps.push((samples.len(), lost)),
                 Ok(Piece::Flaw(flaw)) => panic!("{flaw}"),
                 Ok(Piece::End) => panic!("a radio does not end by itself"),
-                Err(error) => return Heard { samples, gaps, error: error.to_string() },
+                Err(error) => return Heard { samples, gaps, error: explain_plainly(&error) },
             }
         }
     }
@@ -167,23 +168,23 @@ fn what_a_radio_cannot_do_is_refused_with_what_it_can() {
     player.refused("freq=2.6G", &["listens at 1800 MHz instead of 2600; it can at 24 to 1800"]);
     player.refused(
         "rate=23.04M,most_rate=3.2e6",
-        &["cannot take 23.04 Msps, but 1 to 3.2: give another --rate"],
+        &["cannot take 23.04 Msps, but 1 to 3.2", "; give another `rate`"],
     );
     let path = player.folder.path().join("nothing");
     player.refused(
         &format!("path={}", path.display()),
-        &["cannot be opened", "airpace doctor", "cannot be read"],
+        &["cannot be opened", "the check of this machine", "cannot be read"],
     );
 
     let refused = |words: &str| {
         let settings = Settings::default().with(words).unwrap();
-        radio::open(&settings).err().expect("it is refused").to_string()
+        explain_plainly(&radio::open(&settings).err().expect("it is refused"))
     };
     let path = player.folder.path().join("samples");
     let no_frequency = refused(&format!("driver=airpace_file,path={}", path.display()));
-    assert!(no_frequency.contains("where shall it listen? Give --freq"), "{no_frequency}");
+    assert!(no_frequency.contains("has no frequency to receive; give `freq`"), "{no_frequency}");
     let missing = refused("driver=rtlsdr,serial=1,freq=806M");
-    assert!(missing.starts_with("driver=rtlsdr,serial=1: cannot be opened; `airpace doctor`"), "{missing}");
+    assert!(missing.starts_with("driver=rtlsdr,serial=1: cannot be opened (SoapySDR"), "{missing}");
     let null = refused("type=null,freq=806M");
     assert!(null.contains("type=null: has no receiver"), "SoapySDR's null device: {null}");
 }

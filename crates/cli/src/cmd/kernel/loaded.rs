@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use serde_json::json;
 
 use crate::cmd::Verdict;
+use crate::explain::explained;
 
 /// Loads a scheme, or makes a loaded scheme the default of new sockets in a network namespace.
 pub(super) fn load(
@@ -65,7 +66,11 @@ fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> st
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
     match doubt {
         Some(error) => {
-            writeln!(out, "It shares with its own flows only; others are not counted: {:#}", anyhow!(error))?;
+            writeln!(
+                out,
+                "It shares with its own flows only; others are not counted: {}",
+                explained(&error)
+            )?;
         }
         None if name == BISCAY => {
             writeln!(out, "It shares with all flows that this machine sends, TCP and UDP.")?;

@@ -17,6 +17,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cmd::wire::radio::{self, Changes};
+use crate::explain::explained;
 use crate::terminal::say;
 
 /// Maximum wait for a radio between checks of `stop`.
@@ -37,8 +38,8 @@ pub fn read<N>(
     }
     if radio::is_no_file(from) {
         // The error texts are those of `airpace send --radio`, which takes the same sources.
-        let opened =
-            radio::open(from).map_err(|error| anyhow!(format!("{error:#}").replace("--radio", "--from")))?;
+        let opened = radio::open(from)
+            .map_err(|error| anyhow!(explained(error.as_ref()).replace("--radio", "--from")))?;
         return listen(opened, need, meaning, stop, news);
     }
     let path = Path::new(from);

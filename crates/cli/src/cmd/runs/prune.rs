@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{as_json, refused, write};
 use crate::cmd::Verdict;
+use crate::explain::explained;
 use crate::terminal::{count, say};
 
 /// Removes the run folders that meet all given conditions: --incomplete, --older-than, --keep.
@@ -87,7 +88,7 @@ pub(super) fn run(args: &Args, found: Shelf, json: bool, out: &mut dyn Write) ->
                             run.path.display()
                         ));
                     }
-                    Err(error) => say(format_args!("{}: {error:#}", run.path.display())),
+                    Err(error) => say(format_args!("{}: {}", run.path.display(), explained(error.as_ref()))),
                 }
             }
             writeln!(out, "{} removed.", count(removed, "run folder"))?;
@@ -119,7 +120,7 @@ fn tell(
     let mut verdict = Verdict::Fine;
     for run in chosen {
         let removed = remove(run);
-        let error = removed.as_ref().err().map(|error| format!("{error:#}"));
+        let error = removed.as_ref().err().map(|error| explained(error.as_ref()));
         verdict = if error.is_some() { Verdict::Failed } else { verdict };
         let mut object = as_json(run);
         object["removed"] = json!(removed.unwrap_or(false));
