@@ -125,7 +125,7 @@ function scenarioSection(s) {
   }
   if (s.trace) {
     const what = s.trace.file === undefined ? "a trace that Airpace made; no network was recorded" : `the trace ${s.trace.file}`;
-    section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the chances to deliver of one device that takes all ` +
+    section.append(el("p", { class: "notice mild" }, `This link replays ${what}. A trace has the delivery opportunities of one device that takes all ` +
       "it can get. An idle cell grants light or bursty traffic differently (CellReplay, NSDI 2025): read it for bulk flows, and use a cell scenario for others."));
   }
   for (const sentence of s.replays) section.append(el("p", { class: "muted" }, sentence));

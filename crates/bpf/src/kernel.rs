@@ -250,9 +250,9 @@ pub enum LoadError {
     TooOld(&'static str),
     /// The caller lacks privileges.
     #[error(
-        "the kernel does not let this user load programs, or see those that are: run as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (and CAP_SYS_ADMIN for \
-         what needs control groups: `pbe`, `biscay@window` and `run`); a kernel that is locked down lets nobody ({LOCKDOWN} \
-         shows it, where securityfs is mounted)"
+        "the kernel does not permit this user to load eBPF programs or to list loaded ones: run as root, or with CAP_BPF, \
+         CAP_PERFMON and CAP_NET_ADMIN (`pbe`, `biscay@window` and `run` use control groups and need CAP_SYS_ADMIN too); a \
+         locked-down kernel permits it to no user ({LOCKDOWN} shows this state if securityfs is mounted)"
     )]
     Privileges(#[source] Remedy),
     /// The kernel is locked down.

@@ -175,7 +175,8 @@ const COMMON: std::ops::RangeInclusive<u8> = 11..=13;
 /// Visits the subheaders of a transport block.
 ///
 /// # Errors
-/// If the header ends too early, or announces an unknown element. In that case no subheader is visited.
+/// The header ends too early, or announces an unknown element. After an error, `visit` has not been called for any
+/// subheader.
 pub fn visit<'a>(
     direction: Direction,
     header: &'a [u8],

@@ -301,9 +301,9 @@ fn what_a_cell_granted_comes_back_from_the_packets_of_its_modem() {
             .filter(|point| point.direction == way)
             .map(|point| point.blocks.unwrap().as_bps() / 10)
             .collect();
-        // Packets are reported two milliseconds after the start of their subframe, the minimum delay known to the
-        // clock. The windows are therefore later than the windows of the cell by two milliseconds, but the sums over
-        // all windows are equal.
+        // The modem reports a packet two milliseconds after the start of the packet's subframe. The windows of the
+        // log are therefore two milliseconds later than the windows of the cell, but the sums over all windows are
+        // equal.
         let all = |bits: &[u64]| bits.iter().sum::<u64>();
         assert_eq!(all(&rates[..rates.len().min(41)]), all(&truth), "{way:?}: every bit comes back, once");
         for (window, (rate, truth)) in rates.iter().zip(&truth).take(40).enumerate() {

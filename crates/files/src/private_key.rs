@@ -266,7 +266,7 @@ mod tests {
         for text in [
             format!("{many}\n{pem}"),
             format!("{many}\n    {pem}"),
-            // A file in an archive; an account's key in JSON; YAML.
+            // Keys behind the zero bytes of an archive, in the JSON of a service account, and in YAML follow.
             format!("{many}\0\0{pem}"),
             format!("{many}\0{pgp}"),
             format!(r#"{{"type": "service_account", "private_key": "{escaped}"}}"#),

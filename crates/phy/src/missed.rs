@@ -57,9 +57,9 @@ const MIN_WEIGHT: f32 = 0.02;
 
 /// Maximum recall in the prior for undecoded CCEs.
 ///
-/// Chosen: with a recall of 1, any power in an undecoded CCE would count as silence. Any value below 1 avoids this. If
-/// the limit is 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost never decoded; without the
-/// limit, none.
+/// Chosen: 0.99. With a recall of 1, the estimate would regard every undecoded CCE as silent, however strong its signal
+/// is. A limit below 1 prevents this. With 0.99, `tests/missed.rs` counts 142 of 166 messages of a kind that is almost
+/// never decoded; without the limit, it counts none.
 const MAX_RECALL: f32 = 0.99;
 
 /// Assumed powers of messages relative to the reference signals, all equally likely: a cell may transmit messages some

@@ -72,7 +72,7 @@ pub enum RunError {
     ReportFile {
         /// Path of the file.
         path: PathBuf,
-        /// The remedy; its source is the operating system's error.
+        /// The remedy. Its `source()` is the error that the operating system returned.
         #[source]
         remedy: Remedy,
     },

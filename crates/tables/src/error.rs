@@ -16,7 +16,7 @@ pub enum FileError {
         doing: &'static str,
         /// Path of the file or folder.
         path: PathBuf,
-        /// The remedy; its source is the operating system's error.
+        /// The remedy. Its `source()` is the error that the operating system returned.
         #[source]
         remedy: Remedy,
     },
@@ -25,7 +25,7 @@ pub enum FileError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The remedy; its source is the operating system's error.
+        /// The remedy. Its `source()` is the error that the operating system returned.
         #[source]
         remedy: Remedy,
     },
@@ -42,7 +42,7 @@ pub enum FileError {
     Table {
         /// Path of the table.
         path: PathBuf,
-        /// The remedy; its source is the error of the Parquet library.
+        /// The remedy. Its `source()` is the error that the Parquet library returned.
         #[source]
         remedy: Remedy,
     },

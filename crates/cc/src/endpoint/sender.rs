@@ -169,7 +169,7 @@ impl Sender {
     /// Processes an acknowledgement.
     ///
     /// # Errors
-    /// The ACK acknowledges packets that were never sent, or is malformed. In both cases the state is unchanged.
+    /// The ACK acknowledges packets that were never sent, or is malformed. An error leaves the sender unchanged.
     pub fn on_ack(&mut self, now: Time, frame: &AckFrame) -> Result<Outcome, AckError> {
         self.check(frame)?;
         let is_newest_ack = self.newest_ack.is_none_or(|newest| frame.number > newest);

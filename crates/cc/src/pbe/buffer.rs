@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn a_short_round_trip_changes_nothing_of_what_the_cell_does() {
         let course = |rounds: u32| {
-            // A span ends with the ACK that starts the first round of the next span, and the first ACK starts a round
-            // without samples.
+            // The sender's first round has no samples, so the spans are shifted by one round against the numbers of
+            // the ACKs.
             let in_span = move |n: u32| if ((n + 1) / rounds).is_multiple_of(2) { 50.0 } else { 55.0 };
             (0..400 * rounds).map(in_span)
         };

@@ -1,4 +1,5 @@
-//! The learner of the published program of 2018. It differs from the paper not only in constants.
+//! The learner of the program that Vivace's authors published in 2018. Its states and rules differ from the paper's,
+//! and so do its constants.
 //!
 //! ```text
 //!  Starting ──utility falls──▶ Probing ⟲ change ≤ 10 % ──change > 10 %──▶ Moving ⟲ same sign and > 10 %

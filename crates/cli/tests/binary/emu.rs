@@ -140,7 +140,7 @@ fn emulators_nest_and_their_delays_add_up() {
     assert_eq!(emulate(&shell, &words), 0);
     let took: f64 = shell.read("took").parse().unwrap();
     assert!(took >= 0.044, "three emulators delay by 22 ms each way, and a round trip took {took} s");
-    // Options belong to the form before them.
+    // An option after the name of a form (`delay`, `loss`) belongs to this form.
     assert_eq!(manifest(&shell, "inner")["scenarios"][0]["name"], "delay");
     // Options before the first form's name belong to this form.
     assert_eq!(emulate(&shell, &["emu", "--out", "early", "loss", "up", "0", "--quiet", "--", "true"]), 0);

@@ -188,7 +188,7 @@ impl Machine {
         Done::of(&mut command, words)
     }
 
-    /// Like [`Machine::run`], for a script that must succeed. Returns its output.
+    /// Like [`Machine::run`], for a script that must succeed. Returns the text that the script printed.
     #[track_caller]
     pub fn check(&self, script: &str, words: &[&str]) -> String {
         let done = self.run(script, words);

@@ -113,7 +113,7 @@ impl Done {
         }
     }
 
-    /// Checks that the command has succeeded. Returns its output.
+    /// Checks that the command has succeeded. Returns the text that the command printed.
     #[track_caller]
     fn fine(self) -> String {
         assert_eq!(self.code, Some(0), "airpace {} fails: {}{}", self.words, self.err, self.out);

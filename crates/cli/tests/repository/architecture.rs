@@ -181,7 +181,7 @@ fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// The reason why a line must not be in an engine; `None` if it may.
+/// Returns the reason why a line of source code is forbidden in an engine crate; `None` if it is permitted.
 fn impurity(line: &str) -> Option<String> {
     // With this trait, `write!` appends to bytes. The trait does not access anything outside of the program.
     if line == "use std::io::Write;" {

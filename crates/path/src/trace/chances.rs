@@ -69,7 +69,7 @@ impl Trace {
         match times_ms.last() {
             None => Err(TraceError::whole(
                 "the trace is empty",
-                "give one millisecond per line, each a chance to deliver 1500 bytes",
+                "give one millisecond per line, each an opportunity to deliver 1500 bytes",
             )),
             Some(0) => Err(TraceError::at(
                 times_ms.len() as u64,

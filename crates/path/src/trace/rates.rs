@@ -142,7 +142,7 @@ pub(super) fn read(file: &[u8], column: Option<&str>) -> Result<(Trace, RateTabl
     if times_ms.is_empty() {
         return Err(TraceError::whole(
             format!("column `{}` adds up to less than one packet", names[rate_at]),
-            "a trace needs at least one chance to deliver; choose another column or file",
+            "a trace needs at least one delivery opportunity; choose another column or file",
         ));
     }
     let table = RateTable {

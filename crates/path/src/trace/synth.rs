@@ -271,7 +271,7 @@ fn check_size(key: &str, most: Rate, duration: Duration) -> Result<(), ConfigErr
     }
     if chances_at(most.as_bps() as f64, duration.as_millis() as u64) > Trace::MAX_CHANCES as f64 {
         let reason = format!(
-            "makes more than {} chances to deliver in {} s; give less of either",
+            "makes more than {} delivery opportunities in {} s; give less of either",
             Trace::MAX_CHANCES,
             duration.as_secs()
         );

@@ -125,8 +125,8 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
             .map(error)
             .join("\n"),
         @r"
-        the trace is empty; give one millisecond per line, each a chance to deliver 1500 bytes
-        the trace is empty; give one millisecond per line, each a chance to deliver 1500 bytes
+        the trace is empty; give one millisecond per line, each an opportunity to deliver 1500 bytes
+        the trace is empty; give one millisecond per line, each an opportunity to deliver 1500 bytes
         line 2: the last time is 0; the last time is the trace's period in ms; it must be at least 1
         line 2: time 4 after 5; times never decrease; sort the lines by number
         line 3: `-3` is no time; times are milliseconds from the start of the trace, 0 or more
@@ -139,7 +139,7 @@ fn what_is_wrong_with_a_trace_is_said_with_line_and_remedy() {
         line 2: mbps is -1; give a rate from 0 to a million Mbit/s
         line 2: column `mbps` holds ``, which is no number; give a decimal number
         line 3: column `mbps` holds `NaN`, which is no number; give a decimal number
-        column `mbps` adds up to less than one packet; a trace needs at least one chance to deliver; choose another column or file
+        column `mbps` adds up to less than one packet; a trace needs at least one delivery opportunity; choose another column or file
         "
     );
 }

@@ -14,7 +14,7 @@ pub enum Illegal {
     #[error("the payload has another size than the format")]
     Size,
     /// The flag for format 0 / format 1A differentiation has the other value.
-    #[error("the payload is of the other of formats 0 and 1A")]
+    #[error("the flag of the payload names the other format of the pair 0 and 1A")]
     OtherFormat,
     /// No run of PRBs has this resource indication value.
     #[error("no run of resource blocks has this value")]

@@ -1,10 +1,10 @@
 //! Search for messages of known users in single CCEs whose bits do not determine a word.
 //!
-//! A base station may put 66 bits (a payload of 50 bits and its CRC) onto the 72 bits of one CCE. If a tone or a fade
-//! destroys four resource elements of the CCE, 64 bits are left, and four words match them. The RNTI resolves this
-//! ambiguity, because the CRC is masked with it. Few known users search this CCE, and mostly only the right user has a
-//! word that matches: with a given mask, only the payload is unknown. The payload is computed from the bits with the
-//! largest soft values. The other bits are used as a check.
+//! A base station may put 66 bits (a payload of 50 bits and its CRC) onto the 72 bits of one CCE. Each resource element of
+//! the CCE carries two bits. If a tone or a fade destroys four of them, 64 bits are left, and four words match these
+//! bits. The RNTI resolves this ambiguity, because the CRC is masked with it. Few known users search this CCE, and
+//! usually a word matches for the right user only: with a given mask, only the payload is unknown. The payload is
+//! computed from the bits with the largest soft values. The other bits are used as a check.
 //!
 //! Source: Fossorier and Lin, Soft-Decision Decoding Based on Ordered Statistics, IEEE Trans. Inf. Theory 41(5), 1995
 //! (with order one)

@@ -1,7 +1,8 @@
 //! Composition of several forms (`delay`, `loss`, `link`, …) of `airpace emu` on one command line. Options belong to
 //! the form before them; options before the name of the first form belong to the first form.
 //!
-//! The program of an outer form is the emulator of the inner form. This module finds the start of the inner form.
+//! In `airpace emu delay 20 loss up 0.01 -- ping HOST`, the form `delay` runs inside no other form, and the program that
+//! it emulates is `airpace emu loss up 0.01 -- ping HOST`. This module finds the place where such an inner form starts.
 
 use std::ffi::OsString;
 

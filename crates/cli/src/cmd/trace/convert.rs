@@ -43,7 +43,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Form::Mahimahi => {
             if let lost_ms @ 1.. = trace.final_outage_ms() {
                 say(format_args!(
-                    "the last {:.3} s have no chance to deliver and are left out: mahimahi's form ends with a chance",
+                    "the last {:.3} s have no delivery opportunity and are left out: a trace in mahimahi's form ends with an opportunity",
                     lost_ms as f64 * 1e-3
                 ));
             }

@@ -29,7 +29,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Fine);
     }
     writeln!(out, "length                {:.3} s", info.seconds)?;
-    writeln!(out, "chances to deliver    {} of 1500 bytes", info.opportunities)?;
+    writeln!(out, "opportunities         {} of 1500 bytes", info.opportunities)?;
     writeln!(out, "mean rate             {:.3} Mbit/s", info.mean_mbps)?;
     writeln!(out, "deviation over 1 s    {:.3} Mbit/s", info.sd_1s_mbps)?;
     writeln!(out, "seconds < 0.1 Mbit/s  {}", info.seconds_below_100_kbps)?;

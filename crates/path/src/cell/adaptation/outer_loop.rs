@@ -172,6 +172,6 @@ const ALWAYS_ALLOWED: f64 = 2.0;
 /// trial.
 const TRIAL_BLOCKS: u32 = 128;
 
-/// Difference in dB between the threshold of an MCS and the offset to which a hold limits the loop. It exceeds rounding
-/// errors.
+/// A hold limits the loop's offset to a value that is this many dB below the step to the forbidden MCS. The difference
+/// exceeds rounding errors.
 const MARGIN_DB: f64 = 1e-6;
