@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use airpace_core::Time;
+use airpace_core::remedy::explain_plainly;
 use airpace_event::{Discard, Event, Recorder};
 use airpace_sim::{Scenario, SchemeSpec};
 
@@ -264,17 +265,17 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
     let refusal = |sets: &[(&str, &str)]| {
         let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         let scenario = Scenario::load(text, "story.toml", &sets).unwrap();
-        scenario.prepare().map(|_| ()).map_err(|error| error.to_string())
+        scenario.prepare().map(|_| ()).map_err(|error| explain_plainly(&error))
     };
     let (hole_name, broken_name) = (hole.to_str().unwrap(), broken.to_str().unwrap());
 
     let missing = refusal(&[]).unwrap_err();
     assert!(
-        missing.contains("story.toml: `trace.file` is missing") && missing.contains("--set trace=FILE"),
+        missing.contains("story.toml: `trace.file` is missing") && missing.contains("`trace=FILE`"),
         "{missing}"
     );
     let absent = refusal(&[("trace", "/nowhere.down")]).unwrap_err();
-    assert!(absent.contains("--set trace=/nowhere.down: `trace.file` cannot be read"), "{absent}");
+    assert!(absent.contains("trace=/nowhere.down: `trace.file` cannot be read"), "{absent}");
     let endless = refusal(&[("trace", "/dev/zero")]).unwrap_err();
     assert!(
         endless.contains("`trace.file` cannot be read: /dev/zero: it is neither a file nor a pipe"),
@@ -293,7 +294,7 @@ fn what_cannot_be_run_is_refused_with_file_key_and_remedy() {
 
     let load = |text: &str| {
         let text = format!("name = 'story'\nduration_s = 1\nschemes = ['reno']\n{text}");
-        Scenario::load(&text, "story.toml", &[]).unwrap_err().to_string()
+        explain_plainly(&Scenario::load(&text, "story.toml", &[]).unwrap_err())
     };
     let silent = load("cell.prbs = 100\nflow = [{ rtt_ms = 20, ack_every = 0 }]");
     assert!(silent.contains("`flow.0.ack_every` is 0") && silent.contains("give 1"), "{silent}");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airpace_core::remedy::explain_plainly;
 use airpace_core::{Rate, Streams};
 use airpace_path::trace::KpiTrace;
 use airpace_path::trace::synth::Model;
@@ -305,7 +306,7 @@ fn a_phone_with_a_wrong_clock_sends_as_well_as_one_with_a_right_one() {
 fn what_cannot_be_sent_is_refused_with_key_and_remedy() {
     let load = |text: &str| {
         let text = format!("name = 'story'\nduration_s = 1\nschemes = ['reno']\n{text}");
-        Scenario::load(&text, "story.toml", &[]).unwrap_err().to_string()
+        explain_plainly(&Scenario::load(&text, "story.toml", &[]).unwrap_err())
     };
     let sideways = load("flow = [{ rtt_ms = 9, direction = 'sideways' }]");
     assert!(sideways.contains("`flow.0.direction` cannot be `sideways`; there are down, up"), "{sideways}");
@@ -332,7 +333,7 @@ fn what_cannot_be_sent_is_refused_with_key_and_remedy() {
             trace.name()
         );
         let scenario = Scenario::load(&text, "story.toml", &[]).unwrap();
-        scenario.prepare().map(|_| ()).map_err(|error| error.to_string())
+        scenario.prepare().map(|_| ()).map_err(|error| explain_plainly(&error))
     };
     let absent = prepare("/nowhere.csv").unwrap_err();
     assert!(absent.contains("`trace.kpi` cannot be read: /nowhere.csv"), "{absent}");

@@ -90,7 +90,9 @@ impl HostWay {
             let noted = Routes::open().and_then(|mut routes| routes.set_note(interface, &note));
             if let Err(why) = noted {
                 restore(interface, &note);
-                return Err(EmuError::step("record the new routes at the network interface, for their later removal")(why));
+                return Err(EmuError::step(
+                    "record the new routes at the network interface, for their later removal",
+                )(why));
             }
         }
         Ok(way)
