@@ -1,16 +1,16 @@
 //! How the program was called, so that the user can paste the commands in its hints.
 //!
-//! All texts in the source contain `airpace`. From a checkout, the program's name is `./airpace`: the launcher sets
-//! `AIRPACE_COMMAND` for this purpose. A binary that was started by its path uses this path.
+//! From a checkout, the program's name is `./airpace`: the launcher sets `AIRPACE_COMMAND` for this purpose. A binary that
+//! was started by its path uses this path. Errors and printed texts get their commands from [`command`] and [`name`];
+//! [`in_help`] renames those in clap's texts.
 
-use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use clap::CommandFactory;
 
-/// The program's name in the source's texts.
+/// The program's name in PATH, in help texts of the source and on other machines.
 const PLAIN: &str = "airpace";
 
 /// The program as the user called it, quoted for a shell: `airpace`, `./airpace`, `/opt/airpace/bin/airpace`.
@@ -47,17 +47,13 @@ pub fn typed(line: &str) -> String {
     line.strip_prefix(PLAIN).map_or_else(|| line.to_owned(), |rest| format!("{}{rest}", name()))
 }
 
-/// Returns `text` with every airpace command in the form in which the user must type it.
-pub fn as_called(text: &str) -> Cow<'_, str> {
-    if name() == PLAIN { Cow::Borrowed(text) } else { Cow::Owned(renamed(text, name())) }
-}
-
 /// The command line, with every airpace command in its help in the form in which the user must type it.
 pub fn in_help(command: clap::Command) -> clap::Command {
     if name() == PLAIN { command } else { rename_help(command, name()).bin_name(name()) }
 }
 
-/// Replaces `airpace` by `name` in `text` wherever the name of an airpace command follows.
+/// Replaces `airpace` by `name` in a help text wherever the name of an airpace command follows. Only help texts are renamed:
+/// clap's attributes are static texts, and the manual shows them unchanged.
 fn renamed(text: &str, name: &str) -> String {
     let commands = commands();
     let mut parts = text.split("airpace ");
@@ -83,6 +79,9 @@ fn commands() -> &'static [String] {
 
 fn rename_help(mut command: clap::Command, name: &str) -> clap::Command {
     let new = |text: Option<&clap::builder::StyledStr>| text.map(|text| renamed(&text.to_string(), name));
+    if let Some(text) = new(command.get_overridden_usage()) {
+        command = command.override_usage(text);
+    }
     if let Some(text) = new(command.get_before_help()) {
         command = command.before_help(text);
     }
@@ -146,5 +145,8 @@ mod tests {
             "{help}"
         );
         assert!(!help.contains(" airpace sim"), "{help}");
+        let send = command.find_subcommand_mut("send").expect("send");
+        let usage = send.render_usage().to_string();
+        assert!(usage.starts_with("Usage: ./airpace send "), "an overridden usage too: {usage}");
     }
 }

@@ -19,6 +19,8 @@ use airpace_files::remedy;
 use airpace_run::shell::quote;
 use anyhow::{Context, anyhow};
 
+use crate::called;
+
 /// Documents of the repository that are installed, with their paths below `share/doc/airpace`.
 const DOCUMENTS: &[(&str, &str)] = &[
     ("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE")),
@@ -92,8 +94,9 @@ pub fn refused(error: InstallError) -> anyhow::Error {
                 all => format!(" (and {} more)", all - 1),
             };
             anyhow!(
-                "{}{more} is there and was not put there by `airpace install`; if a package did, remove the package, else: rm {}",
+                "{}{more} is there and was not put there by {}; if a package did, remove the package, else: rm {}",
                 paths[0],
+                called::command("install"),
                 paths.join(" ")
             )
         }

@@ -106,10 +106,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Status(status)) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::say(format_args!(
-                "airpace: {}",
-                called::as_called(&explain::explained(error.as_ref()))
-            ));
+            terminal::say(format_args!("airpace: {}", explain::explained(error.as_ref())));
             ExitCode::from(if error.is::<cmd::NothingFound>() { 1 } else { 2 })
         }
     }
@@ -129,7 +126,7 @@ fn as_typed() -> Cli {
         }
         let told = error.render();
         let told = if Paint::stderr().is_on() { told.ansi().to_string() } else { told.to_string() };
-        terminal::say_painted(called::as_called(told.trim_end()));
+        terminal::say_painted(told.trim_end());
         std::process::exit(2)
     })
 }

@@ -14,7 +14,7 @@ use airpace_sdr::radio;
 use serde_json::json;
 
 use super::Verdict;
-use crate::called::{self, as_called};
+use crate::called;
 use crate::installation;
 use crate::terminal::{Paint, columns, hang};
 
@@ -66,10 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             .iter()
             .map(|it| {
                 let remedy = if it.is_there { "" } else { &it.remedy };
-                (
-                    it.name.to_owned(),
-                    json!({ "present": it.is_there, "detail": it.detail, "remedy": as_called(remedy) }),
-                )
+                (it.name.to_owned(), json!({ "present": it.is_there, "detail": it.detail, "remedy": remedy }))
             })
             .collect();
         object.insert("features".to_owned(), findings.into());
@@ -89,7 +86,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     for finding in findings {
         let has_remedy = !finding.is_there && !finding.remedy.is_empty();
         let lead = format!("{}  {:<14} ", if finding.is_there { "yes" } else { "no " }, finding.name);
-        let told = hang(&lead, &as_called(&finding.detail), indent, columns);
+        let told = hang(&lead, &finding.detail, indent, columns);
         let (mark, rest) = told.split_at("yes".len());
         let mark = match finding.is_there {
             true => paint.good(mark),
@@ -100,7 +97,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         writeln!(out, "{mark}{rest}")?;
         // Do not wrap commands, so that they can be pasted.
         if has_remedy {
-            writeln!(out, "{:indent$}{}", "", as_called(&finding.remedy))?;
+            writeln!(out, "{:indent$}{}", "", finding.remedy)?;
         }
     }
     if let Some(examined) = &examined {
@@ -123,15 +120,22 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
         Finding::present("simulator", "simulated cells and trace replay, on a virtual clock"),
         Finding::present(
             "modem logs",
-            "recorded logs, live ports, the daemon, a modem to test against: `airpace diag`",
+            &format!(
+                "recorded logs, live ports, the daemon, a modem to test against: {}",
+                called::command("diag")
+            ),
         ),
         Finding::present(
             "recorded radio",
-            "the control channel of LTE cells in radio samples: `airpace decode`",
+            &format!("the control channel of LTE cells in radio samples: {}", called::command("decode")),
         ),
         Finding::present(
             "transports",
-            "its schemes over real networks, by UDP and QUIC: `airpace send`, `airpace agree`",
+            &format!(
+                "its schemes over real networks, by UDP and QUIC: {}, {}",
+                called::command("send"),
+                called::command("agree")
+            ),
         ),
         emulator(),
         command(),
@@ -150,7 +154,11 @@ fn findings(checkout: Option<&Path>) -> Vec<Finding> {
 fn emulator() -> Finding {
     let mut finding = machine::emulator();
     if finding.is_there {
-        finding.detail += ": `airpace emu`; what this machine carries: `airpace doctor --emu`";
+        finding.detail += &format!(
+            ": {}; what this machine carries: {}",
+            called::command("emu"),
+            called::command("doctor --emu")
+        );
     }
     finding
 }
@@ -169,7 +177,7 @@ fn command() -> Finding {
                 "no `airpace` is on PATH; installing puts one there, with manual and completions".to_owned()
             }
         },
-        remedy: "airpace install".to_owned(),
+        remedy: format!("{} install", called::name()),
     }
 }
 
@@ -189,7 +197,7 @@ fn modem() -> Finding {
                 format!("ports on which one may be: {}", names.join(", "))
             }
         },
-        remedy: "airpace diag modem competitor".to_owned(),
+        remedy: format!("{} diag modem competitor", called::name()),
     }
 }
 
@@ -255,14 +263,14 @@ fn live_radio() -> Finding {
 /// Finding about the proxy that splits TCP, which only some builds contain.
 fn proxy() -> Finding {
     let is_built = cfg!(feature = "proxy");
+    let command = called::command("proxy");
     Finding {
         name: "proxy",
         is_there: is_built,
         detail: match is_built {
-            true => "TCP connections split, with another congestion control on each leg: `airpace proxy`",
-            false => "left out of this build: the proxy that splits TCP (`airpace proxy`). With it:",
-        }
-        .to_owned(),
+            true => format!("TCP connections split, with another congestion control on each leg: {command}"),
+            false => format!("left out of this build: the proxy that splits TCP ({command}). With it:"),
+        },
         remedy: build_with("proxy"),
     }
 }
@@ -270,7 +278,7 @@ fn proxy() -> Finding {
 /// The command that builds this program with a feature of cargo.
 fn build_with(feature: &str) -> String {
     match called::checkout() {
-        Some(_) => format!("AIRPACE_FEATURES={feature} airpace doctor"),
+        Some(_) => format!("AIRPACE_FEATURES={feature} {} doctor", called::name()),
         None => format!(
             "git clone {} && cd airpace && AIRPACE_FEATURES={feature} ./airpace doctor",
             env!("CARGO_PKG_REPOSITORY")

@@ -17,6 +17,7 @@ use airpace_run::Choice;
 use anyhow::{Context, bail};
 
 use super::{Verdict, complete, scenario};
+use crate::called;
 
 pub use run::UNFIT;
 
@@ -143,7 +144,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             let choice = Choice { argument: name.clone(), scenario, set: args.set.clone() };
             run::run(choice, &args.options, &args.last_hop, &words(&args.command)?, out)
         }
-        (None, None) => bail!("name a scenario; `airpace list scenarios` lists them"),
+        (None, None) => bail!("name a scenario; {} lists them", called::command("list scenarios")),
     }
 }
 

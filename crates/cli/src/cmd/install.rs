@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Verdict;
 use super::completions::Shell;
+use crate::called;
 use crate::installation::{self, refused};
 use crate::terminal::count;
 
@@ -112,7 +113,8 @@ fn installed(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Record)> {
     }
     let looked: Vec<_> = candidates.iter().map(|prefix| prefix.display().to_string()).collect();
     bail!(
-        "nothing was installed by `airpace install` in {}; name the folder with --prefix DIR{}",
+        "nothing was installed by {} in {}; name the folder with --prefix DIR{}",
+        called::command("install"),
         looked.join(" or "),
         match installation::package() {
             Some(package) => format!(" (this is {package}: what installed it removes it)"),

@@ -19,9 +19,14 @@ use super::Verdict;
 
 /// Error message of a build without the feature `bpf`, with instructions to build with it.
 #[cfg(not(feature = "bpf"))]
-pub const REMEDY: &str = "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and \
-                      pkg-config and build with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. `airpace \
-                      sim` and `airpace emu` do without it";
+pub fn remedy() -> String {
+    format!(
+        "this program was built without the kernel's part: install clang, libelf-dev, zlib1g-dev and pkg-config and build \
+         with `--features bpf`, or start AIRPACE_FEATURES=bpf ./airpace. {} and {} do without it",
+        crate::called::command("sim"),
+        crate::called::command("emu")
+    )
+}
 
 /// Runs a scheme in this Linux kernel, as the TCP congestion control of unmodified programs.
 ///
@@ -152,5 +157,5 @@ pub fn run(args: &Args, _: &mut dyn Write) -> anyhow::Result<Verdict> {
         What::Load { .. } | What::Unload { .. } | What::Status { .. } | What::Run { .. } => {}
         What::Feed { source: Source { from, mbps }, .. } => debug_assert!(from.is_some() || mbps.is_some()),
     }
-    anyhow::bail!(REMEDY)
+    anyhow::bail!(remedy())
 }

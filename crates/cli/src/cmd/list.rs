@@ -53,7 +53,8 @@ fn indent(columns: usize) -> usize {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     anyhow::ensure!(
         matches!(args.what, What::Schemes) || (args.names.is_empty() && !args.options),
-        "names and --options are for `airpace list schemes` only"
+        "names and --options are for {} only",
+        called::command("list schemes")
     );
     match (args.what, args.json) {
         (What::Schemes, true) => {
@@ -107,8 +108,11 @@ fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) ->
         }
     }
     let note = "A choice is spelled NAME[+ran][@PRESET][:OPTION=VALUE]…, several are parted by commas.";
-    let more = if with_options { "" } else { " Options: `airpace list schemes NAME`, or --options for all." };
-    writeln!(out, "\n{}", fit(&called::as_called(&format!("{note}{more}"))))?;
+    let more = match with_options {
+        true => String::new(),
+        false => format!(" Options: {}, or --options for all.", called::command("list schemes NAME")),
+    };
+    writeln!(out, "\n{}", fit(&format!("{note}{more}")))?;
     Ok(())
 }
 
@@ -138,8 +142,9 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
         }
     }
     if !is_json {
-        let note = "Run one with `airpace sim NAME`; a TOML file of your own runs as well.";
-        writeln!(out, "\n{}", fit(&called::as_called(note)))?;
+        let run = called::command("sim NAME");
+        let note = format!("Run one with {run}; a TOML file of your own runs as well.");
+        writeln!(out, "\n{}", fit(&note))?;
     }
     Ok(())
 }
@@ -164,10 +169,12 @@ fn list_kpis(out: &mut dyn Write) -> anyhow::Result<()> {
         ]);
     }
     table.write_for_programs(out, Paint::stdout())?;
-    let note = "Follow some with `airpace diag decode LOG --kpi NAME,…` or `airpace diag watch`; NAME@2 is the second \
-                SIM's.";
-    let note = called::as_called(note);
-    writeln!(out, "\n{}", if std::io::stdout().is_terminal() { fit(&note) } else { note.into() })?;
+    let note = format!(
+        "Follow some with {} or {}; NAME@2 is the second SIM's.",
+        called::command("diag decode LOG --kpi NAME,…"),
+        called::command("diag watch")
+    );
+    writeln!(out, "\n{}", if std::io::stdout().is_terminal() { fit(&note) } else { note })?;
     Ok(())
 }
 

@@ -188,10 +188,16 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
     }
     let page = match ended {
         0 => "nothing in it can be looked at".to_owned(),
-        _ => format!("`airpace report {}` makes its page", shell::quote(&named.to_string_lossy())),
+        _ => {
+            let report = format!("report {}", shell::quote(&named.to_string_lossy()));
+            format!("{} makes its page", called::command(&report))
+        }
     };
     // `airpace runs prune` checks only folders in `runs`.
-    let prune = if is_numbered { "; `airpace runs prune --incomplete` removes such folders" } else { "" };
+    let prune = match is_numbered {
+        true => format!("; {} removes such folders", called::command("runs prune --incomplete")),
+        false => String::new(),
+    };
     anyhow::anyhow!(
         "stopped; {ended} of {} had ended. Run folder: {} (incomplete): {page}{prune}",
         terminal::count(runs as u64, "run"),

@@ -116,6 +116,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         if !args.quiet {
             let port =
                 if listen.port() == wire::PORT { String::new() } else { format!(":{}", listen.port()) };
+            // The program's name on the other machine is unknown: the text has the usual one.
             terminal::say(format_args!(
                 "on the other machine: airpace send FILE THIS-MACHINE{port} --scheme pbe"
             ));

@@ -8,6 +8,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::Verdict;
+use crate::called;
 
 /// Regenerates report.html of a run folder from its tables.
 #[derive(clap::Args)]
@@ -25,7 +26,8 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if let Ok(Some(sweep)) = airpace_run::sweep::manifest(&args.folder) {
         let folder = shell::quote(&args.folder.to_string_lossy());
-        bail!("this is a sweep; its own command makes the page again: {} --out {folder}", sweep.command);
+        let command = called::typed(&sweep.command);
+        bail!("this is a sweep; its own command makes the page again: {command} --out {folder}");
     }
     let folder = RunFolder::open(&args.folder)?;
     let is_complete = folder.manifest()?.complete;

@@ -78,12 +78,15 @@ fn list(found: &Shelf, args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdi
     let place = args.within.display();
     let closing = match found.runs.len() {
         0 => format!(
-            "No run folders in `{place}`; `airpace demo`, `airpace sim` and `airpace emu` make them in `runs`."
+            "No run folders in `{place}`; {}, {} and {} make them in `runs`.",
+            called::command("demo"),
+            called::command("sim"),
+            called::command("emu")
         ),
         1 => format!("1 run folder in `{place}`, {}.", DecimalBytes(bytes)),
         many => format!("{many} run folders in `{place}`, {}.", DecimalBytes(bytes)),
     };
-    writeln!(out, "{}", fit(&called::as_called(&closing)))?;
+    writeln!(out, "{}", fit(&closing))?;
     Ok(Verdict::Fine)
 }
 

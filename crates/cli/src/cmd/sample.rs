@@ -8,6 +8,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{Verdict, outputs};
+use crate::called;
 
 /// Writes a sample modem log and a sample radio recording, which are built into the program.
 ///
@@ -39,9 +40,9 @@ enum Name {
 struct Sample {
     name: Name,
     about: &'static str,
-    /// The command that generated the sample, line by line.
+    /// The command that generated the sample, line by line, without the program's name.
     made_by: &'static [&'static str],
-    /// The first command to try, with the sample's first file.
+    /// The first command to try, without the program's name and the sample's first file.
     first: &'static str,
     files: &'static [(&'static str, &'static [u8])],
 }
@@ -51,20 +52,20 @@ const SAMPLES: [Sample; 2] = [
         name: Name::Phone,
         about: "2 s of what a phone's modem logs of a download in a busy cell of 10 MHz",
         made_by: &[
-            "airpace diag encode stationary-busy --set cell.prbs=50",
+            "diag encode stationary-busy --set cell.prbs=50",
             "--set flow.0.acks=cell --seconds 2 --out phone.qmdl",
         ],
-        first: "airpace diag info",
+        first: "diag info",
         files: &[("phone.qmdl", include_bytes!("../../samples/phone.qmdl"))],
     },
     Sample {
         name: Name::Cell,
         about: "100 ms of radio samples of a busy cell of 1.4 MHz",
         made_by: &[
-            "airpace encode stationary-busy --set cell.prbs=6",
+            "encode stationary-busy --set cell.prbs=6",
             "--set flow.0.acks=cell --seconds 0.1 --snr 20 --format ci8 --out cell",
         ],
-        first: "airpace decode",
+        first: "decode",
         files: &[
             ("cell.sigmf-meta", include_bytes!("../../samples/cell.sigmf-meta")),
             ("cell.sigmf-data", include_bytes!("../../samples/cell.sigmf-data")),
@@ -85,14 +86,15 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         }
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let Sample { about, made_by, first, .. } = sample;
-        let first = format!("{first} {}", names[0]);
+        let name = called::name();
+        let first = format!("{name} {first} {}", names[0]);
         if args.json {
-            let made_by = made_by.join(" ");
+            let made_by = format!("{name} {}", made_by.join(" "));
             writeln!(out, "{}", json!({"files": names, "about": about, "made_by": made_by, "first": first}))?;
         } else {
             writeln!(out, "{}: {about}", names.join(", "))?;
             writeln!(out, "  try it:   {first}")?;
-            writeln!(out, "  made by:  {}", made_by.join(" \\\n              "))?;
+            writeln!(out, "  made by:  {name} {}", made_by.join(" \\\n              "))?;
         }
     }
     Ok(Verdict::Fine)

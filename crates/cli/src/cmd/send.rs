@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::wire::{self, Role, Transport, Wire};
 use super::{Verdict, complete, on_interrupt};
+use crate::called;
 use crate::terminal;
 
 /// Sends files or standard input to `airpace recv` on another machine, or fetches files from it (--pull).
@@ -93,7 +94,7 @@ impl Args {
     /// The machine and its port.
     fn host(&self) -> anyhow::Result<(String, u16)> {
         let [_, .., host] = &self.names[..] else {
-            bail!("give the files and then the machine: airpace send FILE HOST");
+            bail!("give the files and then the machine: {} send FILE HOST", called::name());
         };
         let text = host.to_str().unwrap_or_default();
         wire::host_and_port(text).map_err(|why| anyhow!("`{}` is the last word: {why}", host.display()))

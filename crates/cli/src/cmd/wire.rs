@@ -82,7 +82,8 @@ pub fn look_up(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     found.into_iter().next().ok_or_else(|| anyhow!("`{host}` has no address"))
 }
 
-/// The key of a sender: from a file, from the environment, or typed by the user.
+/// The key of a sender: from a file, from the environment, or typed by the user. Texts name `airpace recv` plainly, because
+/// it runs on the other machine.
 pub fn key_to_send(file: Option<&Path>, out: &mut dyn Write) -> anyhow::Result<Key> {
     if let Some(path) = file {
         return keys::read(path).map_err(|why| anyhow!("{why}"));

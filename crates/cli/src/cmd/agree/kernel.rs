@@ -14,8 +14,9 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         if let Err(error) = airpace_bpf::kernel::unload(self.0) {
             crate::terminal::say(format_args!(
-                "`{name}` is still in the kernel: {error}; `airpace kernel unload {name}` removes it",
-                name = self.0
+                "`{name}` is still in the kernel: {error}; {unload} removes it",
+                name = self.0,
+                unload = crate::called::command(&format!("kernel unload {}", self.0))
             ));
         }
     }
@@ -43,5 +44,5 @@ pub fn load(scheme: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused
 /// Returns an error that names the missing feature.
 #[cfg(not(feature = "bpf"))]
 pub fn load(_: &SchemeSpec) -> Result<(&'static str, Box<dyn Any>), Refused> {
-    Err(crate::cmd::kernel::REMEDY.into())
+    Err(crate::cmd::kernel::remedy().into())
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::input::{self, Sink};
 use super::port::{PORTS, PortArgs};
+use crate::called;
 use crate::cmd::outputs::{self, Named, OutFile};
 use crate::cmd::{NothingFound, Verdict};
 use crate::terminal::{columns, count, hang};
@@ -167,7 +168,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         ));
     }
     if bandwidth.troubles().versions > 0 {
-        crate::terminal::say(format_args!("{name}: `airpace diag info` lists the versions without a layout"));
+        let info = called::command("diag info");
+        crate::terminal::say(format_args!("{name}: {info} lists the versions without a layout"));
     }
     if let Some(ReportFile { has_unknown, file, .. }) = reports {
         let path = file.path().to_owned();
@@ -186,8 +188,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if has_nothing {
         bail!(NothingFound(format!(
             "{name}: nothing granted: there are no packets that report grants. The logger must switch on {} \
-             (`airpace diag info` lists what a log has)",
-            codes_text()
+             ({} lists what a log has)",
+            codes_text(),
+            called::command("diag info")
         )));
     }
     Ok(Verdict::Fine)

@@ -17,6 +17,7 @@ use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
 
 use super::input::{self, Sink};
+use crate::called;
 use crate::cmd::outputs::{self, Named};
 use crate::cmd::{NothingFound, Verdict, complete};
 use crate::terminal::count;
@@ -108,8 +109,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if decode.decoded == 0 {
         let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
         bail!(NothingFound(format!(
-            "no log packet{of} among {}; `airpace diag info` says what the log holds",
-            count(decode.packets, "packet")
+            "no log packet{of} among {}; {} says what the log holds",
+            count(decode.packets, "packet"),
+            called::command("diag info")
         )));
     }
     nothing.map_or(Ok(Verdict::Fine), |nothing| bail!(nothing))

@@ -4,6 +4,7 @@ use airpace_cc::SchemeSpec;
 use airpace_lab::simulated::{Simulated, SimulatedError};
 use anyhow::anyhow;
 
+use crate::called;
 use crate::cmd::complete;
 use crate::cmd::scenario::{self, key_and_value};
 use crate::terminal::count;
@@ -32,7 +33,9 @@ pub struct DeviceArgs {
 pub fn load(name: &str, args: &DeviceArgs) -> anyhow::Result<Simulated> {
     let loaded = scenario::load(name, &args.sets)?;
     Simulated::new(&loaded, args.device, args.scheme.clone()).map_err(|error| match error {
-        SimulatedError::NoCell { .. } => anyhow!("{error}; `airpace list scenarios` tells which do"),
+        SimulatedError::NoCell { .. } => {
+            anyhow!("{error}; {} tells which do", called::command("list scenarios"))
+        }
         SimulatedError::NoDevice { scenario, devices } => anyhow!(
             "`{scenario}` has {}: --device goes from 0 to {}",
             count(devices as u64, "device"),

@@ -15,6 +15,7 @@ use od::clock::now_ns;
 use serde_json::json;
 
 use super::port::{ListenArgs, PORTS, PortArgs, parse_duration, subscription};
+use crate::called;
 use crate::cmd::{NothingFound, Verdict, complete};
 use crate::terminal::say;
 use view::View;
@@ -123,7 +124,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 fn told(error: WatchError) -> anyhow::Error {
     match error {
         WatchError::NotOpened { .. } => anyhow!(
-            "{error}; `airpace doctor` lists ports on which a modem may be, and --wait waits for one that is not there yet"
+            "{error}; {} lists ports on which a modem may be, and --wait waits for one that is not there yet",
+            called::command("doctor")
         ),
         other => other.into(),
     }

@@ -2,6 +2,8 @@
 
 use airpace_lab::machine::Finding;
 
+use crate::called;
+
 /// Checks whether this build and this kernel can load schemes. Loads nothing, so it needs no privileges.
 #[cfg(feature = "bpf")]
 pub fn line() -> Finding {
@@ -19,10 +21,13 @@ pub fn line() -> Finding {
                 };
                 let [biscay, morc, pbe] = SCHEMES;
                 format!(
-                    "this kernel takes {biscay}, {morc} and {pbe} as congestion controls: `airpace kernel`{who}"
+                    "this kernel takes {biscay}, {morc} and {pbe} as congestion controls: {}{who}",
+                    called::command("kernel")
                 )
             }
-            Err(error) => format!("{error}; `airpace sim` and `airpace emu` do without it"),
+            Err(error) => {
+                format!("{error}; {} and {} do without it", called::command("sim"), called::command("emu"))
+            }
         },
         remedy: String::new(),
     }
@@ -34,9 +39,10 @@ pub fn line() -> Finding {
     Finding {
         name: "kernel",
         is_there: false,
-        detail:
-            "left out of this build: congestion controls in the Linux kernel (`airpace kernel`). With it:"
-                .to_owned(),
+        detail: format!(
+            "left out of this build: congestion controls in the Linux kernel ({}). With it:",
+            called::command("kernel")
+        ),
         remedy: super::build_with("bpf"),
     }
 }

@@ -9,6 +9,7 @@ use airpace_lab::finish::Judged;
 use airpace_run::LinkSummary;
 
 use super::Options;
+use crate::called;
 use crate::terminal::{self, Paint};
 
 /// Prints the path of the run folder, and whether the figures of the run may be used.
@@ -59,8 +60,10 @@ pub fn tell(judged: &Judged, page: &Path, options: &Options, out: &mut dyn Write
     if judged.is_fit && audit.not_real_time_because.is_some() {
         terminal::say(terminal::noted(
             "Fit:",
-            "without real-time priority; on a busier machine a run may be unfit. `airpace doctor --emu` tells how to \
-             get it.",
+            &format!(
+                "without real-time priority; on a busier machine a run may be unfit. {} tells how to get it.",
+                called::command("doctor --emu")
+            ),
         ));
     }
     terminal::say(format_args!("Run folder: {}", finished.folder.root().display()));

@@ -154,7 +154,8 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
         && !available().with_context(|| format!("cannot read {AVAILABLE}"))?.iter().any(|name| name == "morc")
     {
         all.retain(|it| it.scheme != "morc");
-        terminal::say(format_args!("MORC is not measured: load it first with `airpace kernel load morc`"));
+        let load = called::command("kernel load morc");
+        terminal::say(format_args!("MORC is not measured: load it first with {load}"));
     }
     let conditions: Vec<&Condition> = all.iter().collect();
     if conditions.is_empty() {
@@ -248,8 +249,9 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
             anyhow!(error).context(format!("the runs so far are in {}", csv.display()))
         }
         CampaignError::Refused => anyhow!(
-            "{TRIES} runs one after the other were refused; let nothing else run on this machine, and look at `airpace doctor \
-             --emu`. The runs so far are in {}; the same --out goes on there",
+            "{TRIES} runs one after the other were refused; let nothing else run on this machine, and look at {}. The runs \
+             so far are in {}; the same --out goes on there",
+            called::command("doctor --emu"),
             csv.display()
         ),
         CampaignError::Listener(error) => error,

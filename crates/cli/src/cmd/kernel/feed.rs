@@ -22,6 +22,7 @@ use anyhow::anyhow;
 
 use super::loaded::not_loaded;
 use super::source::read;
+use crate::called;
 use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::terminal::{count, say};
 
@@ -36,7 +37,7 @@ fn opened<T>(feeder: Result<T, FeedError>) -> anyhow::Result<T> {
     feeder.map_err(|error| match error {
         FeedError::NotLoaded(name) => anyhow!(not_loaded(name)),
         FeedError::Taken(name) => {
-            anyhow!("another `airpace kernel feed` tells {name} already; end that one first")
+            anyhow!("another {} tells {name} already; end that one first", called::command("kernel feed"))
         }
         other => other.into(),
     })

@@ -9,6 +9,7 @@ use airpace_cc::SchemeSpec;
 use anyhow::anyhow;
 use serde_json::json;
 
+use crate::called;
 use crate::cmd::Verdict;
 use crate::explain::explained;
 
@@ -47,7 +48,8 @@ pub(super) fn load(
     if let Some(place) = default_in {
         writeln!(
             out,
-            "It is the default of new TCP sockets in {place}; `airpace kernel unload {name}` does not undo that:"
+            "It is the default of new TCP sockets in {place}; {} does not undo that:",
+            called::command(&format!("kernel unload {name}"))
         )?;
         writeln!(out, "sysctl net.ipv4.tcp_congestion_control=NAME does.")?;
     }
@@ -61,7 +63,8 @@ fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> st
             out,
             "{name} is loaded: it bounds what new connections download, whatever their senders use."
         )?;
-        return writeln!(out, "Feed it with `airpace kernel feed {name}`; until then it bounds nothing.");
+        let feed = called::command(&format!("kernel feed {name}"));
+        return writeln!(out, "Feed it with {feed}; until then it bounds nothing.");
     }
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
     match doubt {
@@ -78,7 +81,10 @@ fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> st
         None => {}
     }
     match name {
-        BISCAY => writeln!(out, "Feed it with `airpace kernel feed`; until then its flows are BBR's."),
+        BISCAY => {
+            let feed = called::command("kernel feed");
+            writeln!(out, "Feed it with {feed}; until then its flows are BBR's.")
+        }
         PBE => {
             writeln!(
                 out,
@@ -126,7 +132,7 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
 
 /// Error text if a required scheme is not loaded, or is not visible.
 pub(super) fn not_loaded(name: &str) -> String {
-    nothing_loaded(Some(name), &format!("; `airpace kernel load {name}` does it"))
+    nothing_loaded(Some(name), &format!("; {} does it", called::command(&format!("kernel load {name}"))))
 }
 
 /// Returns the sentence that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not

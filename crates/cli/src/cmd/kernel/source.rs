@@ -16,6 +16,7 @@ use airpace_rt::clock;
 use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::called;
 use crate::cmd::wire::radio::{self, Changes};
 use crate::explain::explained;
 use crate::terminal::say;
@@ -62,17 +63,20 @@ pub fn read<N>(
 }
 
 /// Hint for a user who gave the kind of source instead of its path.
-fn hint(from: &str) -> &'static str {
+fn hint(from: &str) -> String {
     match from {
         "diag" => {
-            " (of a modem: its port, as /dev/ttyUSB0 or modem:tcp:HOST:PORT, or `od` for what `airpace diag serve` publishes)"
+            let serve = called::command("diag serve");
+            format!(
+                " (of a modem: its port, as /dev/ttyUSB0 or modem:tcp:HOST:PORT, or `od` for what {serve} publishes)"
+            )
         }
-        "emu" => " (of an emulator: $AIRPACE_MODEM_REPORTS or $AIRPACE_REPORTS, in a program that it runs)",
+        "emu" => " (of an emulator: $AIRPACE_MODEM_REPORTS or $AIRPACE_REPORTS, in a program that it runs)".to_owned(),
         "decode" => {
-            " (of a recording or a radio that is decoded: cell.sigmf-meta,rnti=R or driver=rtlsdr,freq=806M,rnti=R)"
+            " (of a recording or a radio that is decoded: cell.sigmf-meta,rnti=R or driver=rtlsdr,freq=806M,rnti=R)".to_owned()
         }
-        "trace" => " (of a trace: the file that `airpace sim --ack-trace` wrote)",
-        _ => "",
+        "trace" => format!(" (of a trace: the file that {} wrote)", called::command("sim --ack-trace")),
+        _ => String::new(),
     }
 }
 

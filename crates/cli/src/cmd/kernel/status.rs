@@ -12,6 +12,7 @@ use airpace_core::Rate;
 use serde_json::{Value, json};
 
 use super::loaded::nothing_loaded;
+use crate::called;
 use crate::cmd::Verdict;
 use crate::terminal::{count, thousands};
 
@@ -192,7 +193,7 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Fine);
     }
     if loaded.is_empty() {
-        writeln!(out, "{}", nothing_loaded(None, "; `airpace kernel load` does it"))?;
+        writeln!(out, "{}", nothing_loaded(None, &format!("; {} does it", called::command("kernel load"))))?;
     }
     for status in &loaded {
         status.write(out)?;

@@ -14,6 +14,7 @@ use indicatif::DecimalBytes;
 use serde_json::{Value, json};
 
 use super::Args;
+use crate::called;
 use crate::cmd::{Verdict, on_interrupt, thread};
 use crate::explain::explained;
 use crate::terminal;
@@ -133,7 +134,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 fn told(error: RulesError) -> anyhow::Error {
     match error {
         RulesError::Taken => {
-            anyhow!("another `airpace proxy --transparent` runs on this machine; end it first")
+            anyhow!("another {} runs on this machine; end it first", called::command("proxy --transparent"))
         }
         other => other.into(),
     }

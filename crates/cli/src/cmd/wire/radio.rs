@@ -14,6 +14,7 @@ pub use airpace_transfer::steering::{need, need_of};
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
+use crate::called;
 use crate::cmd::diag::port::ListenArgs;
 
 /// Text about `--radio` in `--help`.
@@ -51,7 +52,8 @@ fn open_modem(text: &str, source: Source) -> anyhow::Result<Box<dyn Radio>> {
     let options = ListenArgs::default().options(source.lasting(), &about_grants(), None)?;
     let fed = reports::open(options, crate::terminal::say).map_err(|error| match error {
         OpenError::Start(error) => anyhow!(error).context(format!(
-            "--radio {text} is no modem's port that can be read; if `airpace diag serve` reads the modem, give --radio od"
+            "--radio {text} is no modem's port that can be read; if {} reads the modem, give --radio od",
+            called::command("diag serve")
         )),
         error @ OpenError::Thread(_) => error.into(),
     })?;
@@ -129,11 +131,13 @@ fn why(account: &Account, need: Need) -> Option<String> {
         (State::Fresh, _) => None,
         (State::WrongScope(lack), _) => Some(match (lack, need) {
             (Lack::Device, _) => {
-                format!("{lack}: a decoder knows if it is told whose they are (airpace decode --rnti)")
+                let name = called::name();
+                format!("{lack}: a decoder knows if it is told whose they are ({name} decode --rnti)")
             }
             (_, Need::Everyone) => format!(
-                "{lack}, and PBE-CC needs everybody's: give it those of a decoder of the control channel (airpace decode \
-                 --reports, or device-N.control of airpace emu --reports)"
+                "{lack}, and PBE-CC needs everybody's: give it those of a decoder of the control channel ({name} decode \
+                 --reports, or device-N.control of {name} emu --reports)",
+                name = called::name()
             ),
             (_, Need::Own) => lack.to_string(),
         }),

@@ -10,6 +10,7 @@ use airpace_tables::log::SampleFile;
 
 use super::packets::ENOUGH;
 use super::{Kind, Writer};
+use crate::called;
 use crate::cmd::parquet_file::refused;
 use crate::cmd::{NothingFound, outputs};
 use crate::terminal::count;
@@ -127,8 +128,9 @@ impl Writer for Kpis<'_> {
         let nothing = || {
             let codes: Vec<_> = self.subscription.codes().iter().map(ToString::to_string).collect();
             NothingFound(format!(
-                "no sample of what is wanted; it needs packets of {}; `airpace diag info` says what the log holds",
-                codes.join(", ")
+                "no sample of what is wanted; it needs packets of {}; {} says what the log holds",
+                codes.join(", "),
+                called::command("diag info")
             ))
         };
         Ok((self.samples == 0).then(nothing))

@@ -12,6 +12,7 @@ use airpace_sdr::radio::{self, Settings, hertz};
 use airpace_sdr::reports::{self, OpenError, Own};
 use anyhow::{anyhow, bail};
 
+use crate::called;
 use crate::cmd::decode::{patience, rnti, which_cell};
 
 /// Number of subframes for which a decoded message waits for confirmation; equals the delay of the reports in
@@ -108,6 +109,7 @@ pub fn files(text: &str) -> Vec<PathBuf> {
 /// The samples cannot be opened or decoded, or `text` contains no RNTI.
 pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     if is_radio(text) && !radio::IS_BUILT {
+        // Another airpace decodes: the text has its usual name.
         bail!(
             "--radio {text}: this airpace was built without SoapySDR, which listens to radios: {}; or let an airpace that has \
              it run `airpace decode --device {text} --rnti R --reports FILE`, and give --radio FILE",
@@ -117,8 +119,8 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     let wanted = Wanted::read(text).map_err(|why| anyhow!(why).context("--radio"))?;
     let Some(own) = wanted.own else {
         bail!(
-            "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; `airpace decode … --stats` lists \
-             who is heard"
+            "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; {} lists who is heard",
+            called::command("decode … --stats")
         );
     };
     // The errors contain their cause in their text.
