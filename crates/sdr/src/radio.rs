@@ -11,6 +11,8 @@ mod soapy;
 use std::fmt;
 
 use airpace_core::Refused;
+#[cfg(not(feature = "sdr"))]
+use airpace_core::Remedy;
 
 use crate::iq::{Error, MAX_ANTENNAS, Source};
 
