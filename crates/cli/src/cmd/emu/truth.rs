@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::super::{Verdict, matrix, on_interrupt, outputs};
 use crate::called;
+use crate::explain::failed;
 use crate::terminal::{self, Paint, Table};
 
 /// Maximum size of a table of a kernel's runs (bytes).
@@ -142,8 +143,9 @@ fn traces(args: &Args) -> anyhow::Result<PathBuf> {
 
 fn read(file: &Path) -> anyhow::Result<Measured> {
     let name = file.display();
-    let text = airpace_files::read_to_string(file, MAX_BYTES)
-        .with_context(|| format!("cannot read `{name}`; give the kernel.csv of a measurement"))?;
+    let text = airpace_files::read_to_string(file, MAX_BYTES).map_err(|error| {
+        failed(format_args!("cannot read `{name}`"), &error, "give the kernel.csv of a measurement")
+    })?;
     Ok(Measured::parse(&text).map_err(|error| error.at(name))?)
 }
 
