@@ -104,7 +104,8 @@ pub fn run(_: &Args, _: &mut dyn std::io::Write) -> anyhow::Result<super::Verdic
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "give ADDR:PORT, such as 127.0.0.1:1080 or [::1]:1080; names of hosts are not looked up here".to_owned()
+        "give ADDR:PORT, such as 127.0.0.1:1080 or [::1]:1080; names of hosts are not looked up here"
+            .to_owned()
     })
 }
 
