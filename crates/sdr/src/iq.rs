@@ -62,7 +62,7 @@ pub enum Error {
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
-    #[error("{}: line {line}, column {column}: {what}", path.display())]
+    #[error("{} is not JSON: line {line}, column {column}: {what}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
