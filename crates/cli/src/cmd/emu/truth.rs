@@ -42,7 +42,7 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu truth --runs 1 --trace TMobile-LTE-short --cc cubic\n         \
-                   airpace emu truth --page docs/kernel-truth.md\n         \
+                   airpace emu truth --page docs/evaluation/kernel-truth.md\n         \
                    airpace emu truth --from runs/kernel-truth-001/kernel.csv --page kernel-truth.md"
 )]
 pub struct Args {
