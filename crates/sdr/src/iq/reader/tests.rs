@@ -145,7 +145,10 @@ fn compressed_samples_are_expanded_as_far_as_they_go() {
     for told in damaged {
         // Some errors remain undetected, because the file has no checksum.
         if let Err(error) = told {
-            assert!(error.to_string().starts_with("cannot read a: compressed data are damaged, before byte"), "{error}");
+            assert!(
+                error.to_string().starts_with("cannot read a: compressed data are damaged, before byte"),
+                "{error}"
+            );
         }
     }
     let mut reader =
