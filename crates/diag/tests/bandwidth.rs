@@ -204,7 +204,7 @@ fn nr_blocks(subframes: &[u64], bytes: u64) -> Vec<u8> {
         payload.extend(frame.to_le_bytes());
         payload.extend([1, 0, 0, 0]);
         payload.extend([1 << 7, 0, 0, 0]);
-        let first = subframe % 16 << 9 | 10 << 13 | 20 << 32 | bytes << 43;
+        let first = (subframe % 16) << 9 | 10 << 13 | 20 << 32 | bytes << 43;
         payload.extend(first.to_le_bytes());
         payload.extend([0; 32]);
     }
