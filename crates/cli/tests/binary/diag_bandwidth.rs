@@ -93,8 +93,8 @@ fn the_two_ways_stand_side_by_side() {
     assert!(rows[2].starts_with("100,"), "no row is a part of another: {}", rows[2]);
     let table = shell.run(&["diag", "bandwidth", "phone.qmdl", "--csv", "--by-carrier"]).fine();
     let rows: Vec<&str> = table.lines().collect();
-    assert_eq!(rows[0], "time_ms,time_utc,radio,direction,carrier,blocks_mbps,prbs,grants");
-    assert_eq!(rows[1], "0,2021-03-07T06:28:02.000000,1,up,0,9.912,5000,100");
+    assert_eq!(rows[0], "time_ms,time_utc,radio,direction,rat,carrier,blocks_mbps,prbs,grants");
+    assert_eq!(rows[1], "0,2021-03-07T06:28:02.000000,1,up,lte,0,9.912,5000,100");
     let ttis = shell.run(&["diag", "bandwidth", "phone.qmdl", "--every-ms", "1", "--json"]).json();
     assert_eq!(ttis[499]["blocks_mbps"], 9.912, "a value for each TTI");
     assert_eq!(ttis[500]["blocks_mbps"], 15.264);
