@@ -182,6 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_has_no_temporary_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let error =
+            Whole::replace(&folder.path().join("missing/table")).err().expect("there is no such folder");
+        assert_eq!(error.to_string(), io::Error::from_raw_os_error(2).to_string());
+    }
+
+    #[test]
     fn only_incomplete_files_of_killed_writers_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);

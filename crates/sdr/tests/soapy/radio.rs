@@ -71,9 +71,9 @@ impl Player {
         radio::open(&usual.with(&words).expect("settings"))
     }
 
-    fn listen(&self, more: &str) -> Heard {
+    fn listen(&self, more: &str) -> Received {
         let (source, _) = self.open(more).unwrap_or_else(|error| panic!("{error}"));
-        Heard::until_it_fails(source)
+        Received::until_it_fails(source)
     }
 
     #[track_caller]
@@ -87,15 +87,15 @@ impl Player {
 }
 
 /// Output of a radio up to its failure.
-struct Heard {
+struct Received {
     samples: Vec<Complex32>,
     /// Position of each gap, and its length.
     gaps: Vec<(usize, Option<u64>)>,
     error: String,
 }
 
-impl Heard {
-    fn until_it_fails(mut source: Box<dyn Source>) -> Heard {
+impl Received {
+    fn until_it_fails(mut source: Box<dyn Source>) -> Received {
         let (mut samples, mut gaps) = (vec![], vec![]);
         loop {
             match source.read(&mut samples) {
@@ -103,7 +103,7 @@ impl Heard {
                 Ok(Piece::Gap(lost)) => gaps.push((samples.len(), lost)),
                 Ok(Piece::Flaw(flaw)) => panic!("{flaw}"),
                 Ok(Piece::End) => panic!("a radio does not end by itself"),
-                Err(error) => return Heard { samples, gaps, error: explain_plainly(&error) },
+                Err(error) => return Received { samples, gaps, error: explain_plainly(&error) },
             }
         }
     }
@@ -204,10 +204,10 @@ fn every_sample_comes_once_and_silence_is_an_error() {
         return;
     }
     let player = Player::new(100_000);
-    let heard = player.listen("faults=quiet:50000:3");
-    assert_eq!(heard.samples, player.samples);
-    assert_eq!(heard.gaps, [], "waiting is no loss");
-    assert!(heard.error.contains("gave no samples for 3 s: unplug it"), "{}", heard.error);
+    let received = player.listen("faults=quiet:50000:3");
+    assert_eq!(received.samples, player.samples);
+    assert_eq!(received.gaps, [], "waiting is no loss");
+    assert!(received.error.contains("gave no samples for 3 s: unplug it"), "{}", received.error);
     let told = player.told();
     assert_eq!(told[told.len() - 2..], ["off", "closed"], "it is switched off");
 }
@@ -218,14 +218,14 @@ fn losses_are_as_long_as_a_radios_clock_says() {
         return;
     }
     let player = Player::new(100_000);
-    let heard = player.listen("faults=lose:30000:777+overflow:50000:1234+corrupt:70000+gone:90000");
+    let received = player.listen("faults=lose:30000:777+overflow:50000:1234+corrupt:70000+gone:90000");
     let gaps = [(30_000, Some(777)), (50_000 - 777, Some(1234)), (70_000 - 777 - 1234, None)];
-    assert_eq!(heard.gaps, gaps);
+    assert_eq!(received.gaps, gaps);
     let whole = &player.samples;
     let expected = [&whole[..30_000], &whole[30_777..50_000], &whole[51_234..90_000]].concat();
-    assert_eq!(heard.samples, expected, "what comes after a loss is where it should be");
-    assert!(heard.error.contains("gives no more samples"), "{}", heard.error);
-    assert!(heard.error.contains("plug it in again"), "{}", heard.error);
+    assert_eq!(received.samples, expected, "what comes after a loss is where it should be");
+    assert!(received.error.contains("gives no more samples"), "{}", received.error);
+    assert!(received.error.contains("plug it in again"), "{}", received.error);
 }
 
 #[test]
@@ -236,9 +236,9 @@ fn without_a_clock_that_can_be_believed_only_announced_losses_are_known() {
     for clock in ["none", "bytes"] {
         let player = Player::new(100_000);
         let faults = "lose:30000:777+overflow:50000:1234+gone:90000";
-        let heard = player.listen(&format!("clock={clock},faults={faults}"));
-        assert_eq!(heard.gaps, [(50_000 - 777, None)], "clock={clock}");
-        assert_eq!(heard.samples.len(), 90_000 - 777 - 1234, "clock={clock}");
+        let received = player.listen(&format!("clock={clock},faults={faults}"));
+        assert_eq!(received.gaps, [(50_000 - 777, None)], "clock={clock}");
+        assert_eq!(received.samples.len(), 90_000 - 777 - 1234, "clock={clock}");
     }
 }
 
@@ -257,11 +257,13 @@ fn a_reader_that_is_too_slow_loses_samples_and_knows_how_many() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     let before = samples.len();
-    let heard = Heard::until_it_fails(source);
-    let [(at, Some(lost))] = heard.gaps[..] else { panic!("one loss of known length: {:?}", heard.gaps) };
+    let received = Received::until_it_fails(source);
+    let [(at, Some(lost))] = received.gaps[..] else {
+        panic!("one loss of known length: {:?}", received.gaps)
+    };
     assert!((waits - 4096..=waits + 4096).contains(&at), "half a second may wait, not {at} samples");
-    assert_eq!(before + heard.samples.len() + lost as usize, count, "every sample is given or counted");
-    assert_eq!(heard.samples.last(), player.samples.last());
+    assert_eq!(before + received.samples.len() + lost as usize, count, "every sample is given or counted");
+    assert_eq!(received.samples.last(), player.samples.last());
 }
 
 #[test]
@@ -285,10 +287,10 @@ fn two_receivers_of_a_radio_are_heard_side_by_side() {
     let player = Player::new(50_000);
     let (source, _) = player.open("channel=1+0,gain=20,faults=overflow:20000:100+gone:40000").unwrap();
     assert_eq!(source.antennas(), 2);
-    let heard = Heard::until_it_fails(source);
-    assert_eq!(heard.gaps, [(2 * 20_000, Some(100))], "a loss is as long on both");
+    let received = Received::until_it_fails(source);
+    assert_eq!(received.gaps, [(2 * 20_000, Some(100))], "a loss is as long on both");
     let came = player.samples[..20_000].iter().chain(&player.samples[20_100..40_000]);
     let expected: Vec<_> = came.flat_map(|sample| [Complex32::new(sample.im, sample.re), *sample]).collect();
-    assert_eq!(heard.samples, expected, "in the order in which they were asked for");
+    assert_eq!(received.samples, expected, "in the order in which they were asked for");
     assert_eq!(player.told().iter().filter(|line| *line == "gain 20").count(), 2, "both are set");
 }
