@@ -95,12 +95,9 @@ impl Files {
     /// # Errors
     /// The file does not exist or cannot be read, or receivers refuse its name.
     pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
-        // The paths `.`, `..` and `/` have no last name.
-        if path.is_dir() {
-            return Err(is_folder(&path));
-        }
-        let text = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-        let text = text.ok_or_else(|| {
+        // The paths without a last name are `.`, `..` and `/`, which are folders.
+        let name = path.file_name().ok_or_else(|| is_folder(&path))?;
+        let text = name.to_str().map(str::to_owned).ok_or_else(|| {
             let remedy = Remedy::new("send it alone and give it a name with").value("name", "NAME");
             let sentence = format!("`{}` cannot be sent: its name is not UTF-8", path.display());
             Fault::new(Code::Source, sentence).but(remedy)

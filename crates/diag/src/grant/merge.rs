@@ -7,7 +7,8 @@ use airpace_core::Direction;
 
 use super::Grant;
 
-/// Holds the grants of each subframe until all sources have reported, and keeps the most detailed grant.
+/// Holds the grants of each subframe of one radio access technology until all sources have reported, and keeps the most
+/// detailed grant. LTE and NR number their subframes and carriers independently, so that each needs a merge of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     slots: BTreeMap<Slot, Grant>,
