@@ -56,12 +56,16 @@ impl Whole {
         let mut prefix = OsString::from(".");
         prefix.push(path.file_name().unwrap_or_default());
         prefix.push(".");
+        let mut refusal = None;
         let file = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(UNFINISHED)
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(without_path)?;
+            .make_in(folder, |path| {
+                let file = File::options().read(true).write(true).create_new(true).open(path);
+                file.inspect_err(|error| refusal = error.raw_os_error())
+            })
+            // `tempfile` adds the temporary name to the error; the user knows only the final name.
+            .map_err(|error| refusal.map_or(error, io::Error::from_raw_os_error))?;
         let (file, unfinished) = file.into_parts();
         // The lock marks a file whose writer is alive. Some network file systems have no locks; incomplete files remain
         // there.
@@ -168,13 +172,6 @@ pub fn unfinished(name: &OsStr) -> Option<&str> {
     let (name, random) = name.to_str()?.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.')?;
     let is_random = random.len() == 6 && random.chars().all(|c| c.is_ascii_alphanumeric());
     (is_random && !name.is_empty()).then_some(name)
-}
-
-/// The system's error without the temporary name that `tempfile` adds to it.
-fn without_path(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|outer| outer.source());
-    let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
-    system.map_or(error, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]
