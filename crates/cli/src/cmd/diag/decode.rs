@@ -109,7 +109,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if decode.decoded == 0 {
         let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
         bail!(NothingFound(format!(
-            "no log packet{of} among {}; {} says what the log holds",
+            "no log packet{of} among {}; {} lists what the log contains",
             count(decode.packets, "packet"),
             called::command("diag info")
         )));
