@@ -12,7 +12,7 @@ use airpace_diag::bandwidth::{Bandwidth, Point};
 use airpace_diag::command::{Answer, Request};
 use airpace_diag::export::capture::Capture;
 use airpace_diag::export::{gsmtap, json, pdu, text};
-use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::report::{Reports, Until};
 use airpace_diag::grant::{GrantReport, Grants};
 use airpace_diag::kpi::{Extractor, KPIS, MAX_TROUBLES, Reason, Subscription, Wanted};
 use airpace_diag::layout::{
@@ -526,7 +526,7 @@ pub fn bandwidth(input: &[u8]) {
         check_points(&points);
     }
     check_points(&bandwidth.finish());
-    reports.take(u64::MAX);
+    reports.take(Until::End);
 }
 
 fn check_points(points: &[Point]) {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airpace_cc::{
-    Ack, Bytes, Control, Controller, Ends, Inspect, Ledger, Loss, PacerConfig, Rate, SchemeSpec, Setup, Time,
+    Ack, Bytes, Control, Controller, Ends, Inspect, Ledger, Loss, PacerConfig, Rate, Refused, SchemeSpec,
+    Setup, Time,
 };
 
 /// Size of every packet.
@@ -60,7 +61,7 @@ impl Controller for KeepsQueue {
     }
 }
 
-fn own(_: &Setup) -> Result<Ends, String> {
+fn own(_: &Setup) -> Result<Ends, Refused> {
     Ok(Ends { controller: Box::new(KeepsQueue { window: 10.0, round: 0 }), receiver: None })
 }
 

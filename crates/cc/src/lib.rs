@@ -67,7 +67,7 @@ pub mod sprout;
 #[doc(hidden)]
 pub mod window;
 
-pub use airpace_core::{Bytes, Ecn, FlowId, Rate, Rider, Rng, Time};
+pub use airpace_core::{Bytes, Ecn, FlowId, Rate, Refused, Rider, Rng, Time};
 pub use airpace_radio::RadioReport;
 
 pub use controller::{

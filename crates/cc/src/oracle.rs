@@ -21,7 +21,7 @@
 //!
 //! Rivals and schedulers have a memory and react differently to each sender. The Oracle's throughput is that of a
 //! sender with unlimited data in a world that reacts to that sender. For another scheme, the world may react so that
-//! more capacity is left. `docs/guide/schemes.md` has the figures.
+//! more capacity is left. `docs/evaluation/schemes.md` has the figures.
 //!
 //! Chosen: this scheme is defined by this project. The other schemes are compared with this scheme.
 

@@ -2,10 +2,11 @@
 //!
 //! The list of all schemes, and the choice of one by text, are in [`schemes`](crate::schemes).
 
+use std::error::Error;
 use std::fmt;
 
 use airpace_core::nearest::instead;
-use airpace_core::{Bytes, Rng};
+use airpace_core::{Bytes, Refused, Rng};
 
 use crate::controller::{Controller, Receiver};
 
@@ -147,9 +148,9 @@ pub enum SchemeError {
     Twice(&'static str, String),
     /// The name is not allowed for a scheme that the caller provides.
     Name(String),
-    /// The caller's function failed to create the endpoints of the caller's scheme. The first string is the name of the
-    /// scheme, the second the reason.
-    Make(String, String),
+    /// The caller's function failed to create the endpoints of the caller's scheme. The string is the name of the
+    /// scheme.
+    Make(String, Refused),
     /// The scheme uses the receiving device to control what that device receives, so it cannot control an upload.
     DownloadsOnly(String),
 }
@@ -268,4 +269,12 @@ impl fmt::Display for SchemeError {
     }
 }
 
-impl std::error::Error for SchemeError {}
+impl Error for SchemeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // The text of this error contains the reason, but not the reason's remedy.
+            SchemeError::Make(_, reason) => reason.source(),
+            _ => None,
+        }
+    }
+}

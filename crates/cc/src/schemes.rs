@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use airpace_core::Bytes;
+use airpace_core::{Bytes, Refused};
 
 use crate::controller::Inspect;
 use crate::scheme::{Ends, Options, Scheme, SchemeError, Setup, Style};
@@ -36,9 +36,8 @@ pub static SCHEMES: &[&Scheme] = &[
     &cbr::SCHEME,
 ];
 
-/// A function that creates the two endpoints of a flow for a scheme that the caller provides. Its error is one
-/// sentence.
-pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, String> + Send + Sync>;
+/// A function that creates the two endpoints of a flow for a scheme that the caller provides.
+pub type Make = Arc<dyn Fn(&Setup) -> Result<Ends, Refused> + Send + Sync>;
 
 /// Placeholder scheme of the choices made with [`SchemeSpec::own`]. Users cannot type it, because it is not in the
 /// list.
@@ -50,7 +49,7 @@ pub static OWN: Scheme = Scheme {
     presets: &[],
     options: &[],
     takes_ran: false,
-    build: |_, _| Err(SchemeError::Make("own".to_owned(), "no function creates it".to_owned())),
+    build: |_, _| Err(SchemeError::Make("own".to_owned(), Refused::new("no function creates it"))),
 };
 
 /// A parsed choice: scheme, preset and options. Scheme, preset and options have been checked: all of them exist.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use airpace_cc::scheme::{Ends, Setup};
 use airpace_cc::schemes::SCHEMES;
 use airpace_cc::{SchemeError, SchemeSpec};
-use airpace_core::Bytes;
+use airpace_core::{Bytes, Refused};
 
 fn setup() -> Setup {
     Setup::seeded(Bytes(1500), 3)
@@ -29,14 +29,14 @@ fn an_own_scheme_makes_its_own_ends() {
 #[test]
 fn names_that_would_be_mistaken_for_others_are_refused() {
     for name in ["", "pbe", "all", "presets", "a:b=1", "a@b", "a+ran", "a b", "a/b"] {
-        let refused = SchemeSpec::own(name, Arc::new(|_| Err("not asked".to_owned())));
+        let refused = SchemeSpec::own(name, Arc::new(|_| Err(Refused::new("not asked"))));
         assert_eq!(refused.expect_err(name), SchemeError::Name(name.to_owned()));
     }
 }
 
 #[test]
 fn what_cannot_be_made_says_why() {
-    let make = |_: &Setup| -> Result<Ends, String> { Err("it has no window".to_owned()) };
+    let make = |_: &Setup| -> Result<Ends, Refused> { Err(Refused::new("it has no window")) };
     let spec = SchemeSpec::own("broken", Arc::new(make)).expect("a plain name");
     let error = spec.build(&setup()).map(drop).expect_err("it cannot be made").to_string();
     assert_eq!(error, "scheme `broken` cannot be made: it has no window");

@@ -1,9 +1,10 @@
 //! Errors in the words of the command line: facts, then remedies with the program's options and commands.
 
 use std::error::Error;
+use std::fmt;
 
-use airpace_core::Remedy;
 use airpace_core::remedy::{UserTask, Words, explain};
+use airpace_core::{Refused, Remedy};
 use airpace_modem::daemon::StartError;
 use airpace_modem::watch::WatchError;
 
@@ -13,13 +14,15 @@ use crate::called;
 struct CommandLine;
 
 impl Words for CommandLine {
-    /// Parameters are options with the same name, but for the columns of two traces on one command line; keys of scenarios, which contain a dot, are set with `--set`.
+    /// A parameter is the option with its name. Keys of scenarios, which contain a dot, are set with `--set`. A trace's
+    /// column is a key in a scenario, and has two options if a command line has two traces.
     fn parameter(&self, name: &str, value: Option<&str>) -> String {
         match value {
             None if name == "column" => {
-                "--column; of `emu link`: --downlink-column, --uplink-column".to_owned()
+                "--column (in a scenario: --set trace.column=NAME; for `emu link`: --downlink-column, --uplink-column)"
+                    .to_owned()
             }
-            _ if name.contains('.') => format!("--set {name}={}", value.unwrap_or("VALUE")),
+            _ if name.contains('.') => format!("`--set {name}={}`", value.unwrap_or("VALUE")),
             Some(value) => format!("--{} {value}", name.replace('_', "-")),
             None => format!("--{}", name.replace('_', "-")),
         }
@@ -71,6 +74,15 @@ pub fn explained(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+/// An error that states the failed operation, then its cause, then a remedy.
+pub fn failed(
+    doing: impl fmt::Display,
+    cause: &(dyn Error + 'static),
+    remedy: impl Into<String>,
+) -> anyhow::Error {
+    Refused::of(cause).at(doing).but(Remedy::new(remedy.into())).into()
+}
+
 /// The error of libOD that a cause is or stands for.
 fn od_error<'e>(cause: &'e (dyn Error + 'static)) -> Option<&'e od::Error> {
     if let Some(StartError::Board(error)) = cause.downcast_ref() {
@@ -95,8 +107,6 @@ fn of_od(error: &od::Error) -> Option<Remedy> {
 
 #[cfg(test)]
 mod tests {
-    use airpace_core::Refused;
-
     use super::*;
 
     #[test]
@@ -110,7 +120,7 @@ mod tests {
             .text("), or set")
             .parameter("device.N.reports");
         let expected = format!(
-            "no; give --allow-pull or --far own (see {}), or set --set device.N.reports=VALUE",
+            "no; give --allow-pull or --far own (see {}), or set `--set device.N.reports=VALUE`",
             called::command("list schemes")
         );
         assert_eq!(explained(&Refused::new("no").but(remedy)), expected);

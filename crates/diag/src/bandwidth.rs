@@ -20,7 +20,7 @@ use std::time::Duration;
 use airpace_core::{Bits, Bytes, Direction, Rate};
 use airpace_radio::CarrierId;
 
-use crate::grant::{Grant, GrantReport, Grants, Source, Sum, Troubles};
+use crate::grant::{Grant, GrantReport, Grants, Rat, Source, Sum, Troubles};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
 
@@ -76,7 +76,9 @@ pub struct Point {
 /// Bandwidth of one carrier in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OnCarrier {
-    /// The carrier.
+    /// Radio access technology of the carrier.
+    pub rat: Rat,
+    /// The carrier, numbered by the modem. Carriers of LTE and of NR have the same numbers.
     pub carrier: CarrierId,
     /// Bandwidth by transport blocks.
     pub blocks: Rate,
@@ -124,8 +126,9 @@ pub struct Bandwidth {
 
 #[derive(Debug, Default)]
 struct Series {
-    /// The best report of each TTI and carrier, until its window is returned.
-    ttis: BTreeMap<(u64, u8, CarrierId), Tti>,
+    /// The best report of each TTI and carrier, until its window is returned. The technologies number their subframes
+    /// independently.
+    ttis: BTreeMap<Rat, BTreeMap<(u64, u8, CarrierId), Tti>>,
     windows: BTreeMap<u64, Window>,
     has_blocks: bool,
     has_mac: bool,
@@ -143,7 +146,7 @@ struct Tti {
 
 #[derive(Debug, Default)]
 struct Window {
-    carriers: BTreeMap<CarrierId, Tally>,
+    carriers: BTreeMap<(Rat, CarrierId), Tally>,
     /// Bytes of the MAC layer's blocks.
     mac: Bytes,
     /// Bytes of the modem's sums, as far as they fall into the window.
@@ -324,7 +327,8 @@ impl Bandwidth {
                 let rate = |bytes: f64| Rate::from_bps((bytes * 8e9 / self.every_nanos as f64 + 0.5) as u64);
                 let mac = if series.has_sums { had.sums } else { had.mac.0 as f64 };
                 let bits: u64 = had.carriers.values().map(|tally| tally.bits.0).sum();
-                let carriers = had.carriers.iter().map(|(&carrier, tally)| OnCarrier {
+                let carriers = had.carriers.iter().map(|(&(rat, carrier), tally)| OnCarrier {
+                    rat,
                     carrier,
                     blocks: rate(tally.bits.0 as f64 / 8.0),
                     prbs: tally.prbs,
@@ -355,7 +359,8 @@ impl Series {
         }
         self.has_blocks = true;
         let tti = Tti { source: grant.source, window, bits: grant.new_bits(), prbs: grant.prbs };
-        let slot = self.ttis.entry((grant.subframe, grant.slot, grant.carrier)).or_insert(tti);
+        let ttis = self.ttis.entry(grant.rat).or_default();
+        let slot = ttis.entry((grant.subframe, grant.slot, grant.carrier)).or_insert(tti);
         if slot.source < grant.source {
             *slot = Tti { window: slot.window, ..tti };
         }
@@ -379,17 +384,19 @@ impl Series {
 
     /// Adds the TTIs of all windows before `before` to their windows.
     fn count(&mut self, before: u64) {
-        while let Some(entry) = self.ttis.first_entry() {
-            if entry.get().window >= before {
-                return;
+        for (&rat, ttis) in &mut self.ttis {
+            while let Some(entry) = ttis.first_entry() {
+                if entry.get().window >= before {
+                    break;
+                }
+                let ((_, _, carrier), tti) = entry.remove_entry();
+                // At the end of a window, a TTI can be slightly older than the previous TTI.
+                let window = self.windows.entry(tti.window.max(before - 1)).or_default();
+                let tally = window.carriers.entry((rat, carrier)).or_default();
+                tally.bits += tti.bits;
+                tally.prbs += u64::from(tti.prbs);
+                tally.grants += 1;
             }
-            let ((_, _, carrier), tti) = entry.remove_entry();
-            // At the end of a window, a TTI can be slightly older than the previous TTI.
-            let window = self.windows.entry(tti.window.max(before - 1)).or_default();
-            let tally = window.carriers.entry(carrier).or_default();
-            tally.bits += tti.bits;
-            tally.prbs += u64::from(tti.prbs);
-            tally.grants += 1;
         }
     }
 }

@@ -228,6 +228,7 @@ impl Composer {
                 DciFormat::F2 => (6, 6),
                 DciFormat::F2A => (7, 6),
                 DciFormat::F1B | DciFormat::F1C | DciFormat::F1D | DciFormat::F2B => return None,
+                DciFormat::Nr00 | DciFormat::Nr01 | DciFormat::Nr10 | DciFormat::Nr11 => return None,
             };
             Some(
                 Fill::new()

@@ -31,6 +31,8 @@ mod read;
 pub mod report;
 mod size;
 
+use core::fmt;
+
 use airpace_core::tables::Modulation;
 use airpace_core::{Bits, Bytes, Direction};
 use airpace_radio::{CarrierId, DciFormat, Numerology, PrbSet, Slot};
@@ -50,6 +52,16 @@ pub enum Rat {
     Lte,
     /// NR (fifth generation).
     Nr,
+}
+
+/// `lte` or `nr`, as in tables.
+impl fmt::Display for Rat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rat::Lte => "lte",
+            Rat::Nr => "nr",
+        })
+    }
 }
 
 /// Layer of the modem's stack that reported a grant; later variants contain more detail.
@@ -93,7 +105,7 @@ pub struct Grant {
     pub rat: Rat,
     /// Direction of the data.
     pub direction: Direction,
-    /// The carrier, numbered by the modem: 0 is the primary carrier.
+    /// The carrier, numbered by the modem: 0 is the primary carrier. Carriers of LTE and of NR have the same numbers.
     pub carrier: CarrierId,
     /// Layer of the stack that reported the grant.
     pub source: Source,
@@ -132,6 +144,11 @@ impl Grant {
     pub fn on_air(&self) -> Slot {
         let first = self.subframe.saturating_mul(self.numerology.slots_per_subframe());
         Slot { numerology: self.numerology, index: first.saturating_add(self.slot.into()) }
+    }
+
+    /// The phone's carrier that carries the data.
+    fn place(&self) -> (Radio, Rat, CarrierId) {
+        (self.radio, self.rat, self.carrier)
     }
 
     /// Sum of bits of all blocks; blocks of unknown size count as zero.

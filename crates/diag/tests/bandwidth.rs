@@ -9,8 +9,9 @@ use airpace_core::tables::lte;
 use airpace_core::{Bits, Direction, Rate, Time};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, kpi_trace};
 use airpace_diag::compose::{ComposeOptions, Composer};
-use airpace_diag::grant::report::Reports;
-use airpace_diag::grant::{GrantReport, Grants};
+use airpace_diag::grant::report::FIRST_OF_NR;
+use airpace_diag::grant::report::{Reports, Until};
+use airpace_diag::grant::{GrantReport, Grants, Rat};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, LogCode, LogPacket, Message, Radio, Stamp};
 use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
@@ -175,15 +176,14 @@ fn cell(prbs: u8) -> Vec<u8> {
 
 #[test]
 fn reports_wait_for_the_bandwidth_of_their_carrier() {
-    let (mut grants, mut reports, mut newest) = (Grants::new(), Reports::new(Radio::FIRST), 0);
+    let (mut grants, mut reports) = (Grants::new(), Reports::new(Radio::FIRST));
     let mut given_after = |code, millis, payload: &[u8]| {
         grants.push(&packet(code, millis, payload), |report| {
             if let GrantReport::Grant(grant) = report {
                 reports.push(&grant);
-                newest = newest.max(grant.subframe);
             }
         });
-        reports.take(newest + 1)
+        reports.take(Until::Behind(0))
     };
     assert!(given_after(0xB173, 5, &blocks(&[(0, 25, 9, 500, 0, 1), (3, 25, 9, 500, 1, 1)])).is_empty());
     assert!(given_after(0xB0C2, 6, &cell(50)).is_empty());
@@ -191,6 +191,91 @@ fn reports_wait_for_the_bandwidth_of_their_carrier() {
     assert_eq!(given.len(), 16, "those that waited, too");
     assert!(given.iter().all(|report| report.carrier_prbs == Some(50)), "{given:?}");
     assert!(given.windows(2).all(|pair| pair[0].time <= pair[1].time), "{given:?}");
+}
+
+/// Payload of 0xB883, version 2.8: an uplink block of 20 PRBs in the first slot of each subframe.
+fn nr_blocks(subframes: &[u64], bytes: u64) -> Vec<u8> {
+    let mut payload = vec![0; 16];
+    payload[..4].copy_from_slice(&[8, 0, 2, 0]);
+    payload[15] = subframes.len() as u8;
+    for subframe in subframes {
+        let (frame, slot) = ((subframe / 10 % 1024) as u16, 2 * (subframe % 10) as u8);
+        payload.extend([slot, 1]);
+        payload.extend(frame.to_le_bytes());
+        payload.extend([1, 0, 0, 0]);
+        payload.extend([1 << 7, 0, 0, 0]);
+        let first = (subframe % 16) << 9 | 10 << 13 | 20 << 32 | bytes << 43;
+        payload.extend(first.to_le_bytes());
+        payload.extend([0; 32]);
+    }
+    payload
+}
+
+/// With EN-DC, a phone has grants of LTE and of NR at once. Their carriers have the same number, and their subframes may
+/// have the same number too.
+#[test]
+fn grants_of_lte_and_nr_in_one_subframe_are_two_grants() {
+    const NR_BYTES: u64 = 1_500;
+    // Frames of NR have any number in a subframe of LTE, such as the number of LTE's frame.
+    for frames_ahead in [0, 1, 517] {
+        let (mut bandwidth, mut reports) = (Bandwidth::new(100), Reports::new(Radio::FIRST));
+        let mut composer = Composer::new(ComposeOptions::default());
+        let (mut packets, mut lte_bits) = (vec![], 0);
+        for index in 0..2_000 {
+            let report = report(index, 0, Direction::Uplink, 10, 12, index / 8 % 2 == 0);
+            lte_bits += report.dcis[0].bits().0;
+            composer.push(&report, |composed| {
+                packets.push((composed.at.as_millis(), composed.code.0, composed.payload))
+            });
+        }
+        composer
+            .finish(|composed| packets.push((composed.at.as_millis(), composed.code.0, composed.payload)));
+        for batch in 0..100 {
+            let subframes: Vec<u64> =
+                (20 * batch..20 * (batch + 1)).map(|at| at + 10 * frames_ahead).collect();
+            packets.push((20 * (batch + 1), 0xB883, nr_blocks(&subframes, NR_BYTES)));
+        }
+        packets.sort_by_key(|(at, ..)| *at);
+        bandwidth.push(&packet(0xB000, 0, &[]), |_| {});
+        let mut given = vec![];
+        for (at, code, payload) in &packets {
+            bandwidth.push(&packet(*code, *at, payload), |report| {
+                if let GrantReport::Grant(grant) = report {
+                    reports.push(grant);
+                }
+            });
+            given.extend(reports.take(Until::Behind(100)));
+        }
+        given.extend(reports.take(Until::End));
+
+        let mut bits: BTreeMap<Rat, u64> = BTreeMap::new();
+        for point in bandwidth.finish() {
+            for own in point.carriers {
+                *bits.entry(own.rat).or_default() += own.blocks.as_bps() / 10;
+            }
+        }
+        // The last blocks of LTE are transmitted after the last window.
+        assert!(bits[&Rat::Lte] > lte_bits * 99 / 100, "{frames_ahead}: {bits:?} of {lte_bits}");
+        assert_eq!(bits[&Rat::Nr], 2_000 * 8 * NR_BYTES, "{frames_ahead}");
+
+        assert_eq!(reports.left_out(), 0, "{frames_ahead}");
+        let of = |carrier| given.iter().filter(move |report| report.carrier == carrier);
+        let blocks = |carrier| of(carrier).map(|report| report.dcis.len()).sum::<usize>();
+        assert_eq!((blocks(CarrierId(0)), blocks(FIRST_OF_NR)), (2_000, 2_000), "{frames_ahead}");
+        assert!(of(FIRST_OF_NR).all(|report| report.carrier_prbs.is_none()), "no packet has NR's bandwidth");
+        assert!(of(FIRST_OF_NR).flat_map(|report| &report.dcis).all(|dci| dci.format == DciFormat::Nr01));
+        // Reports are in the order of their subframes, and reports of the same subframe have almost the same time.
+        assert!(
+            given.windows(2).all(|pair| pair[0].slot.subframe() <= pair[1].slot.subframe()),
+            "{frames_ahead}"
+        );
+        let lte: BTreeMap<u64, Time> = of(CarrierId(0)).map(|it| (it.slot.subframe(), it.time)).collect();
+        for report in of(FIRST_OF_NR) {
+            let Some(time) = lte.get(&report.slot.subframe()) else { continue };
+            let apart_ms = report.time.as_millis().abs_diff(time.as_millis());
+            assert!(apart_ms <= 25, "{frames_ahead}: {apart_ms} ms");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use airpace_core::tables::Modulation;
 use airpace_core::{Bits, Direction, Time};
-use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::report::{Reports, Until};
 use airpace_diag::grant::{Block, Checksum, Grant, GrantReport, Grants, Oracle, Source, Verdict};
 use airpace_diag::layout::{Record, Value};
 use airpace_diag::source::Item;
@@ -244,7 +244,7 @@ fn reports_have_every_subframe_once_and_all_the_bits() {
                 *known = grant;
             }
         }
-        let list = reports.take(u64::MAX);
+        let list = reports.take(Until::End);
         let mut carriers: BTreeMap<CarrierId, u64> = BTreeMap::new();
         for report in &list {
             if let Some(before) = carriers.insert(report.carrier, report.slot.index) {

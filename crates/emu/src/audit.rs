@@ -191,25 +191,29 @@ impl Audit {
             }
             Some(why) => format!("its thread has no real-time priority ({why})"),
         };
-        let help = "end other programs, or allow it real-time priority";
+        // The first of these reasons has the cause and the remedy, which are the same for all.
+        let mut advice = Some(format!(": {how}; end other programs, or allow it real-time priority"));
+        let mut once = || advice.take().unwrap_or_default();
         if self.lateness_p999_ms > most_ms {
             reasons.push(format!(
-                "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms): {how}; {help}",
-                self.lateness_p999_ms
+                "a packet in a thousand was handed over more than {:.1} ms late (at most {most_ms} ms){}",
+                self.lateness_p999_ms,
+                once()
             ));
         }
         if self.wait_p999_ms > most_ms {
             reasons.push(format!(
-                "a packet in a thousand may have waited {:.1} ms before the emulator read it (at most {most_ms} ms): {how}; \
-                 {help}",
-                self.wait_p999_ms
+                "a packet in a thousand may have waited {:.1} ms before the emulator read it (at most {most_ms} ms){}",
+                self.wait_p999_ms,
+                once()
             ));
         }
         if self.absence_max_ms > MAX_ABSENCE.as_secs_f64() * 1e3 {
             reasons.push(format!(
-                "the emulator stood still for {:.0} ms (at most {} ms): {how}; {help}",
+                "the emulator stood still for {:.0} ms (at most {} ms){}",
                 self.absence_max_ms,
-                MAX_ABSENCE.as_millis()
+                MAX_ABSENCE.as_millis(),
+                once()
             ));
         }
         if counts.packets_in == 0 {

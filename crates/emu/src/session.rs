@@ -16,7 +16,7 @@
 //! | `controls` | congestion controls that sockets used |
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
@@ -69,8 +69,6 @@ pub struct Session {
     holder: Child,
     made: Made,
     space: Space,
-    /// Network namespaces: the far side's, then each device's.
-    networks: Vec<OwnedFd>,
     /// Reports of ended programs that arrived while another message was expected.
     ended: std::collections::VecDeque<ProgramEnd>,
     started: usize,
@@ -177,21 +175,19 @@ impl Session {
             Some((other, _)) => return Err(EmuError::Session(format!("said {other:?}"))),
             None => return Err(EmuError::Session("ended before it had made them".to_owned())),
         };
-        let expected = 2 * (plan.devices + 1);
+        let expected = plan.devices + 1;
         if files.len() != expected || made.slots.len() != plan.devices {
             return Err(EmuError::Session(format!(
                 "handed over {} files instead of {expected}",
                 files.len()
             )));
         }
-        let mut files = files.into_iter();
-        let mut interfaces = files.by_ref().take(plan.devices + 1).map(File::from);
+        let mut interfaces = files.into_iter().map(File::from);
         let far = interfaces.next().expect("they were counted");
         let devices = made.slots.iter().copied().zip(interfaces).collect();
         let interfaces = Interfaces { devices, far, space };
-        let networks = files.collect();
         let ended = std::collections::VecDeque::new();
-        Ok((Session { channel, holder, made, space, networks, ended, started: 0 }, interfaces))
+        Ok((Session { channel, holder, made, space, ended, started: 0 }, interfaces))
     }
 
     /// Returns the far side's address block.
@@ -227,11 +223,6 @@ impl Session {
     /// Returns whether the session has a PID namespace, so that the kernel itself ends all of its processes.
     pub fn in_process_namespace(&self) -> bool {
         self.made.in_process_namespace
-    }
-
-    /// Returns the network namespace of the far side.
-    pub fn far_network(&self) -> &OwnedFd {
-        &self.networks[0]
     }
 
     /// Starts a program; its output goes to `output`, or to the terminal. Returns the program's number.

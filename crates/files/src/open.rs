@@ -25,12 +25,12 @@ pub fn open(path: &Path) -> Result<File> {
     Err(Error::new(ErrorKind::InvalidInput, "it is no plain file"))
 }
 
-/// Returns the text of a plain file of at most `most_bytes` bytes.
+/// Returns the text of a plain file of at most `max_bytes` bytes.
 ///
 /// # Errors
 /// The errors of [`open`]; an error if the file is longer, or is not text.
-pub fn read_to_string(path: &Path, most_bytes: u64) -> Result<String> {
-    text_at_most(open(path)?, most_bytes)
+pub fn read_to_string(path: &Path, max_bytes: u64) -> Result<String> {
+    text_at_most(open(path)?, max_bytes)
 }
 
 /// Returns all bytes of a file, a pipe or a decoder, if there are at most `max_bytes`.

@@ -18,12 +18,12 @@ pub fn new_secret(path: &Path, contents: &[u8]) -> Result<()> {
     file.sync_all()
 }
 
-/// Returns the text of a file of at most `most_bytes` bytes that belongs to this user and is not accessible to others.
+/// Returns the text of a file of at most `max_bytes` bytes that belongs to this user and is not accessible to others.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`] with a remedy if others could read or change it; otherwise the errors of
 /// [`crate::open`].
-pub fn read_secret(path: &Path, most_bytes: u64) -> Result<String> {
+pub fn read_secret(path: &Path, max_bytes: u64) -> Result<String> {
     let file = crate::open(path)?;
     let about = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
@@ -38,5 +38,5 @@ pub fn read_secret(path: &Path, most_bytes: u64) -> Result<String> {
         let reason = format!("others may read or change it; type: chmod 600 '{}'", path.display());
         return Err(Error::new(ErrorKind::PermissionDenied, reason));
     }
-    crate::text_at_most(file, most_bytes)
+    crate::text_at_most(file, max_bytes)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
-use std::io::{BufWriter, Result, Write};
+use std::io::{self, BufWriter, Result, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,7 +60,8 @@ impl Whole {
             .prefix(&prefix)
             .suffix(UNFINISHED)
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
+            .tempfile_in(folder)
+            .map_err(without_path)?;
         let (file, unfinished) = file.into_parts();
         // The lock marks a file whose writer is alive. Some network file systems have no locks; incomplete files remain
         // there.
@@ -167,6 +168,13 @@ pub fn unfinished(name: &OsStr) -> Option<&str> {
     let (name, random) = name.to_str()?.strip_prefix('.')?.strip_suffix(UNFINISHED)?.rsplit_once('.')?;
     let is_random = random.len() == 6 && random.chars().all(|c| c.is_ascii_alphanumeric());
     (is_random && !name.is_empty()).then_some(name)
+}
+
+/// The system's error without the temporary name that `tempfile` adds to it.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|outer| outer.source());
+    let system = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
+    system.map_or(error, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]

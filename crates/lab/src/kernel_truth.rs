@@ -8,7 +8,7 @@
 //! | [`measure`] | one run of a kernel |
 //! | [`ours`] | runs of Airpace's schemes in the simulator |
 //! | [`paths`] | emulated paths, in addition to the recorded links |
-//! | [`page`] | results as the page `docs/kernel-truth.md` |
+//! | [`page`] | results as the page `docs/evaluation/kernel-truth.md` |
 
 pub mod campaign;
 pub mod compare;

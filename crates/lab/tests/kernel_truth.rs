@@ -1,7 +1,8 @@
 //! Comparison of Airpace's Reno, CUBIC and BBR with Linux's, over recorded links with a deep drop-tail queue.
 //!
-//! `src/kernel_truth/linux-6.18.csv` contains the kernel's metrics, one line per run of 60 s. `docs/kernel-truth.md`
-//! describes the measurement. After an intended change of behaviour, `AIRPACE_UPDATE=1` rewrites this page.
+//! `src/kernel_truth/linux-6.18.csv` contains the kernel's metrics, one line per run of 60 s.
+//! `docs/evaluation/kernel-truth.md` describes the measurement. After an intended change of behaviour, `AIRPACE_UPDATE=1`
+//! rewrites this page.
 
 use std::path::Path;
 
@@ -31,12 +32,12 @@ fn reno_cubic_and_bbr_do_what_linux_does() {
         }
     }
     let made = page(&measured, &held, &by_the_rfc);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernel-truth.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evaluation/kernel-truth.md");
     if std::env::var_os("AIRPACE_UPDATE").is_some() {
         std::fs::write(&path, &made).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap();
     let differs = made.lines().zip(there.lines()).find(|(made, there)| made != there);
-    assert_eq!(differs, None, "docs/kernel-truth.md is not what this makes; set AIRPACE_UPDATE=1");
+    assert_eq!(differs, None, "docs/evaluation/kernel-truth.md is not what this makes; set AIRPACE_UPDATE=1");
     assert_eq!(made.lines().count(), there.lines().count());
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use airpace_cc::SchemeSpec;
 use airpace_cc::controller::{Ack, Control, Controller, Inspect, Loss, Sent};
 use airpace_cc::scheme::{Ends, Setup};
-use airpace_core::{Bytes, Rate, Time};
+use airpace_core::{Bytes, Rate, Refused, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -37,7 +37,7 @@ pub fn scheme(name: &str, factory: Py<PyAny>, calls: &Arc<Calls>) -> PyResult<Sc
     let make = move |setup: &Setup| {
         let made = calls.make(|py| made(py, &factory, setup, &calls));
         // The caller receives the exception that was kept, not this text.
-        made.ok_or_else(|| "no controller was made: Python raised an exception".to_owned())
+        made.ok_or_else(|| Refused::new("no controller was made: Python raised an exception"))
     };
     let make = move |setup: &Setup| Ok(Ends { controller: make(setup)?, receiver: None });
     SchemeSpec::own(name, Arc::new(make)).map_err(raise::value)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use airpace_cc::SchemeSpec;
 use airpace_cc::scheme::{Ends, Setup};
-use airpace_core::{Direction, Time};
+use airpace_core::{Direction, Refused, Time};
 use airpace_event::Discard;
 use airpace_sim::scenario::Connection;
 use airpace_sim::{DeviceClock, Prepared, Scenario};
@@ -252,7 +252,7 @@ impl Simulators {
                 // The controllers of a run are made in the order of its flows.
                 let agent = made.fetch_add(1, Ordering::Relaxed);
                 let clock = clocks.get(agent).copied();
-                let clock = clock.ok_or("more connections than agents")?;
+                let clock = clock.ok_or_else(|| Refused::new("more connections than agents"))?;
                 let steered = Steered::new(&its, agent, setup.mss, clock);
                 Ok(Ends { controller: Box::new(steered), receiver: None })
             };

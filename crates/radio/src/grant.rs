@@ -17,9 +17,9 @@ impl Rnti {
     pub const SYSTEM_INFORMATION: Rnti = Rnti(0xFFFF);
 }
 
-/// DCI formats of LTE that carry a grant or assignment.
+/// DCI formats that carry a grant or assignment: those of LTE, and those of NR with the prefix `Nr`.
 ///
-/// Source: TS 36.212 §5.3.3.1
+/// Source: TS 36.212 §5.3.3.1; TS 38.212 §7.3.1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // the variants are the formats' own names
 pub enum DciFormat {
@@ -33,6 +33,17 @@ pub enum DciFormat {
     F2,
     F2A,
     F2B,
+    Nr00,
+    Nr01,
+    Nr10,
+    Nr11,
+}
+
+impl DciFormat {
+    /// Whether the format is one of NR.
+    pub const fn is_nr(self) -> bool {
+        matches!(self, DciFormat::Nr00 | DciFormat::Nr01 | DciFormat::Nr10 | DciFormat::Nr11)
+    }
 }
 
 /// Downlink control information: one user's grant in one subframe of one carrier.

@@ -156,6 +156,14 @@ enum Named {
     F2A,
     #[serde(rename = "2B")]
     F2B,
+    #[serde(rename = "0_0")]
+    Nr00,
+    #[serde(rename = "0_1")]
+    Nr01,
+    #[serde(rename = "1_0")]
+    Nr10,
+    #[serde(rename = "1_1")]
+    Nr11,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -360,7 +368,7 @@ mod tests {
             own,
             layer,
         };
-        let wide = Dci { prbs: PrbSet::run(200, 73), ..Dci::default() };
+        let wide = Dci { prbs: PrbSet::run(200, 73), format: DciFormat::Nr11, ..Dci::default() };
         let reports = [
             report(0, Some(own), BitLayer::Physical),
             report(1, None, BitLayer::Transport),

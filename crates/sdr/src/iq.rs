@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be opened or read.
-    #[error("{}: {cause}", path.display())]
+    #[error("cannot read {}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum Error {
         cause: std::io::Error,
     },
     /// A SigMF description is not JSON.
-    #[error("{}: line {line}, column {column}: {what}", path.display())]
+    #[error("{} is not JSON: line {line}, column {column}: {what}", path.display())]
     Json {
         /// The file.
         path: PathBuf,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -95,6 +95,10 @@ impl Files {
     /// # Errors
     /// The file does not exist or cannot be read, or receivers refuse its name.
     pub fn add(&mut self, path: PathBuf) -> Result<(), Fault> {
+        // The paths `.`, `..` and `/` have no last name.
+        if path.is_dir() {
+            return Err(is_folder(&path));
+        }
         let text = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let text = text.ok_or_else(|| {
             let remedy = Remedy::new("send it alone and give it a name with").value("name", "NAME");
@@ -118,11 +122,7 @@ impl Files {
             ));
         }
         match path.metadata() {
-            Ok(about) if about.is_dir() => {
-                let remedy = Remedy::new("pack it: tar c FOLDER, and send the output as a stream (`-`) with")
-                    .value("name", "FOLDER.tar");
-                return Err(source("it is a folder".to_owned()).but(remedy));
-            }
+            Ok(about) if about.is_dir() => return Err(is_folder(&path)),
             _ => stat(&path).map_err(|error| source(error.to_string()))?,
         };
         // A missing read permission must be reported before the connection is opened.
@@ -165,8 +165,15 @@ impl Item {
     }
 }
 
+/// The error for a folder.
+fn is_folder(path: &Path) -> Fault {
+    let remedy = Remedy::new("pack it with `tar c FOLDER`, and send the output as a stream (`-`) with")
+        .value("name", "FOLDER.tar");
+    Fault::new(Code::Source, format!("`{}` cannot be sent: it is a folder", path.display())).but(remedy)
+}
+
 /// Metadata of a regular file. Symbolic links are followed, because the user named the path.
-fn stat(path: &std::path::Path) -> io::Result<std::fs::Metadata> {
+fn stat(path: &Path) -> io::Result<std::fs::Metadata> {
     let about = path.metadata()?;
     match about.is_file() {
         true => Ok(about),

@@ -295,7 +295,7 @@ AP_CALL int ibbr_find_policer(struct ibbr *b, const struct ibbr_ack *a, int seen
 		ibbr_forget_policer(b);
 	} else {
 		b->lt_rounds += seen & IBBR_ROUND;
-		if (b->lt_rounds > IBBR_LT_MOST_ROUNDS)
+		if (b->lt_rounds > IBBR_LT_MAX_ROUNDS)
 			ibbr_forget_policer(b);
 		else if (b->lt_rounds >= IBBR_LT_ROUNDS && lossy)
 			ibbr_judge_policer(b, a);

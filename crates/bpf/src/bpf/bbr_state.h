@@ -29,7 +29,7 @@ enum ibbr_state { IBBR_STARTUP, IBBR_DRAIN, IBBR_PROBE_BW, IBBR_PROBE_RTT };
  * is used; maximum difference of two rates that count as equal, bit/s.
  */
 #define IBBR_LT_ROUNDS 4
-#define IBBR_LT_MOST_ROUNDS 16
+#define IBBR_LT_MAX_ROUNDS 16
 #define IBBR_LT_USE_ROUNDS 48
 #define IBBR_LT_SAME_RATE 4000
 

@@ -136,7 +136,7 @@ enum { LOOPBACK = 1 };
 enum { PROTOCOL_TCP = 6, PROTOCOL_UDP = 17 };
 
 /* Header lengths in bytes. Source: RFC 791 §3.1; RFC 8200 §3; RFC 9293 §3.1; RFC 768 */
-enum { IPV4_LEAST = 20, IPV6_BYTES = 40, TCP_LEAST = 20, UDP_BYTES = 8 };
+enum { MIN_IPV4 = 20, IPV6_BYTES = 40, MIN_TCP = 20, UDP_BYTES = 8 };
 
 /* Counts a packet. */
 AP_FN int count_packet(struct __sk_buff *skb)
@@ -148,7 +148,7 @@ AP_FN int count_packet(struct __sk_buff *skb)
 	ap_u64 now, was, bytes;
 	struct owned *owned;
 
-	if (skb->ifindex == LOOPBACK || at + IPV4_LEAST > end)
+	if (skb->ifindex == LOOPBACK || at + MIN_IPV4 > end)
 		return PASS;
 	if (at[0] >> 4 == 4) {
 		headers = (at[0] & 15) * 4;
@@ -167,7 +167,7 @@ AP_FN int count_packet(struct __sk_buff *skb)
 	}
 	at += headers;
 	if (key.protocol == PROTOCOL_TCP) {
-		if (at + TCP_LEAST > end)
+		if (at + MIN_TCP > end)
 			return PASS;
 		headers += (at[12] >> 4) * 4;
 	} else if (key.protocol == PROTOCOL_UDP) {

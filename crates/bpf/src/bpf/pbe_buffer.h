@@ -13,11 +13,11 @@
 /* The target queueing delay in ns. `goal` is the option `buffer`. */
 AP_FN ap_u64 pbe_buffer_target(const struct pbe_buffer *b, ap_u32 goal)
 {
-	ap_u64 span = ap_min(b->span, PBE_BUFFER_MOST_SPAN);
+	ap_u64 span = ap_min(b->span, PBE_BUFFER_MAX_SPAN);
 
 	if (goal != AP_PBE_ADAPTIVE)
 		return goal * AP_US;
-	return ap_min(span * b->rises / (PBE_BUFFER_SPANS * PBE_BUFFER_UNIT / PBE_BUFFER_GAIN), PBE_BUFFER_MOST);
+	return ap_min(span * b->rises / (PBE_BUFFER_SPANS * PBE_BUFFER_UNIT / PBE_BUFFER_GAIN), PBE_BUFFER_MAX);
 }
 
 AP_FN void pbe_buffer_init(struct pbe_buffer *b, ap_u32 goal)

@@ -49,7 +49,7 @@ struct __sk_buff {
 _Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "as the kernel has it");
 _Static_assert(__builtin_offsetof(struct __sk_buff, sk) == 168, "as the kernel has it");
 
-enum { TCP_LEAST = 20, IPV4_LEAST = 20, IPV6_BYTES = 40 };
+enum { MIN_TCP = 20, MIN_IPV4 = 20, IPV6_BYTES = 40 };
 enum { PROTOCOL_TCP = 6 };
 /* Interface index of the loopback device in every network namespace. Source: Linux include/net/flow.h (LOOPBACK_IFINDEX) */
 enum { LOOPBACK = 1 };
@@ -81,7 +81,7 @@ AP_FN ap_u32 header_bytes(struct bpf_sock_ops *ctx)
 {
 	unsigned char *tcp = ctx->skb_data, *end = ctx->skb_data_end;
 
-	return tcp + TCP_LEAST > end ? 0 : (tcp[12] >> 4) * 4;
+	return tcp + MIN_TCP > end ? 0 : (tcp[12] >> 4) * 4;
 }
 
 /* Whether a feeder on this machine has ever written a record. */
@@ -135,7 +135,7 @@ AP_FN void tell(struct sock *sk, unsigned char *contents)
 AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned char *contents, ap_u32 headers)
 {
 	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	ap_u64 ip = ctx->family == AF_INET6 ? IPV6_BYTES : IPV4_LEAST, payload;
+	ap_u64 ip = ctx->family == AF_INET6 ? IPV6_BYTES : MIN_IPV4, payload;
 	struct pbe_arrival a = {};
 	struct pbe_cell cell = {};
 	struct received *r;
@@ -149,7 +149,7 @@ AP_FN void receive(struct bpf_sock_ops *ctx, struct sock *sk, const unsigned cha
 	pbe_header_read(&a, contents);
 	stamp = tp->rx_opt.rcv_tsval;
 	if (!r->has_stamp) {
-		pbe_receiver_init(&r->r, options(), tp->advmss + TCP_LEAST + ip);
+		pbe_receiver_init(&r->r, options(), tp->advmss + MIN_TCP + ip);
 		/*
 		 * The clock starts far from zero, so that a packet that was sent before the first received packet has
 		 * no negative time.
@@ -344,7 +344,7 @@ int pbe_downloads(struct __sk_buff *skb)
 	struct sock *sk = skb->sk;
 	ap_u64 *last;
 
-	if (skb->ifindex == LOOPBACK || !sk || at + IPV4_LEAST > end)
+	if (skb->ifindex == LOOPBACK || !sk || at + MIN_IPV4 > end)
 		return PASS;
 	if (at[0] >> 4 == 4) {
 		headers = (at[0] & 15) * 4;
@@ -354,7 +354,7 @@ int pbe_downloads(struct __sk_buff *skb)
 	}
 	at += headers;
 	if (protocol == PROTOCOL_TCP) {
-		if (at + TCP_LEAST > end)
+		if (at + MIN_TCP > end)
 			return PASS;
 		headers += (at[12] >> 4) * 4;
 		/* Pure ACKs do not count as downloads. */
@@ -424,7 +424,7 @@ AP_FN void take_room(struct __sk_buff *skb, struct sock *sk, const unsigned char
 SEC("tcx/egress")
 int pbe_room(struct __sk_buff *skb)
 {
-	ap_u32 ip = IPV4_LEAST, length, from, bytes;
+	ap_u32 ip = MIN_IPV4, length, from, bytes;
 	struct sock *sk = skb->sk;
 	struct ap_room room;
 	const unsigned char *tcp = room.tcp;
@@ -432,7 +432,7 @@ int pbe_room(struct __sk_buff *skb)
 	/* A longer packet cannot be an ACK without data, even with all options and the link-layer header. */
 	if (skb->len > 2 * IPV6_BYTES + ROOM_STAMPED_BYTES || !sk || !is_fed())
 		return ROOM_NEXT;
-	if (bpf_skb_load_bytes_relative(skb, 0, room.ip, IPV4_LEAST, ROOM_FROM_NET))
+	if (bpf_skb_load_bytes_relative(skb, 0, room.ip, MIN_IPV4, ROOM_FROM_NET))
 		return ROOM_NEXT;
 	if (room.ip[0] == 0x45) {
 		length = (ap_u32)room.ip[2] << 8 | room.ip[3];

@@ -38,7 +38,7 @@
 #define PBE_OPTION_SHORT 8
 #define PBE_OPTION_LONG 12
 #define PBE_RTPROP_SHIFT 15
-#define PBE_RTPROP_MOST 0xffff
+#define PBE_MAX_RTPROP 0xffff
 
 #define PBE_RATE_NONE 0x3fff
 
@@ -95,7 +95,7 @@ AP_FN void pbe_option_write(const struct pbe_fed *fed, unsigned char *to)
 /* Writes the contents of the option on data. */
 AP_FN void pbe_header_write(int starting, int has_us, ap_u64 rtprop, ap_u64 pacing, unsigned char *to)
 {
-	ap_u32 units = rtprop == AP_NONE ? 0 : ap_min(ap_max(rtprop >> PBE_RTPROP_SHIFT, 1), PBE_RTPROP_MOST);
+	ap_u32 units = rtprop == AP_NONE ? 0 : ap_min(ap_max(rtprop >> PBE_RTPROP_SHIFT, 1), PBE_MAX_RTPROP);
 
 	pbe_option_put(to, (ap_u32)!!starting << 31 | (ap_u32)!!has_us << 30 | units << 14 | pbe_option_code(pacing));
 }
@@ -104,7 +104,7 @@ AP_FN void pbe_header_write(int starting, int has_us, ap_u64 rtprop, ap_u64 paci
 AP_FN void pbe_header_read(struct pbe_arrival *a, const unsigned char *from)
 {
 	ap_u32 word = (ap_u32)from[0] << 24 | (ap_u32)from[1] << 16 | (ap_u32)from[2] << 8 | from[3];
-	ap_u64 units = word >> 14 & PBE_RTPROP_MOST;
+	ap_u64 units = word >> 14 & PBE_MAX_RTPROP;
 
 	a->has_header = 1;
 	a->starting = word >> 31;

@@ -16,15 +16,15 @@
 #define PBE_RADIO_DELAY (27 * AP_MS)
 #define PBE_SUBFRAME AP_MS
 #define PBE_AGREEING_SUBFRAMES 6
-#define PBE_STALE_LEAST (50 * AP_MS)
-#define PBE_STALE_MOST (100 * AP_MS)
+#define PBE_MIN_STALE (50 * AP_MS)
+#define PBE_MAX_STALE (100 * AP_MS)
 /*
  * The mean radio delay is averaged over 2^8 arrivals. It has 16 fractional bits: 8 bits for the averaging, and 8 more.
  */
 #define PBE_MEAN_BITS 8
 #define PBE_MEAN_POINT 16
 #define PBE_GROWTH_PARTS 4
-#define PBE_GROWTH_LEAST (11 * AP_MS)
+#define PBE_MIN_GROWTH (11 * AP_MS)
 /* One-way delays are differences of two clocks: this offset is added so that they are above zero. */
 #define PBE_CLOCKS (1ULL << 62)
 
@@ -119,7 +119,7 @@ AP_FN int pbe_is_fresh(ap_u64 rtprop, const struct ap_pbe_told *told, ap_u64 now
 	ap_u64 stale;
 
 	rtprop = rtprop == AP_NONE ? 0 : rtprop;
-	stale = ap_max(ap_min(2 * rtprop, ap_less(PBE_STALE_MOST, rtprop)), PBE_STALE_LEAST);
+	stale = ap_max(ap_min(2 * rtprop, ap_less(PBE_MAX_STALE, rtprop)), PBE_MIN_STALE);
 	return told->heard != 0 && told->carriers > 0 && ap_less(now, told->heard) <= stale;
 }
 
@@ -248,7 +248,7 @@ AP_FN void pbe_judge(struct pbe_receiver *r, const struct pbe_arrival *a, const 
 AP_FN int pbe_delay_rose(const struct pbe_receiver *r)
 {
 	return r->least[3] != AP_NONE && r->least[0] < r->least[1] && r->least[1] < r->least[2] &&
-	       r->least[2] < r->least[3] && r->least[3] > r->least[0] + PBE_GROWTH_LEAST;
+	       r->least[2] < r->least[3] && r->least[3] > r->least[0] + PBE_MIN_GROWTH;
 }
 
 /* Processes a packet of a start. Returns whether the start's rate has stopped growing. */

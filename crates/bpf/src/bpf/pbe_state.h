@@ -26,9 +26,9 @@ enum pbe_phase { PBE_START, PBE_WIRELESS, PBE_DRAIN, PBE_INTERNET, PBE_FALLBACK,
 #define PBE_BUFFER_SPANS 32
 #define PBE_BUFFER_UNIT (1ULL << 24)
 #define PBE_BUFFER_GAIN 4
-#define PBE_BUFFER_MOST (25 * AP_MS)
+#define PBE_BUFFER_MAX (25 * AP_MS)
 #define PBE_BUFFER_MIN_SPAN (40 * AP_MS)
-#define PBE_BUFFER_MOST_SPAN (16 * AP_SECOND)
+#define PBE_BUFFER_MAX_SPAN (16 * AP_SECOND)
 /* Evidence is counted in units of 1/PBE_ROUND of a round, and reported bytes in units of 1/PBE_BYTE of a byte. */
 #define PBE_ROUND 16
 #define PBE_ROUNDS (3 * PBE_ROUND)

@@ -14,7 +14,7 @@
 #define SPLIT_WHOLE (1ULL << 27)
 
 /* Maximum denominator of a part with the other policies. */
-#define SPLIT_MOST ((1ULL << 24) - 1)
+#define MAX_SPLIT ((1ULL << 24) - 1)
 
 /* In a part by recent use, the equal share has the weight 1/SPLIT_EQUALITY. */
 #define SPLIT_EQUALITY 4
@@ -42,9 +42,9 @@ AP_FN void split_part(struct split_part *part, ap_u32 policy, const struct split
 	ap_u64 flows = ap_max(seen->flows, 1), used = SPLIT_WHOLE;
 
 	part->num = 1;
-	part->den = ap_min(flows, SPLIT_MOST);
+	part->den = ap_min(flows, MAX_SPLIT);
 	if (policy == AP_SPLIT_APP) {
-		part->den = ap_min(ap_max(seen->apps, 1) * ap_max(seen->app_flows, 1), SPLIT_MOST);
+		part->den = ap_min(ap_max(seen->apps, 1) * ap_max(seen->app_flows, 1), MAX_SPLIT);
 	} else if (policy == AP_SPLIT_PROPORTIONAL) {
 		if (seen->moved)
 			used = ap_min(seen->used, seen->moved) * SPLIT_WHOLE / seen->moved;

@@ -20,19 +20,19 @@ use super::feedback::{Feedback, Header};
 use super::growth::Growth;
 use super::users::Weights;
 
-/// Telemetry is stale if it is older than this many RTprop and older than [`STALE_LEAST`].
+/// Telemetry is stale if it is older than this many RTprop and older than [`MIN_STALE`].
 ///
 /// Chosen: by that time, new reports should have replaced all old values in the average. A decoder's pause of some
 /// milliseconds is allowed.
 const STALE_RTPROPS: u32 = 2;
 /// Minimum age of stale telemetry; see [`STALE_RTPROPS`].
-const STALE_LEAST: Duration = Duration::from_millis(50);
+const MIN_STALE: Duration = Duration::from_millis(50);
 
 /// Maximum time from the last report until the sender is informed that there are no more reports, if the RTprop of the
 /// path permits this. The feedback takes half an RTprop to the sender, and leaves only when a packet arrives.
 ///
 /// Chosen: more than twice the RTprop of a mobile path. A rate of that age is no longer the current capacity.
-const STALE_MOST: Duration = Duration::from_millis(100);
+const MAX_STALE: Duration = Duration::from_millis(100);
 
 /// Number of packets over which the radio's delay is averaged.
 ///
@@ -209,7 +209,7 @@ impl PbeReceiver {
 
     fn is_fresh(&self, now: Time) -> bool {
         let rtprop = self.header.rtprop.unwrap_or_default();
-        let stale_after = (rtprop * STALE_RTPROPS).min(STALE_MOST.saturating_sub(rtprop)).max(STALE_LEAST);
+        let stale_after = (rtprop * STALE_RTPROPS).min(MAX_STALE.saturating_sub(rtprop)).max(MIN_STALE);
         self.cell.carriers > 0 && self.last_heard.is_some_and(|heard| now - heard <= stale_after)
     }
 }

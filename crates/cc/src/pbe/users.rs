@@ -74,7 +74,7 @@ const ABSENT_GAPS: f64 = 8.0;
 /// Maximum time without a decoded grant after which a user still counts as present, in subframes.
 ///
 /// Chosen: one second. Users that the scheduler serves in turn get a grant earlier.
-const ABSENT_MOST: u64 = 1_000;
+const MAX_ABSENT: u64 = 1_000;
 
 /// Minimum share of decoded messages at which a subframe counts as well decoded.
 ///
@@ -99,7 +99,7 @@ pub struct Users {
     unheard: f64,
     /// The last subframe in which less than [`HEARD_WELL`] of the messages was decoded.
     deaf: Option<u64>,
-    /// Users that were decoded within the last [`ABSENT_MOST`] subframes.
+    /// Users that were decoded within the last [`MAX_ABSENT`] subframes.
     known: BTreeMap<Rnti, Known>,
 }
 
@@ -199,7 +199,7 @@ impl Users {
     /// Number of users that are not counted but may be present without being decoded.
     fn absent(&mut self, subframe: u64, heard: f64) -> u32 {
         let Some(deaf) = self.deaf else { return 0 };
-        self.known.retain(|_, known| known.last + ABSENT_MOST > subframe);
+        self.known.retain(|_, known| known.last + MAX_ABSENT > subframe);
         let is_counted = |rnti| self.tally.get(rnti).is_some_and(|tally| self.filter.passes(tally));
         let absent =
             self.known.iter().filter(|(rnti, known)| known.may_be_there(heard, deaf) && !is_counted(rnti));

@@ -258,6 +258,13 @@ fn what_to_run(args: &Args) -> anyhow::Result<Run> {
         let mut sets = vec![("name".to_owned(), format!("\"{}\"", own.name))];
         sets.extend_from_slice(&args.set);
         let scenario = scenario::load(&file.to_string_lossy(), &sets)?;
+        if manifest.emulation.is_some() && args.scheme.is_none() {
+            bail!(
+                "{}: real programs ran in this emulated run, and only a simulated run can be repeated; give the \
+                 scheme of a simulated run with --scheme",
+                folder.display()
+            );
+        }
         let spelled = args.scheme.clone().or_else(|| manifest.schemes.first().cloned());
         let scheme = scheme_of(spelled.as_deref(), &scenario)?;
         let seed = args.seed.or(manifest.seeds.first().copied()).unwrap_or(1);

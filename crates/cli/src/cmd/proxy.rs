@@ -36,7 +36,7 @@ const IDLE_S: f64 = 7_440.0;
 )]
 pub struct Args {
     /// The address and TCP port to listen on. [default: 127.0.0.1:1080; with --transparent any address]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Congestion control of the data to clients. [default: the kernel's default]
     #[arg(long, value_name = "NAME")]
@@ -100,6 +100,13 @@ fn interface(name: &str) -> Result<String, String> {
 #[cfg(not(feature = "proxy"))]
 pub fn run(_: &Args, _: &mut dyn std::io::Write) -> anyhow::Result<super::Verdict> {
     anyhow::bail!(REMEDY)
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "give ADDR:PORT, such as 127.0.0.1:1080 or [::1]:1080; names of hosts are not looked up here"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::wire::{self, Role, Wire};
 use super::{Verdict, on_interrupt};
+use crate::explain::failed;
 use crate::terminal;
 
 /// Receives files and streams from `airpace send`, over QUIC or UDP.
@@ -93,11 +94,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             let reports = args.radio.as_deref().map(wire::radio::files).unwrap_or_default();
             inside.withholding(place.as_deref().into_iter().chain(reports.iter().map(PathBuf::as_path)))
         });
-        let inside = inside.with_context(|| {
-            format!(
-                "`{}` cannot be received into; give a folder that is there and that you may use",
-                folder.display()
-            )
+        let inside = inside.map_err(|error| {
+            let doing = format!("cannot receive into `{}`", folder.display());
+            failed(doing, &error, "give an existing folder in which you may write")
         })?;
         let inside = Arc::new(inside);
         (Rc::new(Folder::new(Arc::clone(&inside), args.overwrite)), args.allow_pull.then_some(inside))

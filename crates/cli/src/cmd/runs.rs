@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use airpace_run::shelf::{Claim, Claimed, Shelf, ShelvedRun};
 use airpace_run::shell::seeds_text;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use chrono::DateTime;
 use indicatif::DecimalBytes;
 use serde_json::json;
 
 use super::Verdict;
 use crate::called;
+use crate::explain::failed;
 use crate::terminal::{Paint, columns, fit, hang};
 
 /// Lists the run folders with their start times, commands, states and sizes.
@@ -46,8 +47,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 
 /// The run folders of a folder; none if nothing was run in the usual folder yet.
 fn within(within: &Path) -> anyhow::Result<Shelf> {
-    Shelf::within(within, within == Path::new("runs")).with_context(|| {
-        format!("cannot look into `{}`; give --in the folder that holds run folders", within.display())
+    Shelf::within(within, within == Path::new("runs")).map_err(|error| {
+        let doing = format!("cannot read the folder `{}`", within.display());
+        failed(doing, &error, "give --in the folder that contains run folders")
     })
 }
 

@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::wire::{self, Role, Transport, Wire};
 use super::{Verdict, complete, on_interrupt};
 use crate::called;
+use crate::explain::failed;
 use crate::terminal;
 
 /// Sends files or standard input to `airpace recv` on another machine, or fetches files from it (--pull).
@@ -209,11 +210,9 @@ fn pull(args: &Args) -> anyhow::Result<Job> {
     let reports = args.radio.as_deref().map(wire::radio::files).unwrap_or_default();
     let own = args.key.as_deref().into_iter().chain(reports.iter().map(PathBuf::as_path));
     let inside = Inside::open(folder).and_then(|inside| inside.withholding(own));
-    let inside = inside.with_context(|| {
-        format!(
-            "--into {} cannot be written to; give a folder that is there and that you may use",
-            folder.display()
-        )
+    let inside = inside.map_err(|error| {
+        let doing = format!("cannot write into --into {}", folder.display());
+        failed(doing, &error, "give an existing folder in which you may write")
     })?;
     let store = Rc::new(Folder::new(Arc::new(inside), args.overwrite));
     Ok(Job::Pull { names, store, has_radio: args.radio.is_some() })

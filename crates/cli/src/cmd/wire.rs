@@ -20,6 +20,7 @@ use indicatif::{DecimalBytes, ProgressBar};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
+use crate::explain::failed;
 use crate::terminal;
 
 pub use airpace_transfer::watch::States;
@@ -78,7 +79,9 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), String> {
 /// The address of a host.
 pub fn look_up(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let found = (host, port).to_socket_addrs();
-    let found = found.with_context(|| format!("`{host}` is no host that can be found; give its address"))?;
+    let found = found.map_err(|error| {
+        failed(format_args!("cannot find the host `{host}`"), &error, "give its name in full, or its address")
+    })?;
     found.into_iter().next().ok_or_else(|| anyhow!("`{host}` has no address"))
 }
 

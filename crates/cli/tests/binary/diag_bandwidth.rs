@@ -9,7 +9,7 @@ use airpace_core::tables::lte;
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::Bandwidth;
 use airpace_diag::grant::GrantReport;
-use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::report::{Reports, Until};
 use airpace_diag::source::Item;
 use airpace_diag::{Format, Message, ModemOptions, Radio};
 use airpace_modem::modem::{Door, Recorded, Replay, ReplayOptions, serve};
@@ -174,7 +174,7 @@ fn both_series(log: &[u8]) -> (Vec<Option<Rate>>, Vec<Rate>) {
     });
     let mut controller = CellularBandwidth::new(Direction::Uplink, rules);
     let mut looks = vec![];
-    for report in reports.take(u64::MAX) {
+    for report in reports.take(Until::End) {
         assert!(controller.on_report(&report), "it is the phone's own");
         if report.slot.subframe() % 100 == 99 {
             looks.push(controller.get());

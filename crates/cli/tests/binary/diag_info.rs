@@ -182,7 +182,7 @@ fn what_is_no_log_is_refused_with_the_reason() {
     shell.write_bytes("phone.qmdl", &log().0);
     shell
         .run(&["diag", "decode", "phone.qmdl", "--code", "0xB173"])
-        .found_nothing(&["no log packet of --code and --radio among 6 packets"]);
+        .found_nothing(&["no log packet of --code among 6 packets"]);
     shell.write("empty.qmdl", "");
     for command in ["info", "decode", "bandwidth"] {
         shell.run(&["diag", command, "empty.qmdl"]).found_nothing(&["`empty.qmdl` is empty"]);

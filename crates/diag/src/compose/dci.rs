@@ -58,6 +58,7 @@ pub(super) fn write(dci: &Dci, carrier_prbs: u16) -> Option<(u64, u8)> {
             }
         }
         DciFormat::F1B | DciFormat::F1C | DciFormat::F1D | DciFormat::F2B => return None,
+        DciFormat::Nr00 | DciFormat::Nr01 | DciFormat::Nr10 | DciFormat::Nr11 => return None,
     }
     Some((air.word, air.used))
 }

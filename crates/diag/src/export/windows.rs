@@ -10,7 +10,7 @@ pub const HEAD: &str = "time_ms,time_utc,radio,direction,blocks_mbps,granted_mbp
 
 /// The columns of a table with a row per carrier. `granted_mbps` is missing, because the modem reports it only for all
 /// carriers together.
-pub const HEAD_BY_CARRIER: &str = "time_ms,time_utc,radio,direction,carrier,blocks_mbps,prbs,grants\n";
+pub const HEAD_BY_CARRIER: &str = "time_ms,time_utc,radio,direction,rat,carrier,blocks_mbps,prbs,grants\n";
 
 /// Appends the row of a window.
 pub fn row(point: &Point, out: &mut Vec<u8>) {
@@ -26,9 +26,9 @@ pub fn row(point: &Point, out: &mut Vec<u8>) {
 pub fn rows_of_carriers(point: &Point, out: &mut Vec<u8>) {
     let (ms, begin, radio, way) = lead(point);
     for own in &point.carriers {
-        let (carrier, blocks) = (own.carrier.0, mbps(own.blocks));
+        let (rat, carrier, blocks) = (own.rat, own.carrier.0, mbps(own.blocks));
         let (prbs, grants) = (own.prbs, own.grants);
-        shown(format_args!("{ms},{begin},{radio},{way},{carrier},{blocks},{prbs},{grants}\n"), out);
+        shown(format_args!("{ms},{begin},{radio},{way},{rat},{carrier},{blocks},{prbs},{grants}\n"), out);
     }
 }
 

@@ -86,6 +86,7 @@ impl Dci {
             DciFormat::F1 => one_block(&mut air, shape)?,
             DciFormat::F2 | DciFormat::F2A | DciFormat::F2B => two_blocks(&mut air, format, shape)?,
             DciFormat::F1C => return None,
+            DciFormat::Nr00 | DciFormat::Nr01 | DciFormat::Nr10 | DciFormat::Nr11 => return None,
         };
         Some(Dci { carrier, ..dci })
     }

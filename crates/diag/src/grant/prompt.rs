@@ -2,129 +2,58 @@
 //!
 //! A modem reports a subframe in several packets: each carrier and each direction has its own, and some come in
 //! batches. A report that was returned cannot be changed. Therefore each report waits until every active carrier and
-//! direction has reported the same or a later subframe, but at most [`HOLD`].
+//! direction has reported the same or a later subframe, but at most [`HOLD`](super::report::HOLD).
 
-use airpace_core::Direction;
-use airpace_radio::{CarrierId, RadioReport, Slot};
+use airpace_radio::RadioReport;
 
-use super::report::Reports;
-use super::{Grant, GrantReport, Grants, Rat, UPLINK_DELAY};
+use super::report::{Reports, Until};
+use super::{GrantReport, Grants};
 use crate::packet::{LogPacket, Radio};
-use crate::stamp::Stamp;
-
-/// Maximum time for which a report waits for other carriers and directions (subframes).
-///
-/// Chosen: modems batch records of the shared channels over some tens of milliseconds. With this limit, a report still
-/// arrives before telemetry counts as stale.
-pub const HOLD: u64 = 40;
-
-/// Number of subframes without any report after which a carrier and direction counts as inactive.
-///
-/// Chosen: a second.
-const IDLE: u64 = 1_000;
-
-/// Offset added to the carrier numbers of NR. It avoids conflicts, because modems number the carriers of LTE and of NR
-/// both from 0.
-///
-/// Source: TS 36.212 §5.3.3.1 (a carrier indicator of LTE has three bits)
-const FIRST_OF_NR: u8 = 8;
 
 /// Makes radio reports from a radio's log packets as they arrive.
 #[derive(Debug)]
 pub struct Prompt {
     grants: Grants,
-    generations: [Generation; 2],
-    /// Time and subframe of the first grant of any technology.
-    first: Option<(Stamp, u64)>,
-}
-
-/// State of one radio access technology.
-#[derive(Debug)]
-struct Generation {
     reports: Reports,
-    /// The newest subframe reported for each carrier and direction.
-    newest: Vec<((CarrierId, Direction), u64)>,
-    /// Offset added to the subframe numbers of this technology, so that LTE and NR have the same number at the same
-    /// time.
-    shift: Option<i64>,
 }
 
 impl Prompt {
     /// Creates a converter for the packets of this radio.
     pub fn new(radio: Radio) -> Prompt {
-        let generation =
-            || Generation { reports: Reports::new(radio).without_waiting(), newest: vec![], shift: None };
-        Prompt { grants: Grants::new(), generations: [generation(), generation()], first: None }
+        Prompt { grants: Grants::new(), reports: Reports::new(radio).without_waiting() }
     }
 
     /// Takes the next packet.
     pub fn push(&mut self, packet: &LogPacket<'_>) {
-        let Prompt { grants, generations, first } = self;
-        grants.push(packet, |told| {
-            if let GrantReport::Grant(grant) = told {
-                generations[usize::from(grant.rat == Rat::Nr)].push(&grant, first);
+        let Prompt { grants, reports } = self;
+        grants.push(packet, |report| {
+            if let GrantReport::Grant(grant) = report {
+                reports.push(&grant);
             }
         });
     }
 
-    /// The complete reports, in the order of their subframes for each technology.
+    /// The complete reports, in the order of their subframes.
     pub fn take(&mut self) -> Vec<RadioReport> {
-        let [lte, nr] = &mut self.generations;
-        let mut reports = lte.take(0);
-        reports.extend(nr.take(FIRST_OF_NR));
-        reports
+        self.reports.take(Until::Complete)
     }
 
     /// Number of grants that were dropped because the report of their subframe had already been returned.
     pub fn left_out(&self) -> u64 {
-        self.generations.iter().map(|generation| generation.reports.left_out()).sum()
-    }
-}
-
-impl Generation {
-    fn push(&mut self, grant: &Grant, first: &mut Option<(Stamp, u64)>) {
-        // Use the subframe of the DCI, as the reports do.
-        let is_earlier = grant.rat == Rat::Lte && grant.direction == Direction::Uplink;
-        let subframe = grant.subframe.saturating_sub(if is_earlier { UPLINK_DELAY } else { 0 });
-        let (began, number) = *first.get_or_insert((grant.time, grant.subframe));
-        self.shift.get_or_insert_with(|| {
-            let passed = (grant.time.nanos() as i64 - began.nanos() as i64) as f64 * 1e-6;
-            number as i64 + libm::round(passed) as i64 - grant.subframe as i64
-        });
-        let place = (grant.carrier, grant.direction);
-        match self.newest.iter_mut().find(|(other, _)| *other == place) {
-            // Subframe numbers never decrease at a change of the cell, so the maximum is the newest subframe.
-            Some((_, newest)) => *newest = subframe.max(*newest),
-            None => self.newest.push((place, subframe)),
-        }
-        self.reports.push(grant);
-    }
-
-    fn take(&mut self, first_carrier: u8) -> Vec<RadioReport> {
-        let Some(newest) = self.newest.iter().map(|(_, newest)| *newest).max() else { return vec![] };
-        self.newest.retain(|(_, told)| told + IDLE >= newest);
-        let all_told = self.newest.iter().map(|(_, newest)| *newest).min().unwrap_or(newest);
-        let mut reports = self.reports.take(all_told.max(newest.saturating_sub(HOLD)) + 1);
-        let shift = self.shift.unwrap_or(0);
-        for report in &mut reports {
-            let slots = report.slot.numerology.slots_per_subframe() as i64;
-            let index = report.slot.index.saturating_add_signed(shift.saturating_mul(slots));
-            report.slot = Slot { index, ..report.slot };
-            report.carrier = CarrierId(report.carrier.0 + first_carrier);
-        }
-        reports
+        self.reports.left_out()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use airpace_core::Bits;
-    use airpace_radio::Numerology;
+    use airpace_core::{Bits, Direction};
+    use airpace_radio::{CarrierId, Numerology};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grant::{Block, Source};
+    use crate::grant::{Block, Grant, Rat, Source};
     use crate::packet::LogCode;
+    use crate::stamp::Stamp;
 
     /// A grant in a subframe long after the start of its clock.
     fn grant(rat: Rat, carrier: u8, direction: Direction, subframe: u64) -> Grant {
@@ -162,8 +91,7 @@ mod tests {
     }
 
     fn push(prompt: &mut Prompt, grant: &Grant) {
-        let at = usize::from(grant.rat == Rat::Nr);
-        prompt.generations[at].push(grant, &mut prompt.first);
+        prompt.reports.push(grant);
     }
 
     /// Subframe, carrier and grants of each report.

@@ -35,16 +35,19 @@ const LAST_CARRIER: u64 = 7;
 pub struct Grants {
     plans: BTreeMap<(LogCode, Version), Option<Plan>>,
     clocks: BTreeMap<(Radio, Rat), FrameClock>,
-    cells: BTreeMap<Radio, u64>,
+    cells: BTreeMap<(Radio, Rat), u64>,
     checksums: BTreeMap<(LogCode, Version), Checksum>,
     processes: BTreeMap<Process, Carried>,
-    widths: BTreeMap<(Radio, u8), u16>,
-    has_256qam: BTreeMap<(Radio, u8), bool>,
+    widths: BTreeMap<Place, u16>,
+    has_256qam: BTreeMap<Place, bool>,
     /// The previous DCI, for detecting repetitions: several hypotheses of one subframe may contain the same DCI.
-    last_dci: Option<(Radio, u8, u64, u64)>,
+    last_dci: Option<(Place, u64, u64)>,
     troubles: Troubles,
     rows: Vec<Row>,
 }
+
+/// A carrier of a phone: modems number the carriers of LTE and of NR both from 0.
+type Place = (Radio, Rat, CarrierId);
 
 /// Counters of unreadable packets and DCIs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,10 +65,9 @@ pub struct Troubles {
 /// A HARQ process in the reports of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
-    radio: Radio,
+    place: Place,
     direction: Direction,
     source: Source,
-    carrier: u8,
     harq: u8,
     codeword: usize,
 }
@@ -136,11 +138,6 @@ impl Grants {
         self.checksums.get(&(code, version)).copied().unwrap_or_default()
     }
 
-    /// Number of PRB pairs of a carrier, once a DCI or the serving cell was logged.
-    pub fn carrier_prbs(&self, radio: Radio, carrier: CarrierId) -> Option<u16> {
-        self.widths.get(&(radio, carrier.0)).copied()
-    }
-
     /// Processes a packet. Calls `each` for the reports of the phone's own grants in it, in the order of the packet.
     /// Packets with other codes are ignored.
     pub fn push(&mut self, packet: &LogPacket<'_>, mut each: impl FnMut(GrantReport)) {
@@ -206,10 +203,11 @@ impl Grants {
             self.troubles.carriers += 1;
             return None;
         }
-        let carrier = carrier as u8;
-        let clock = self.clocks.entry((packet.radio, plan.origin.rat)).or_default();
+        let rat = plan.origin.rat;
+        let carrier = CarrierId(carrier as u8);
+        let clock = self.clocks.entry((packet.radio, rat)).or_default();
         if let Some(cell) = plan.get(row, Column::Cell)
-            && self.cells.insert(packet.radio, cell).is_some_and(|before| before != cell)
+            && self.cells.insert((packet.radio, rat), cell).is_some_and(|before| before != cell)
         {
             clock.new_cell();
         }
@@ -227,9 +225,9 @@ impl Grants {
         let placed = clock.place(packet.stamp, (within % super::clock::CYCLE) as u16, is_prompt);
         Some(Grant {
             radio: packet.radio,
-            rat: plan.origin.rat,
+            rat,
             direction: plan.origin.direction,
-            carrier: CarrierId(carrier),
+            carrier,
             source: plan.origin.source,
             code: packet.code,
             stamp: packet.stamp,
@@ -237,7 +235,7 @@ impl Grants {
             subframe: placed.subframe,
             numerology,
             slot: slot as u8,
-            carrier_prbs: self.widths.get(&(packet.radio, carrier)).copied(),
+            carrier_prbs: self.widths.get(&(packet.radio, rat, carrier)).copied(),
             prbs: 0,
             prb_set: None,
             layers: 1,
@@ -251,7 +249,7 @@ impl Grants {
     fn of_cell(&mut self, packet: &LogPacket<'_>, plan: &Plan, row: &Row) {
         let prbs = plan.get(row, Column::CarrierPrbs).and_then(|prbs| u16::try_from(prbs).ok());
         if let Some(prbs) = prbs.filter(|prbs| lte::BANDWIDTH_PRBS.contains(prbs)) {
-            self.widths.insert((packet.radio, 0), prbs);
+            self.widths.insert((packet.radio, plan.origin.rat, CarrierId(0)), prbs);
         }
     }
 
@@ -356,12 +354,12 @@ impl Grants {
         }
         let mut grant = self.grant(packet, plan, row)?;
         let prbs = u16::try_from(get(Column::Width)?).ok()?;
-        let key = (packet.radio, grant.carrier.0);
+        let key = grant.place();
         self.widths.insert(key, prbs);
         grant.carrier_prbs = Some(prbs);
         let word = get(Column::Payload)?;
         // Skip a DCI that an earlier hypothesis of the same subframe contains.
-        let seen = Some((packet.radio, grant.carrier.0, grant.subframe, word));
+        let seen = Some((key, grant.subframe, word));
         if std::mem::replace(&mut self.last_dci, seen) == seen {
             return None;
         }
@@ -430,17 +428,11 @@ impl Grants {
         // The subframe determines the uplink's process.
         // Source: TS 36.213 §8 (eight processes in turn, where up- and downlink do not take turns)
         let harq = grant.harq.unwrap_or((grant.subframe % 8) as u8);
+        let place = grant.place();
         for (codeword, block) in grant.blocks.iter_mut().enumerate() {
             let Some(block) = block else { continue };
             let Some(ndi) = block.ndi else { continue };
-            let process = Process {
-                radio: grant.radio,
-                direction: grant.direction,
-                source: grant.source,
-                carrier: grant.carrier.0,
-                harq,
-                codeword,
-            };
+            let process = Process { place, direction: grant.direction, source: grant.source, harq, codeword };
             let before = self.processes.get(&process).filter(|before| {
                 grant.subframe.abs_diff(before.subframe) <= SAME_BLOCK && before.subframe != grant.subframe
             });
@@ -469,10 +461,10 @@ impl Grants {
             let has = |table: lte::McsTable| table.tbs(mcs, grant.prbs, 1) == Some(bits);
             match (has(lte::McsTable::Qam64), has(lte::McsTable::Qam256)) {
                 (true, false) if !is_fallback => {
-                    self.has_256qam.insert((grant.radio, grant.carrier.0), false);
+                    self.has_256qam.insert(grant.place(), false);
                 }
                 (false, true) => {
-                    self.has_256qam.insert((grant.radio, grant.carrier.0), true);
+                    self.has_256qam.insert(grant.place(), true);
                 }
                 _ => {}
             }

@@ -2,14 +2,21 @@
 //!
 //! A report contains only the phone's own grants: a modem does not log the grants of other phones. PRBs without a grant
 //! in a report are therefore not necessarily free.
+//!
+//! A phone with EN-DC has grants of LTE and of NR at the same time. Modems number the carriers of both technologies from
+//! 0, and the frames of both have numbers of their own. In the reports, every carrier has its own number, and the
+//! subframes of NR have the number that the subframes of LTE have at the same time.
+
+mod technology;
 
 use std::collections::VecDeque;
 
-use airpace_core::{Bits, Direction, Time};
-use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
+use airpace_core::Direction;
+use airpace_radio::{CarrierId, RadioReport, Rnti};
 
+use self::technology::{IDLE, Technology};
 use super::read::UPLINK_DELAY;
-use super::{Grant, Merge, Rat};
+use super::{Grant, Rat};
 use crate::packet::Radio;
 use crate::stamp::Stamp;
 
@@ -20,52 +27,55 @@ use crate::stamp::Stamp;
 /// Source: TS 36.321 Table 7.1-1
 pub const OWN_RNTI: Rnti = Rnti(61);
 
+/// Number that the first carrier of NR has in the reports; the numbers below are those of LTE's carriers.
+///
+/// Source: TS 36.212 §5.3.3.1 (a carrier indicator of LTE has three bits)
+pub const FIRST_OF_NR: CarrierId = CarrierId(8);
+
+/// Maximum time for which a report waits for other carriers and directions (subframes), if it is taken as soon as it is
+/// complete.
+///
+/// Chosen: modems batch records of the shared channels over some tens of milliseconds. With this limit, a report still
+/// arrives before telemetry counts as stale.
+pub const HOLD: u64 = 40;
+
 /// Maximum number of reports that wait until the bandwidth of their carrier is known.
 ///
 /// Chosen: a minute of one carrier, about twenty megabytes.
 const MAX_HELD: usize = 60_000;
 
-/// Maximum time by which a faster packet may set back the frame clock (ns). Report times do not advance during such a
-/// correction.
-///
-/// Chosen: 20 ms, the difference between the delays of the fastest packets.
-const SET_BACK_NANOS: u64 = 20_000_000;
+/// The reports that [`Reports::take`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// All reports, even those of carriers whose bandwidth is unknown.
+    End,
+    /// Reports of subframes that are older than the newest grant by at least this number of subframes.
+    Behind(u64),
+    /// Reports of subframes that every active carrier and direction of the technology has reported, and of subframes
+    /// that are older than the newest grant by [`HOLD`].
+    Complete,
+}
 
-/// Number of subframes without any grant after which reports pause.
-///
-/// Chosen: a second. A modem without traffic logs nothing. For this time, empty reports are made, which mean that
-/// nothing was granted. In a longer gap, for example between two logs, the grants are unknown.
-const SILENCE: u64 = 1_000;
-
-/// Makes reports from one radio's grants: one per carrier and subframe, including subframes without a grant.
+/// Makes reports from one radio's grants: one per carrier and slot, including slots without a grant.
 #[derive(Clone, Debug)]
 pub struct Reports {
     radio: Radio,
-    merge: Merge,
-    /// Time of subframe 0 of the reports' clock, determined by the first grant.
+    technologies: [Technology; 2],
+    /// Number that is added to the subframe numbers of each technology.
+    shifts: [Option<i64>; 2],
+    /// Time and subframe of the first grant of any technology.
+    first: Option<(Stamp, u64)>,
+    /// Time of subframe 0 of the reports' clock, determined by the first report.
     origin: Option<Stamp>,
-    carriers: Vec<Carrier>,
     /// Grants before this time are dropped.
     since: Stamp,
     /// PRB pairs of carriers whose bandwidth is unknown.
     assumed: Option<u16>,
-    /// Whether reports wait until the bandwidth of their carrier is known.
+    /// Whether reports of LTE wait until the bandwidth of their carrier is known. No log packet contains the bandwidth of
+    /// a carrier of NR.
     waits: bool,
     held: VecDeque<RadioReport>,
     early: u64,
-    late: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Carrier {
-    id: CarrierId,
-    prbs: Option<u16>,
-    bits_per_prb: Option<f64>,
-    /// Number of the slot after the last reported slot (`next`), and the start time of that slot.
-    next: u64,
-    time: Stamp,
-    /// Start of the last reported subframe.
-    last: Stamp,
 }
 
 impl Reports {
@@ -73,15 +83,15 @@ impl Reports {
     pub fn new(radio: Radio) -> Reports {
         Reports {
             radio,
-            merge: Merge::new(),
+            technologies: [Technology::default(), Technology::default()],
+            shifts: [None; 2],
+            first: None,
             origin: None,
-            carriers: vec![],
             since: Stamp::default(),
             assumed: None,
             waits: true,
             held: VecDeque::new(),
             early: 0,
-            late: 0,
         }
     }
 
@@ -101,16 +111,16 @@ impl Reports {
         self.since = since;
     }
 
-    /// PRB pairs of a carrier, as far as known or assumed.
+    /// PRB pairs of a carrier of the reports, as far as known or assumed.
     pub fn carrier_prbs(&self, carrier: CarrierId) -> Option<u16> {
-        let at = self.carriers.binary_search_by_key(&carrier, |carrier| carrier.id).ok()?;
-        self.carriers[at].prbs.or(self.assumed)
+        let known = self.technologies.iter().find_map(|technology| technology.carrier_prbs(carrier));
+        known.or(self.assumed)
     }
 
     /// Number of dropped grants: grants from before the start, and grants that arrived after later reports had been
     /// returned.
     pub fn left_out(&self) -> u64 {
-        self.early + self.late + self.merge.late()
+        self.early + self.technologies.iter().map(Technology::late).sum::<u64>()
     }
 
     /// Takes a grant. Grants of other radios are ignored.
@@ -131,22 +141,46 @@ impl Reports {
         // The uplink of LTE uses its HARQ processes in turn.
         // Source: TS 36.321 §5.4.2.1
         let harq = grant.harq.or(is_earlier.then_some((grant.subframe % 8) as u8));
-        self.merge.push(&Grant { subframe: grant.subframe - delay, time, harq, ..*grant });
+        let (technology, first_carrier) = match grant.rat {
+            Rat::Lte => (0, CarrierId(0)),
+            Rat::Nr => (1, FIRST_OF_NR),
+        };
+        let shift = self.shift(technology, grant);
+        self.technologies[technology].push(&Grant {
+            carrier: CarrierId(first_carrier.0 + grant.carrier.0),
+            subframe: (grant.subframe - delay).saturating_add_signed(shift),
+            time,
+            harq,
+            ..*grant
+        });
     }
 
-    /// Returns the reports of all subframes before `before`, in order. Reports wait until the bandwidth of their
-    /// carrier is known, but at most `MAX_HELD` reports wait. If `before` is `u64::MAX`, no report waits.
-    pub fn take(&mut self, before: u64) -> Vec<RadioReport> {
+    /// The number that is added to the subframe numbers of a technology, determined by its first grant.
+    fn shift(&mut self, technology: usize, grant: &Grant) -> i64 {
+        let (began, number) = *self.first.get_or_insert((grant.time, grant.subframe));
+        *self.shifts[technology].get_or_insert_with(|| {
+            let passed = (grant.time.nanos() as i64 - began.nanos() as i64) as f64 * 1e-6;
+            number as i64 + libm::round(passed) as i64 - grant.subframe as i64
+        })
+    }
+
+    /// Returns reports in the order of their subframes. Reports of LTE wait until the bandwidth of their carrier is
+    /// known, but at most `MAX_HELD` reports wait.
+    pub fn take(&mut self, until: Until) -> Vec<RadioReport> {
         let mut reports = vec![];
-        for grant in self.merge.take(before) {
-            self.report(&grant, &mut reports);
+        let ends = self.ends(until);
+        for (technology, before) in self.technologies.iter_mut().zip(ends) {
+            technology.take(before, &mut self.origin, &mut reports);
         }
-        reports.sort_by_key(|report| (report.slot.subframe(), report.slot.index, report.carrier));
+        let is_nr = |report: &RadioReport| report.carrier >= FIRST_OF_NR;
+        reports
+            .sort_by_key(|report| (report.slot.subframe(), is_nr(report), report.slot.index, report.carrier));
         self.held.extend(reports);
         let mut given = vec![];
         while let Some(mut report) = self.held.pop_front() {
             let prbs = self.carrier_prbs(report.carrier);
-            if self.waits && prbs.is_none() && before < u64::MAX && self.held.len() < MAX_HELD {
+            let waits = self.waits && !is_nr(&report) && prbs.is_none();
+            if waits && until != Until::End && self.held.len() < MAX_HELD {
                 self.held.push_front(report);
                 break;
             }
@@ -156,113 +190,22 @@ impl Reports {
         given
     }
 
-    fn report(&mut self, grant: &Grant, reports: &mut Vec<RadioReport>) {
-        let (slot, time) = (grant.on_air(), grant.time);
-        let slot_nanos = slot.numerology.slot_duration().as_nanos() as u64;
-        let origin = *self.origin.get_or_insert(time);
-        let at = match self.carriers.binary_search_by_key(&grant.carrier, |carrier| carrier.id) {
-            Ok(at) => at,
-            Err(at) => {
-                let carrier = Carrier {
-                    id: grant.carrier,
-                    prbs: None,
-                    bits_per_prb: None,
-                    next: slot.index,
-                    time,
-                    last: time,
-                };
-                self.carriers.insert(at, carrier);
-                at
+    /// The first subframe whose reports are not returned, for each technology.
+    fn ends(&mut self, until: Until) -> [u64; 2] {
+        let newest = self.technologies.each_ref().map(Technology::newest);
+        std::array::from_fn(|at| match until {
+            Until::End => u64::MAX,
+            Until::Complete => {
+                let technology = &mut self.technologies[at];
+                let complete = technology.reported_by_all().zip(newest[at]);
+                complete.map_or(0, |(all, newest)| all.max(newest.saturating_sub(HOLD)) + 1)
             }
-        };
-        let carrier = &mut self.carriers[at];
-        if time.nanos() + SET_BACK_NANOS < carrier.last.nanos() {
-            self.late += 1;
-            return;
-        }
-        let time = time.max(carrier.last);
-        carrier.prbs = grant.carrier_prbs.or(carrier.prbs);
-        let dci = dci_of(grant);
-        if grant.direction == Direction::Downlink && grant.prbs > 0 {
-            carrier.bits_per_prb = Some(dci.bits().0 as f64 / f64::from(grant.prbs));
-        }
-        let gap = slot.index.saturating_sub(carrier.next);
-        // The subframe numbers of another cell also increase, but do not match the elapsed time.
-        let is_same_frames = carrier.time.nanos().saturating_add(gap.saturating_mul(slot_nanos))
-            <= time.nanos().saturating_add(SET_BACK_NANOS);
-        if gap <= SILENCE * slot.numerology.slots_per_subframe() && is_same_frames {
-            while carrier.next < slot.index {
-                let silent = Slot { index: carrier.next, ..slot };
-                reports.push(carrier.empty(origin, silent, carrier.time.min(time)));
-                carrier.next += 1;
-                carrier.time = Stamp::from_nanos(carrier.time.nanos() + slot_nanos);
-            }
-        }
-        let crc = grant.blocks.iter().flatten().filter_map(|block| block.crc).reduce(|all, crc| all && crc);
-        let of_carrier = reports.iter_mut().rev().find(|report| report.carrier == grant.carrier);
-        if let Some(report) = of_carrier.filter(|report| report.slot == slot) {
-            report.dcis.push(dci);
-            if let Some(own) = &mut report.own {
-                own.decoded = own.decoded.or(crc);
-            }
-            return;
-        }
-        let mut report = carrier.empty(origin, slot, time);
-        report.dcis.push(dci);
-        if let Some(own) = &mut report.own {
-            own.decoded = crc;
-        }
-        reports.push(report);
-        carrier.next = slot.index + 1;
-        carrier.last = time;
-        carrier.time = Stamp::from_nanos(time.nanos() + slot_nanos);
-    }
-}
-
-impl Carrier {
-    /// The report of a slot without grants.
-    fn empty(&self, origin: Stamp, slot: Slot, time: Stamp) -> RadioReport {
-        RadioReport {
-            carrier: self.id,
-            slot,
-            time: Time::from_nanos(time.nanos().saturating_sub(origin.nanos())),
-            scope: Scope::Own,
-            carrier_prbs: self.prbs,
-            cfi: None,
-            dcis: vec![],
-            own: Some(OwnRadio {
-                rnti: OWN_RNTI,
-                active: true,
-                sinr_db: None,
-                bits_per_prb: self.bits_per_prb,
-                decoded: None,
-                uplink_queue: None,
+            // Technologies whose numbers agree end at the same subframe, so that their reports stay in order. After a
+            // change of the cell, the numbers of one technology are ahead.
+            Until::Behind(subframes) => newest[at].map_or(0, |own| {
+                let near = newest.iter().flatten().filter(|other| own.abs_diff(**other) <= IDLE);
+                (near.min().unwrap_or(&own) + 1).saturating_sub(subframes)
             }),
-            layer: BitLayer::Physical,
-        }
-    }
-}
-
-/// The grant as a DCI.
-fn dci_of(grant: &Grant) -> Dci {
-    let blocks = grant.blocks;
-    let format = match (grant.direction, blocks) {
-        (Direction::Uplink, _) => DciFormat::F0,
-        (Direction::Downlink, [Some(_), Some(_)]) => DciFormat::F2,
-        (Direction::Downlink, _) => DciFormat::F1,
-    };
-    Dci {
-        rnti: OWN_RNTI,
-        direction: grant.direction,
-        format: grant.format.unwrap_or(format),
-        // If the PRBs are unknown, use the first PRBs of the carrier: only the number of PRBs is meaningful then.
-        prbs: grant.prb_set.or(PrbSet::checked_run(0, grant.prbs)).unwrap_or_default(),
-        mcs: blocks.map(|block| block?.mcs),
-        tbs: blocks.map(|block| block.and_then(|block| block.bits).unwrap_or(Bits::ZERO)),
-        rv: blocks.map(|block| block?.rv),
-        ndi: blocks.map(|block| block?.ndi),
-        harq: grant.harq,
-        layers: grant.layers,
-        retransmission: blocks.map(|block| block.is_some_and(|block| block.again)),
+        })
     }
 }

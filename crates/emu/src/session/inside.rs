@@ -139,13 +139,8 @@ impl Inside {
             reach: far.reach,
             doubts: std::mem::take(&mut far.doubts),
         };
-        let files: Vec<BorrowedFd<'_>> = [&far.interface]
-            .into_iter()
-            .chain(&interfaces)
-            .chain([&far.network])
-            .chain(&networks)
-            .map(AsFd::as_fd)
-            .collect();
+        let files: Vec<BorrowedFd<'_>> =
+            [&far.interface].into_iter().chain(&interfaces).map(AsFd::as_fd).collect();
         channel.send(&Word::Ready(made), &files).map_err(EmuError::step("hand over the interfaces"))?;
         let (devices, programs, helpers) = (networks, vec![], namespaces::all_below(&[]));
         let all = std::iter::once((None, &far.network)).chain((0..).map(Some).zip(&devices));

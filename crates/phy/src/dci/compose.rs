@@ -19,6 +19,9 @@ pub enum EncodeError {
         /// Granted PRBs.
         prbs: PrbSet,
     },
+    /// The format is one of NR.
+    #[error("DCI formats of NR are not written yet")]
+    Nr,
     /// The grant has no transport block.
     #[error("the grant has no transport block")]
     Empty,
@@ -41,7 +44,7 @@ impl Message {
     pub fn of_dci(carrier: &Carrier, dci: &Dci) -> Result<Message, EncodeError> {
         const NO_CHANGE: u8 = 1;
         let first = block(dci, 0)?;
-        if dci.direction == Direction::Uplink || dci.format == DciFormat::F0 {
+        if !dci.format.is_nr() && (dci.direction == Direction::Uplink || dci.format == DciFormat::F0) {
             let (start, len) = run(Format::F0, dci.prbs)?;
             // Source: TS 36.211 §5.3.3
             if lte::pusch_size_from(len) != Some(len) {
@@ -69,6 +72,9 @@ impl Message {
             DciFormat::F2 => (Format::F2, Spatial::Layers { swap: false, precoding: 0 }),
             DciFormat::F2A => (Format::F2A, Spatial::Layers { swap: false, precoding: 0 }),
             DciFormat::F2B => (Format::F2B, Spatial::Dual { scrambling: false }),
+            DciFormat::Nr00 | DciFormat::Nr01 | DciFormat::Nr10 | DciFormat::Nr11 => {
+                return Err(EncodeError::Nr);
+            }
         };
         let allocation = match format {
             Format::F1A | Format::F1B | Format::F1D => {

@@ -84,11 +84,6 @@ impl Axis {
         };
         kinds.reduce(together).unwrap_or(Kind::Text)
     }
-
-    /// Whether the axis has more than one value.
-    pub fn is_swept(&self) -> bool {
-        self.values.len() > 1
-    }
 }
 
 /// The axis as a user types it: `key=values`.

@@ -292,7 +292,10 @@ mod tests {
         assert!(of_type("ci32_le").contains("use ci8, cu8, ci16_le or cf32_le"));
         assert!(of(r#""core:datatype": "ci8""#).contains("core:sample_rate: is not there"));
         assert!(of(r#""core:datatype": "ci8", "core:sample_rate": -3"#).contains("above 0"));
-        assert_eq!(parse("{").unwrap_err(), "a.sigmf-meta: line 1, column 1: EOF while parsing an object");
+        assert_eq!(
+            parse("{").unwrap_err(),
+            "a.sigmf-meta is not JSON: line 1, column 1: EOF while parsing an object"
+        );
         assert!(parse("[]").unwrap_err().starts_with("a.sigmf-meta: global: is not there"));
         let known = r#""core:datatype": "ci8", "core:sample_rate": 1e6"#;
         for (more, field) in [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use airpace_core::{Direction, Rate};
 use airpace_diag::bandwidth::{Bandwidth, Method, Point, Summary, kpi_trace};
 use airpace_diag::export::windows::{self, HEAD, HEAD_BY_CARRIER, mbps, rows_of_carriers, way};
-use airpace_diag::grant::report::Reports;
+use airpace_diag::grant::report::{Reports, Until};
 use airpace_diag::grant::{GrantReport, Rat, codes};
 use airpace_diag::source::{Item, Place};
 use airpace_diag::{LogPacket, Message, Radio};
@@ -267,7 +267,6 @@ impl Determine<'_> {
             if let (GrantReport::Grant(grant), Some(reports)) = (report, reports.as_mut()) {
                 reports.reports.begin(begin);
                 reports.reports.push(grant);
-                reports.newest = reports.newest.max(grant.subframe);
             }
         });
     }
@@ -292,7 +291,7 @@ impl Determine<'_> {
     fn finish(&mut self) -> anyhow::Result<()> {
         let points = self.bandwidth.finish();
         self.give(points)?;
-        self.reports.as_mut().map_or(Ok(()), |reports| reports.write(u64::MAX))
+        self.reports.as_mut().map_or(Ok(()), |reports| reports.write(Until::End))
     }
 }
 
@@ -315,8 +314,7 @@ impl Sink for Determine<'_> {
         self.give(points)?;
         if let Some(reports) = &mut self.reports {
             // Reports are held back for as long as windows are held back.
-            let before = reports.newest.saturating_sub(5_000);
-            reports.write(before)?;
+            reports.write(Until::Behind(5_000))?;
         }
         Ok(self.series.out.flush()?)
     }
@@ -415,6 +413,7 @@ impl Series<'_> {
 fn json_of(point: &Point) -> Value {
     let carriers = point.carriers.iter().map(|own| {
         json!({
+            "rat": own.rat.to_string(),
             "carrier": own.carrier.0,
             "blocks_mbps": mbps(own.blocks),
             "prbs": own.prbs,
@@ -435,7 +434,6 @@ fn json_of(point: &Point) -> Value {
 /// A file of radio reports.
 struct ReportFile {
     reports: Reports,
-    newest: u64,
     /// Whether the file contains a carrier whose bandwidth is unknown.
     has_unknown: bool,
     file: OutFile,
@@ -451,11 +449,11 @@ impl ReportFile {
             Some(prbs) => reports.assuming(prbs),
             None => reports,
         };
-        Ok(ReportFile { reports, newest: 0, has_unknown: false, file })
+        Ok(ReportFile { reports, has_unknown: false, file })
     }
 
-    fn write(&mut self, before: u64) -> anyhow::Result<()> {
-        let reports = self.reports.take(before);
+    fn write(&mut self, until: Until) -> anyhow::Result<()> {
+        let reports = self.reports.take(until);
         self.has_unknown |= reports.iter().any(|report| report.carrier_prbs.is_none());
         for subframe in reports.chunk_by(|one, other| one.slot.subframe() == other.slot.subframe()) {
             writeln!(self.file, "{}", line::to_line(subframe[0].slot.subframe(), subframe))

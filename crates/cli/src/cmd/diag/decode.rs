@@ -107,7 +107,12 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     decode.unread.report(&sources)?;
     input::check(&sources)?;
     if decode.decoded == 0 {
-        let of = if decode.packets > 0 { " of --code and --radio" } else { "" };
+        let of = match (decode.packets, args.code.is_empty(), args.radio) {
+            (0, ..) | (_, true, None) => "",
+            (_, false, None) => " of --code",
+            (_, true, Some(_)) => " of --radio",
+            (_, false, Some(_)) => " of --code and --radio",
+        };
         bail!(NothingFound(format!(
             "no log packet{of} among {}; {} lists what the log contains",
             count(decode.packets, "packet"),

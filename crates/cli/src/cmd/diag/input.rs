@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use airpace_modem::log::input::{self, Opened};
 pub use airpace_modem::log::input::{Sink, Source};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use indicatif::ProgressBar;
 
 use crate::cmd::NothingFound;
+use crate::explain::failed;
 use crate::terminal::{self, count};
 
 /// Fails if a file could not be read to its end.
@@ -81,8 +82,9 @@ fn opened(path: &Path) -> anyhow::Result<File> {
     if path.is_dir() {
         bail!("`{name}` is a folder; give the logs in it, in order: {name}/*.qmdl");
     }
-    File::open(path)
-        .with_context(|| format!("cannot read `{name}`; give an existing file, or - for standard input"))
+    File::open(path).map_err(|error| {
+        failed(format_args!("cannot read `{name}`"), &error, "give an existing file, or - for standard input")
+    })
 }
 
 /// Progress bar over the bytes of all files, if all sizes are known; otherwise hidden.

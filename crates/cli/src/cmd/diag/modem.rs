@@ -19,6 +19,7 @@ use super::port::parse_duration;
 use super::simulated::{self, DeviceArgs};
 use crate::called;
 use crate::cmd::{Verdict, complete};
+use crate::explain::failed;
 use crate::terminal::{count, log, thousands};
 
 /// Emulates a modem's diagnostic port for tests, on a pseudo-terminal or a TCP port.
@@ -131,12 +132,12 @@ fn with_door(
     out: &mut dyn Write,
 ) -> anyhow::Result<ServeStats> {
     let mut door = match &args.listen {
-        Some(address) => Door::listen(address.as_str()).with_context(|| {
-            format!("cannot listen at {address}; give HOST:PORT of this host that is free")
+        Some(address) => Door::listen(address.as_str()).map_err(|error| {
+            failed(format_args!("cannot listen at {address}"), &error, "give a free HOST:PORT of this host")
         })?,
-        None => {
-            Door::terminal().context("cannot make a pseudo-terminal; --listen makes a TCP port instead")?
-        }
+        None => Door::terminal().map_err(|error| {
+            failed("cannot make a pseudo-terminal", &error, "--listen makes a TCP port instead")
+        })?,
     };
     let option = if args.listen.is_some() { "--tcp" } else { "--port" };
     let flag = Arc::clone(is_over);

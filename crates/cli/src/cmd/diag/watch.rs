@@ -124,7 +124,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 fn told(error: WatchError) -> anyhow::Error {
     match error {
         WatchError::NotOpened { .. } => anyhow!(
-            "{error}; {} lists ports on which a modem may be, and --wait waits for one that is not there yet",
+            "{error}; {} lists the serial ports of modems, and --wait waits for a port that does not exist yet",
             called::command("doctor")
         ),
         other => other.into(),

@@ -24,6 +24,7 @@ use serde_json::json;
 
 use super::super::{Verdict, matrix, on_interrupt, outputs};
 use crate::called;
+use crate::explain::failed;
 use crate::terminal::{self, Paint, Table};
 
 /// Maximum size of a table of a kernel's runs (bytes).
@@ -41,7 +42,7 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace emu truth --runs 1 --trace TMobile-LTE-short --cc cubic\n         \
-                   airpace emu truth --page docs/kernel-truth.md\n         \
+                   airpace emu truth --page docs/evaluation/kernel-truth.md\n         \
                    airpace emu truth --from runs/kernel-truth-001/kernel.csv --page kernel-truth.md"
 )]
 pub struct Args {
@@ -143,8 +144,9 @@ fn traces(args: &Args) -> anyhow::Result<PathBuf> {
 
 fn read(file: &Path) -> anyhow::Result<Measured> {
     let name = file.display();
-    let text = airpace_files::read_to_string(file, MAX_BYTES)
-        .with_context(|| format!("cannot read `{name}`; give the kernel.csv of a measurement"))?;
+    let text = airpace_files::read_to_string(file, MAX_BYTES).map_err(|error| {
+        failed(format_args!("cannot read `{name}`"), &error, "give the kernel.csv of a measurement")
+    })?;
     Ok(Measured::parse(&text).map_err(|error| error.at(name))?)
 }
 
