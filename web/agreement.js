@@ -7,7 +7,7 @@ function agreementCard(s) {
   const rows = (list) => el("tbody", {}, list.map(([what, texts]) => el("tr", {}, el("th", { scope: "row" }, what), texts.map((text) => el("td", {}, text)))));
   const verdict = agrees
     ? `They agree: the same packets were dropped, and 99 of 100 departures are at most ${most_ms} ms apart.`
-    : unfit_because.length ? "The machine did not keep up, so this says nothing of the emulator." : "They do not agree.";
+    : unfit_because.length ? "The machine was too slow, so this is no result about the emulator." : "They do not agree.";
   const said = [...unfit_because, ...objections];
   return el("article", { class: "card wide", id: `${s.name}.agreement` }, el("h3", {}, "Real time beside virtual time"),
     el("p", { class: agrees ? "met" : "missed" }, verdict),

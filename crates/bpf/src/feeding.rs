@@ -27,7 +27,7 @@ pub enum FeedError {
     #[error("another process feeds {0} already; end that one first")]
     Taken(&'static str),
     /// The scheme was unloaded while it was fed.
-    #[error("{0} was unloaded since: nobody is told any more; if it is loaded again, feed it anew")]
+    #[error("{0} has been unloaded and receives no more data; after loading it again, restart the feed")]
     Unloaded(&'static str),
     /// The loaded programs are of another kind.
     #[error("what is loaded has no array for a feeder; unload it and load it again")]

@@ -257,8 +257,8 @@ pub enum LoadError {
     Privileges(#[source] Remedy),
     /// The kernel is locked down.
     #[error(
-        "the kernel is locked down ({LOCKDOWN}: confidentiality), and takes no programs then, whoever asks: boot without \
-         lockdown=confidentiality"
+        "the kernel is locked down ({LOCKDOWN}: confidentiality), and accepts no programs, even from root: \
+         boot without lockdown=confidentiality"
     )]
     Lockdown,
     /// There is no file system in which schemes can be pinned.
@@ -285,7 +285,7 @@ pub enum LoadError {
         remedy: Remedy,
     },
     /// Any other reason.
-    #[error("the kernel does not take the programs ({what}): {error}; {said}")]
+    #[error("the kernel rejects the programs ({what}): {error}; {said}")]
     Refused {
         /// The operation that failed.
         what: &'static str,

@@ -57,7 +57,7 @@ impl Unsupported {
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known: Vec<String> = self.0.iter().map(|(option, known)| format!("`{option}` {known}")).collect();
-        write!(f, "the kernel's part knows only {}", known.join(", "))
+        write!(f, "the kernel's part supports only {}", known.join(", "))
     }
 }
 
@@ -282,10 +282,10 @@ mod tests {
             let spec = SchemeSpec::parse(scheme).unwrap();
             KernelTuning::new(&Tuning::read(spec.options()).unwrap()).unwrap_err().to_string()
         };
-        assert_eq!(told("biscay:loss=on"), "the kernel's part knows only `loss` `off`");
+        assert_eq!(told("biscay:loss=on"), "the kernel's part supports only `loss` `off`");
         assert_eq!(
             told("biscay@paper"),
-            "the kernel's part knows only `rtt_window_s` above zero, `pacing` `on`, `return_test` `at_most`, `patience` `on`, \
+            "the kernel's part supports only `rtt_window_s` above zero, `pacing` `on`, `return_test` `at_most`, `patience` `on`, \
              `queue_test` `on`"
         );
         let told = "biscay@paper:rtt_window_s=10:pacing=on:return_test=at_most:patience=on:queue_test=on";

@@ -144,8 +144,8 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "startup",
         default: "bursts",
-        summary: "how STARTUP grows and ends: first (a first bandwidth is known), full (path full, or grants above \
-                  demand), bursts (as full, but faster where bursts came through)",
+        summary: "how STARTUP grows and ends: first (at the first bandwidth measured), full (path full, or \
+                  grants above demand), bursts (as full, but faster after bursts were delivered)",
     },
     OptionSpec {
         name: "rtt_window_s",
@@ -210,7 +210,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "relay",
         default: "feedback",
-        summary: "how a download's sender hears: feedback (it runs BISCAY), window (any sender)",
+        summary: "how a download's sender is controlled: feedback (it runs BISCAY), window (any sender)",
     },
     OptionSpec {
         name: "sender",

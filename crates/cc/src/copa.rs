@@ -119,7 +119,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "probe_acks",
         default: "0",
-        summary: "the window stays, without pacing, for the first so many ACKs",
+        summary: "keep the window constant, without pacing, for this many ACKs at the start",
     },
     OptionSpec {
         name: "window_slack",

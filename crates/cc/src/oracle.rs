@@ -49,7 +49,8 @@ const FLOOR: Rate = Rate::from_bps(10_000);
 /// The scheme `oracle`.
 pub static SCHEME: Scheme = Scheme {
     name: "oracle",
-    summary: "knows what its packets will find, and keeps just enough waiting; the bound for all others, in simulation only",
+    summary: "has the path's future capacity, and keeps just enough data queued; the upper bound for others, \
+              in simulation only",
     source: "",
     style: Style { colour: "#000000", marker: "pin" },
     presets: &[],

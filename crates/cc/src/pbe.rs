@@ -69,7 +69,7 @@ pub static SCHEME: Scheme = Scheme {
     style: Style { colour: "#0072B2", marker: "circle" },
     presets: &[Preset {
         name: "paper",
-        summary: "as the paper's text says",
+        summary: "as in the paper's text",
         set: &[
             ("cwnd_slack_ms", "0"),
             ("cwnd_packets", "0"),
@@ -142,7 +142,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "unread",
         default: "estimated",
-        summary: "reports that lack grants and tell how much they missed: estimated (what they lack), or refused",
+        summary: "incomplete reports with the amount that is missing: estimated (the missing part), or refused",
     },
     OptionSpec {
         name: "delay_drain",
@@ -217,27 +217,27 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "request_start",
         default: "on",
-        summary: "use what the request of a download carries; off: know nothing until the first ACK",
+        summary: "start with the measurements in a download's request; off: without any until the first ACK",
     },
     OptionSpec {
         name: "guard",
         default: "on",
-        summary: "do not believe a receiver that reports clearly more than the path delivers; BBR steers then",
+        summary: "if a receiver reports clearly more than the path delivers, BBR controls the rate instead",
     },
     OptionSpec {
         name: "buffer_ms",
         default: "adaptive",
-        summary: "queue to keep in the base station, so that a rise is used at once; adaptive: as much as Ct varies; 0",
+        summary: "target queue in the base station, to use a rise at once; adaptive: as much as Ct varies; 0: none",
     },
     OptionSpec {
         name: "user_weights",
         default: "equal",
-        summary: "how users share the cell: equal (PRBs), rate (more PRBs to whom a PRB carries less)",
+        summary: "how users share the cell: equal (PRBs), rate (more PRBs to users with fewer bits per PRB)",
     },
     OptionSpec {
         name: "return_test",
         default: "rate",
-        summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they come at Cf)",
+        summary: "end of the Internet state: delay (Npkt packets without a queue), rate (and they arrive at Cf)",
     },
 ];
 

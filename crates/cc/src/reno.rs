@@ -30,7 +30,7 @@ pub static SCHEME: Scheme = Scheme {
         OptionSpec {
             name: "ecn",
             default: "off",
-            summary: "ask queues to mark instead of dropping, and answer a mark as a loss (RFC 3168)",
+            summary: "request ECN marks instead of drops, and react to a mark as to a loss (RFC 3168)",
         },
     ],
     takes_ran: false,

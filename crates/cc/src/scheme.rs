@@ -246,7 +246,7 @@ impl fmt::Display for SchemeError {
                 write!(f, "scheme `{scheme}` has no preset `{preset}`{instead}")
             }
             SchemeError::Option { scheme, option, known } => {
-                let instead = instead(option, known, "options are spelled `:name=value`, and it has:");
+                let instead = instead(option, known, "options have the form `:name=value`; it has:");
                 write!(f, "scheme `{scheme}` has no option `{option}`{instead}")
             }
             SchemeError::Twice(scheme, option) => {

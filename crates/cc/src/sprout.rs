@@ -54,7 +54,7 @@ use crate::scheme::{Ends, OptionSpec, Options, Preset, Scheme, SchemeError, Setu
 /// The scheme `sprout`.
 pub static SCHEME: Scheme = Scheme {
     name: "sprout",
-    summary: "sends what its cautious forecast says the link delivers in 100 ms; for up to 12 Mbit/s",
+    summary: "sends what the link will deliver in 100 ms by a cautious forecast; for up to 12 Mbit/s",
     source: "Winstein et al., NSDI 2013",
     style: Style { colour: "#117733", marker: "diamond" },
     presets: &[

@@ -217,7 +217,7 @@ impl Bandwidth {
     pub fn uncounted(&self) -> Vec<(u64, &'static str, &'static str)> {
         let troubles = self.troubles();
         let all = [
-            (troubles.versions, "packet", "with grants in a version whose layout is not known"),
+            (troubles.versions, "packet", "with grants in a version without a known layout"),
             (troubles.misfits, "packet", "with grants outside the layout of its version"),
             (troubles.dcis, "DCI", "that cannot be read"),
             (troubles.carriers, "grant", "of a carrier that no phone has"),

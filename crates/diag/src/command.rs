@@ -149,7 +149,7 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refusal::Command => "it does not know the command",
+            Refusal::Command => "it does not support the command",
             Refusal::Parameters => "it does not accept the parameters",
             Refusal::Length => "it does not accept the length",
             Refusal::Mode => "not in its present mode",

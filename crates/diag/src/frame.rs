@@ -246,7 +246,7 @@ pub fn encode(framing: Framing, body: &[u8], out: &mut Vec<u8>) {
             escape(&CRC.checksum(body).to_le_bytes(), out);
         }
         Framing::Plain => {
-            let length = u16::try_from(body.len()).expect("a plain frame says its length in 16 bits");
+            let length = u16::try_from(body.len()).expect("the length field of a plain frame has 16 bits");
             out.extend([FLAG, PLAIN_VERSION]);
             out.extend(length.to_le_bytes());
             out.extend_from_slice(body);

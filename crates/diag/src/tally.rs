@@ -77,7 +77,9 @@ impl Tally {
         match item {
             Item::Message(Message::Log(packet)) => self.add_packet(&packet),
             Item::Message(Message::Other { command, .. }) => *self.commands.entry(command).or_default() += 1,
-            Item::Message(Message::Cut { .. }) => self.add_fault("packet shorter than it says", offset),
+            Item::Message(Message::Cut { .. }) => {
+                self.add_fault("packet shorter than its length field", offset)
+            }
             Item::Fault(Fault::Checksum) => self.add_fault("bad checksum", offset),
             Item::Fault(Fault::Short) => self.add_fault("frame too short", offset),
             Item::Fault(Fault::Long) => self.add_fault("frame too long", offset),

@@ -159,7 +159,7 @@ impl fmt::Display for Space {
 
 /// The text is not a valid address block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a block of addresses; blocks are numbers parted by points (`2.1`)")]
+#[error("is not a block of addresses; blocks are numbers separated by points (`2.1`)")]
 pub struct NotASpace;
 
 impl FromStr for Space {

@@ -177,7 +177,7 @@ fn receive(stream: &mut TcpStream, long: Duration) -> io::Result<f64> {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) => {
-                return Err(io::Error::other(format!("nothing came for {} s", SILENT_FOR.as_secs())));
+                return Err(io::Error::other(format!("no data arrived for {} s", SILENT_FOR.as_secs())));
             }
             Err(error) => return Err(error),
         };

@@ -301,7 +301,7 @@ mod tests {
         let mut board = Board::open(Some(folder.path().join("none"))).unwrap();
         board.take(Time::from_secs(1), &mut |_| panic!("nothing was granted"));
         let heard = board.heard();
-        while heard.problem().is_some_and(|why| why.contains("nothing has come yet")) {
+        while heard.problem().is_some_and(|why| why.contains("no report has arrived yet")) {
             std::thread::yield_now();
         }
         assert!(heard.problem().is_some_and(|why| why.contains("daemon")), "{:?}", heard.problem());

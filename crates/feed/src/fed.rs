@@ -58,7 +58,7 @@ impl Fed {
     ) -> std::io::Result<Fed> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let heard = Heard::of(name);
-        heard.close("nothing has come yet".to_owned());
+        heard.close("no report has arrived yet".to_owned());
         let shared = Arc::new(Shared { heard: Arc::new(heard), bell, is_over: AtomicBool::new(false) });
         let (send, reports) = sync_channel(MAX_WAITING);
         let mut feeder = Feeder {

@@ -253,9 +253,9 @@ impl Heard {
 impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Lack::Device => "they do not say which device reports",
-            Lack::Others => "they hold this device's own grants only",
-            Lack::Unread => "they have something that was not read",
+            Lack::Device => "the reports do not name their device",
+            Lack::Others => "the reports contain only this device's grants",
+            Lack::Unread => "the reports are incomplete: something was not decoded",
         })
     }
 }

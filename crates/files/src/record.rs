@@ -23,7 +23,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The file is no record.
-    #[error("`{}` is not a record of what was installed; install again to write it anew", path.display())]
+    #[error("`{}` is not a record of what was installed; install again to rewrite it", path.display())]
     NoRecord {
         /// Path of the file.
         path: PathBuf,

@@ -343,7 +343,7 @@ fn schemes(request: &Request, scenario: &Scenario) -> Result<Vec<SchemeSpec>, La
         }
         if sees_truth(scheme)? {
             refuse!(
-                "`{}` knows what only a simulator can know; no real transport can carry it",
+                "`{}` uses information that only a simulator has; no real transport can carry it",
                 scheme.text()
             );
         }

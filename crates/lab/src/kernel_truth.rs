@@ -149,7 +149,7 @@ impl Measured {
                     "refused" => machine.refused = value.parse().map_err(a_count)?,
                     _ => {
                         return Err(
-                            wrong("it says neither program, nor kernel, processors or refused").into()
+                            wrong("it contains neither program, nor kernel, processors or refused").into()
                         );
                     }
                 }
@@ -249,7 +249,7 @@ mod tests {
         for (text, said) in [
             ("", "no head"),
             ("trace,queue\n", "line 1: the head must be"),
-            ("# kernel: 6\n# colour: red\n", "line 2: it says neither"),
+            ("# kernel: 6\n# colour: red\n", "line 2: it contains neither"),
             ("# refused: -1\n", "line 1: this is no count"),
         ] {
             let error = Measured::parse(text).unwrap_err();

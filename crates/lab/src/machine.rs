@@ -170,7 +170,7 @@ fn real_time() -> Finding {
                 machine::REAL_TIME_PRIORITY
             ),
             Some(Lack { why, .. }) => format!(
-                "no real-time priority, so packets come late when the machine is busy: {why}. What gives it: {}, or",
+                "no real-time priority, so packets are late when the machine is busy: {why}. Remedy: {}, or",
                 limit("rtprio 99")
             ),
         },

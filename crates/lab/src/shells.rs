@@ -35,7 +35,7 @@ pub enum ShellError {
     #[error("`{0}` is no queue; give infinite, droptail, drophead, codel or pie, as in droptail:packets=100")]
     NoQueue(String),
     /// The text is no parameter of a queue.
-    #[error("`{0}` says nothing about a queue; give packets=N, bytes=N, target=MS or interval=MS")]
+    #[error("`{0}` does not describe a queue; give packets=N, bytes=N, target=MS or interval=MS")]
     NoParameter(String),
 }
 
@@ -308,7 +308,7 @@ mod tests {
             "discipline = \"codel\" interval_ms = 100.0 packets = 50 target_ms = 5.0 "
         );
         assert!(buffer("red").unwrap_err().to_string().contains("is no queue"));
-        assert!(buffer("droptail:slots=3").unwrap_err().to_string().contains("says nothing"));
+        assert!(buffer("droptail:slots=3").unwrap_err().to_string().contains("does not describe a queue"));
         assert!(buffer("droptail:packets=-3").is_err());
     }
 }

@@ -278,7 +278,7 @@ impl Board {
             self.notices.push(if is_alive {
                 "the daemon is back"
             } else {
-                "the daemon shows no sign of life; what one says that takes its place is shown"
+                "the daemon sends no heartbeat; the samples of its successor will be shown"
             });
         }
         if is_alive || Instant::now() < self.reopen_at {

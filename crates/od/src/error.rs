@@ -26,7 +26,9 @@ pub enum Error {
         dir: PathBuf,
     },
     /// Other users could change the daemon's files in this folder.
-    #[error("{dir} {what}; give the daemon a folder of its own user's, which nobody else can write")]
+    #[error(
+        "{dir} {what}; give the daemon a folder that belongs to its own user, and that no other user can write"
+    )]
     Folder {
         /// The folder.
         dir: PathBuf,

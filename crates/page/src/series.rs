@@ -237,7 +237,8 @@ fn controllers(
         .collect();
     if names.len() * run.flows.len() > MAX_BELIEFS {
         let (columns, flows) = (names.len(), run.flows.len());
-        let reason = format!("it has {columns} rates for each of {flows} flows, more than any schemes tell");
+        let reason =
+            format!("it has {columns} rates for each of {flows} flows, more than any scheme reports");
         return Err(part.malformed(reason).into());
     }
     let beliefs: Vec<_> =

@@ -426,7 +426,7 @@ impl Link for Cell {
     /// If the cell has no such device.
     fn push(&mut self, now: Time, packet: Packet) {
         let Source::Device(device) = &mut self.users[usize::from(packet.device.0)].source else {
-            panic!("packet for device {}, of which the cell does not know", packet.device.0);
+            panic!("packet for device {}, which the cell does not have", packet.device.0);
         };
         if !device.rlc.push(now + self.enb_processing, packet) {
             self.refused.push_back(Exit { time: now, packet, fate: Fate::QueueFull });

@@ -192,30 +192,32 @@ impl Ladder {
     fn hint(&self, rung: Rung) -> String {
         let signs = if rung == Rung::Samples { None } else { self.signs_of_another_format() };
         match (rung, signs) {
-            (Rung::Samples, _) if self.samples == 0 => "no samples came: is the file empty?".to_owned(),
+            (Rung::Samples, _) if self.samples == 0 => "there are no samples: is the file empty?".to_owned(),
             (Rung::Samples, _) => "all samples are zero: check the sample format and the receiver".to_owned(),
             (Rung::Primary | Rung::Secondary | Rung::Broadcast, _)
                 if self.others[0].is_none() && self.span_ms() < MIN_MS =>
             {
                 format!(
-                    "{:.1} ms of samples are too short: a cell tells what is needed to read it every {MIN_MS:.0} ms; \
-                     record at least 20 (of NR, whose cells tell it more seldom, nothing is read)",
+                    "{:.1} ms of samples are too short: a cell sends the signals that a decoder needs every \
+                     {MIN_MS:.0} ms; record at least 20 ms (of LTE: NR is not decoded)",
                     self.span_ms()
                 )
             }
-            (Rung::Primary, Some(signs)) => format!("no synchronisation signal is heard, and {signs}"),
+            (Rung::Primary, Some(signs)) => format!("no synchronisation signal was detected, and {signs}"),
             (Rung::Primary, None) if self.clipped_share() > OVERDRIVEN => format!(
-                "no synchronisation signal is heard, and {:.0} % of the samples are clipped: lower the gain",
+                "no synchronisation signal was detected, and {:.0} % of the samples are clipped: lower the gain",
                 100.0 * self.clipped_share()
             ),
-            (Rung::Primary, None) => "no synchronisation signal of LTE is heard: check the centre frequency, the sample \
-                                      format and rate, the antenna; a receiver far off needs a larger carrier offset; NR \
-                                      is not read"
+            (Rung::Primary, None) => "no synchronisation signal of LTE was detected: check the centre \
+                                      frequency, the sample format and rate, and the antenna; a receiver \
+                                      with a large frequency error needs a larger carrier offset; NR is not \
+                                      decoded"
                 .to_owned(),
             (Rung::Secondary | Rung::Broadcast, _) if self.others[0].is_some() => self.hint_of_others(),
             (Rung::Secondary, _) => {
-                "a primary signal is heard, but no cell is named by a secondary: the signal is weak, several cells are \
-                 alike, or it is NR, which is not read; more gain, a better place or a longer recording may help"
+                "a primary synchronisation signal was detected, but no secondary one that identifies a cell: \
+                 the signal is weak, several cells interfere, or the cell is NR, which is not decoded; more \
+                 gain, a better place or a longer recording may help"
                     .to_owned()
             }
             (Rung::Broadcast | Rung::Bandwidth, _) if self.is_tdd() => {
@@ -223,8 +225,8 @@ impl Ladder {
                     .to_owned()
             }
             (Rung::Broadcast, _) => format!(
-                "a cell is named ({:+.0} Hz off), but its master information block cannot be read: record at least \
-                 ten milliseconds; the signal may be weak, or I and Q exchanged",
+                "a cell was identified ({:+.0} Hz off), but its master information block cannot be decoded: \
+                 record at least ten milliseconds; the signal may be weak, or I and Q exchanged",
                 self.cfo_hz
             ),
             (Rung::Bandwidth, _) => match self.too_wide {
@@ -235,20 +237,26 @@ impl Ladder {
                     if cell.ports == Ports::One { "one port".to_owned() } else { format!("{} ports", cell.ports.count()) },
                     least_rate_hz(cell.bandwidth) as f64 / 1e6
                 ),
-                None => "what was taken for a cell's master information block has no subframes around it: chance, or samples \
-                         of another rate or format than is said"
+                None => "a master information block was decoded, but no subframes around it: it was decoded \
+                         by chance, or the samples have another rate or format than configured"
                     .to_owned(),
             },
-            (Rung::Cfi, None) => "the cell is locked, but its control region cannot be read: too much noise, or another \
-                                  cell as strong"
+            (Rung::Cfi, None) => "the receiver is locked to the cell, but cannot decode its control region: \
+                                  there is too much noise, or another cell is as strong"
                 .to_owned(),
-            (Rung::Cfi, Some(signs)) => format!("the cell is locked, but its control region cannot be read: {signs}"),
-            (Rung::Candidates, None) => {
-                "control regions are read, but hold no message: an idle cell, or too much noise".to_owned()
+            (Rung::Cfi, Some(signs)) => {
+                format!("the receiver is locked to the cell, but cannot decode its control region: {signs}")
             }
-            (Rung::Candidates, Some(signs)) => format!("control regions are read, but hold no message: {signs}"),
+            (Rung::Candidates, None) => {
+                "control regions are decoded, but contain no message: the cell is idle, or there is too much noise"
+                    .to_owned()
+            }
+            (Rung::Candidates, Some(signs)) => {
+                format!("control regions are decoded, but contain no message: {signs}")
+            }
             (Rung::Rntis, _) => {
-                "possible messages are there, but none is believed yet: a longer recording gives evidence".to_owned()
+                "candidate messages were found, but none was accepted yet: a longer recording gives more evidence"
+                    .to_owned()
             }
         }
     }
@@ -260,8 +268,8 @@ impl Ladder {
         }
         if (self.inner as f64) < MIN_INNER_SHARE * self.inspected as f64 {
             return Some(
-                "hardly a sample is in the middle of its range, as if unsigned bytes were read as signed ones or signed as \
-                 unsigned: try the other of ci8 and cu8"
+                "almost no sample is in the middle of the range, as if unsigned bytes were read as signed \
+                 ones or signed as unsigned: try the other of ci8 and cu8"
                     .to_owned(),
             );
         }
@@ -296,9 +304,9 @@ impl Ladder {
     fn hint_of_others(&self) -> String {
         let others: Vec<String> = self.others.iter().flatten().map(u16::to_string).collect();
         let wanted = self.wanted.map_or_else(String::new, |pci| format!(" {pci}"));
-        let (is, one_of) = if others.len() == 1 { ("is", "that") } else { ("are", "one of those") };
+        let (is, one_of) = if others.len() == 1 { ("was", "that cell") } else { ("were", "one of those") };
         format!(
-            "cell{wanted} is not heard, but {} {is}: ask for {one_of}, or for the strongest",
+            "cell{wanted} was not detected, but {} {is}: select {one_of}, or the strongest",
             others.join(" and ")
         )
     }

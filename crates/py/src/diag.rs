@@ -113,8 +113,8 @@ fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Ve
     reader.finish(|_, item| tally.take(item, to));
     if tally.packets == 0 {
         return Err(raise::value(
-            "no log packet was found: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, .mi2log, .dlf or the \
-             stream as it came)",
+            "no log packet was found: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, .mi2log, \
+             .dlf or the raw stream)",
         ));
     }
     let faults = (tally.faults > 0).then(|| format!("{} stretches of the log are no message", tally.faults));

@@ -57,7 +57,7 @@ pub enum Error {
         cause: UnsupportedRate,
     },
     /// There are more carriers than carrier numbers.
-    #[error("{count} cells at once: 256 carriers can be told apart; decode fewer at once")]
+    #[error("{count} cells at once: at most 256 carriers are possible; decode fewer at once")]
     TooMany {
         /// Number of carriers.
         count: usize,

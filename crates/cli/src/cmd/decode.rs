@@ -197,7 +197,7 @@ pub fn rnti(text: &str) -> Result<Rnti, String> {
     let rnti = number.map(Rnti).map_err(|_| "give an RNTI, such as 4660 or 0x1234".to_owned())?;
     match Audience::of(rnti) {
         Some(_) => Ok(rnti),
-        None => Err("nobody has this RNTI: 0 and 65524 to 65532 are reserved".to_owned()),
+        None => Err("no user has this RNTI: 0 and 65524 to 65532 are reserved".to_owned()),
     }
 }
 

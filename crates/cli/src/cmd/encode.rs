@@ -374,7 +374,7 @@ impl Sender {
         }
         if let Some(first) = first_unsayable {
             terminal::say(format_args!(
-                "airpace: {} cannot be said by a DCI of the format, first {first}",
+                "airpace: {} cannot be encoded in a DCI of the format, first {first}",
                 count(unsayable, "grant")
             ));
         }

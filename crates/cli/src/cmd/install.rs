@@ -50,7 +50,7 @@ pub struct UninstallArgs {
 
 /// Runs `airpace install`.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
-    let running = std::env::current_exe().context("the system does not tell where this program lies")?;
+    let running = std::env::current_exe().context("the system does not report the path of this program")?;
     let pages =
         super::man::pages()?.into_iter().map(|(name, page)| (format!("share/man/man1/{name}.1"), page));
     let scripts = Shell::ALL.map(|shell| (shell.file().to_owned(), shell.script().into()));
@@ -136,7 +136,7 @@ fn usual_prefix() -> anyhow::Result<PathBuf> {
         return Ok(PathBuf::from("/usr/local"));
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
-    Ok(PathBuf::from(home.context("HOME is not set; say where with --prefix DIR")?).join(".local"))
+    Ok(PathBuf::from(home.context("HOME is not set; give the folder with --prefix DIR")?).join(".local"))
 }
 
 /// The absolute path with resolved links (as far as the path exists), so that all spellings of a path are equal.
@@ -149,7 +149,7 @@ fn settled(prefix: &Path) -> anyhow::Result<PathBuf> {
     let is_plain = rest.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     anyhow::ensure!(
         is_plain && whole.to_str().is_some(),
-        "`{}` cannot be a prefix; give --prefix a folder without `..` whose name is text",
+        "`{}` cannot be a prefix; give --prefix a folder without `..` and with a valid UTF-8 name",
         prefix.display()
     );
     // Joining an empty path would leave a slash at the end.

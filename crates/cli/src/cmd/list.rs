@@ -107,7 +107,7 @@ fn list_schemes(schemes: &[&Scheme], with_options: bool, out: &mut dyn Write) ->
             writeln!(out, "{}", hang(&" ".repeat(indent), &line, indent + 2, columns))?;
         }
     }
-    let note = "A choice is spelled NAME[+ran][@PRESET][:OPTION=VALUE]…, several are parted by commas.";
+    let note = "A choice has the form NAME[+ran][@PRESET][:OPTION=VALUE]…; several are separated by commas.";
     let more = match with_options {
         true => String::new(),
         false => format!(" Options: {}, or --options for all.", called::command("list schemes NAME")),
@@ -137,7 +137,7 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
             let named =
                 hang(&format!("{name}  "), &format!("{seconds} s, {}", word("source")), indent, columns);
             writeln!(out, "{}", named.replacen(name, &paint.bold(name), 1))?;
-            let asks = if asks_for_trace(&scenario) { "; asks for --set trace=FILE" } else { "" };
+            let asks = if asks_for_trace(&scenario) { "; needs --set trace=FILE" } else { "" };
             writeln!(out, "{}", hang("", &format!("{}{asks}", word("about")), indent, columns))?;
         }
     }

@@ -187,7 +187,7 @@ fn stopped(folder: &Path, is_numbered: bool, ended: usize, runs: usize) -> anyho
         named.set_file_name("latest");
     }
     let page = match ended {
-        0 => "nothing in it can be looked at".to_owned(),
+        0 => "it contains nothing to show".to_owned(),
         _ => {
             let report = format!("report {}", shell::quote(&named.to_string_lossy()));
             format!("{} makes its page", called::command(&report))

@@ -223,7 +223,7 @@ fn sentence(notice: &Notice) -> String {
             let rate = Rate::from_bytes_per(Bytes(tally.done - tally.resumed), *took);
             let resumed = match tally.resumed {
                 0 => String::new(),
-                bytes => format!(", of which {} were there", DecimalBytes(bytes)),
+                bytes => format!(", {} of them already here", DecimalBytes(bytes)),
             };
             let (files, bytes) = (terminal::count(tally.files, "file"), DecimalBytes(tally.done));
             format!("{peer} is done: {files}, {bytes}{resumed}, {:.1} Mbit/s", rate.as_mbps())
@@ -248,7 +248,7 @@ mod tests {
         let done = Notice::Done { peer, tally, took: Duration::from_secs(2) };
         assert_eq!(
             sentence(&done),
-            "192.0.2.1:9 is done: 2 files, 3.00 MB, of which 1.00 MB were there, 8.0 Mbit/s"
+            "192.0.2.1:9 is done: 2 files, 3.00 MB, 1.00 MB of them already here, 8.0 Mbit/s"
         );
         assert_eq!(object(&done, &None)["bytes_resumed"], 1_000_000);
         let begins =

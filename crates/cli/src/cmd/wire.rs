@@ -116,12 +116,12 @@ pub fn key_to_send(file: Option<&Path>, out: &mut dyn Write) -> anyhow::Result<K
 /// Reads a line from the terminal without echo.
 fn typed_unseen(prompt: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
-    let before = tcgetattr(&stdin).context("the terminal cannot be asked")?;
+    let before = tcgetattr(&stdin).context("the terminal does not answer questions")?;
     let mut unseen = before.clone();
     unseen.local_modes.remove(LocalModes::ECHO);
     let mut shown = std::io::stderr();
     let _ = write!(shown, "{prompt}");
-    tcsetattr(&stdin, OptionalActions::Flush, &unseen).context("the terminal cannot be asked")?;
+    tcsetattr(&stdin, OptionalActions::Flush, &unseen).context("the terminal does not answer questions")?;
     let mut line = String::new();
     let read = stdin.read_line(&mut line);
     tcsetattr(&stdin, OptionalActions::Flush, &before)

@@ -407,18 +407,22 @@ fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
     refused(&["noise", "--patience", "10001"], &["0 to 10000"]);
     refused(&["noise", "--stall", "-1"], &["above 0"]);
     refused(&["noise", "--rnti", "x"], &["0x1234"]);
-    refused(&["noise", "--rnti", "0"], &["nobody has this RNTI"]);
+    refused(&["noise", "--rnti", "0"], &["no user has this RNTI"]);
     refused(&["noise", "--subframes", "--phich"], &["--subframes counts", "--phich"]);
     refused(&["noise", "--subframes", "--rnti", "5"], &["--subframes counts", "--rnti"]);
     let done = shell.run(&[&["decode", "noise"][..], &raw].concat());
-    assert!(!done.err.contains("named a cell"), "rungs that are due to chance are not shown: {}", done.err);
+    assert!(
+        !done.err.contains("identified a cell"),
+        "rungs that are due to chance are not shown: {}",
+        done.err
+    );
     assert_eq!(done.err.matches("stopped at").count(), 1, "once: {}", done.err);
     std::fs::write(shell.path("blink"), &std::fs::read(shell.path("noise")).unwrap()[..5000]).unwrap();
     refused(&[&["blink"][..], &raw].concat(), &["1.3 ms of samples are too short", "at least 20"]);
     refused(&[&["-", "-"][..], &raw].concat(), &["once"]);
 
     record(&shell, "a", &["--pci", "42"]);
-    let others = ["a.sigmf-meta: no cell could be read", "cell 7 is not heard, but 42 is"];
+    let others = ["a.sigmf-meta: no cell could be read", "cell 7 was not detected, but 42 was"];
     refused(&["a.sigmf-meta", "--cell", "7"], &others);
     assert!(!shell.run(&["decode", "a.sigmf-meta", "--cell", "42", "--json"]).json().is_empty());
 }
@@ -466,7 +470,7 @@ fn who_is_asked_for_and_never_heard_is_told_who_is_there() {
     sent.iter().for_each(|message| *counts.entry(message["rnti"].as_u64().unwrap()).or_insert(0) += 1);
     let (rnti, count) = counts.iter().max_by_key(|(_, count)| **count).unwrap();
     let done = shell.run(&["decode", "a.sigmf-meta", "--rnti", "3", "--json"]);
-    let told = done.err.split_once("never heard; ").expect("it is told").1;
+    let told = done.err.split_once("not detected; ").expect("it is told").1;
     assert!(told.starts_with(&format!("{} user", counts.len())), "{told}");
     assert!(told.contains(&format!(" {rnti} ({count} messages)")), "{told}");
     assert_eq!(done.fine(), "");

@@ -151,7 +151,7 @@ fn a_live_cell_that_stalls_is_named_and_the_others_reports_go_on() {
     let (of_low, of_high) = (samples(&shell, "a"), samples(&shell, "b"));
     low.write_all(&of_low[..150 * SUBFRAME]).unwrap();
     high.write_all(&of_high[..120 * SUBFRAME]).unwrap();
-    running.hear("says nothing for 0.3 s");
+    running.hear("has sent nothing for 0.3 s");
     low.write_all(&of_low[150 * SUBFRAME..]).unwrap();
     high.write_all(&of_high[120 * SUBFRAME..]).unwrap();
     drop(low);
@@ -195,7 +195,7 @@ fn recordings_are_brought_together_and_a_silent_pipe_holds_up_nobody() {
     let mut open = running.child.stdin.take().unwrap();
     open.write_all(&[0; 4000]).unwrap();
     running.lines(lines(&shell.read("low.truth")).len());
-    running.hear("- says nothing for 0.2 s and is not waited for");
+    running.hear("- has sent nothing for 0.2 s; the others continue");
     drop(open);
     let (rest, err, code) = running.end();
     assert_eq!((rest.len(), code), (0, Some(2)), "the silent one never had a cell: {err}");
@@ -246,9 +246,9 @@ fn recordings_that_began_at_different_times_are_brought_together_by_frame_number
     }
     // The decoder cannot determine whether the second recording started later or its cell counts frames differently.
     let done = shell.run(&["decode", "low.sigmf-meta", "late.sigmf-meta", "--json", "--reports", "fused"]);
-    assert!(
-        done.err.contains("late.sigmf-meta counts frames otherwise than the first, or began 0.1 s after it")
-    );
+    assert!(done.err.contains(
+        "late.sigmf-meta has other frame numbers than the first recording, or began 0.1 s after it"
+    ));
     assert!(done.err.contains("--align sfn"), "{}", done.err);
     let (both, _, alike) = together(&shell, Path::new("fused"));
     assert!(both >= 85 && alike < 0.5, "by time, as if both began at once: {alike} are alike");
@@ -273,7 +273,7 @@ fn a_cell_whose_frame_numbers_leap_stays_beside_the_others() {
         shell.run(&[&words[..], &small].concat()).fine();
     }
     join(&shell, &["steady", "on"], "low");
-    for (second, word) in [("handed", "another cell"), ("begun", "the cell began anew")] {
+    for (second, word) in [("handed", "another cell"), ("begun", "the cell was restarted")] {
         join(&shell, &["first", second], "high");
         for align in ["auto", "time", "sfn"] {
             let words = ["decode", "low", "high", "--json", "--reports", "fused", "--align", align];

@@ -126,7 +126,7 @@ fn a_kpi_trace_of_a_log_is_in_the_form_of_trace_kpi_and_the_simulator_runs_on_it
     simulate(&shell, "phone.kpi.csv");
     shell
         .run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "y.csv", "--direction", "down"])
-        .refused(&["granted nothing down", "--direction"]);
+        .refused(&["no grants down", "--direction"]);
     shell
         .run(&["diag", "bandwidth", "phone.qmdl", "--kpi-trace", "-"])
         .refused(&["give --reports and --kpi-trace files"]);
@@ -255,7 +255,7 @@ fn recorded_logs_become_series_and_a_run_of_the_simulator() {
         let name = log.to_str().unwrap();
         let done = shell.run(&["diag", "bandwidth", name, "--json"]);
         if done.out.is_empty() {
-            done.found_nothing(&["nothing granted"]);
+            done.found_nothing(&["no grants"]);
             continue;
         }
         let windows = done.json();

@@ -194,7 +194,7 @@ fn what_is_no_log_is_refused_with_the_reason() {
         some.out
     );
     some.found_nothing(&["`empty.qmdl` is empty", "`noise.bin`: no diag frame found"]);
-    shell.run(&["diag", "bandwidth", "phone.qmdl"]).found_nothing(&["phone.qmdl: nothing granted", "0xB173"]);
+    shell.run(&["diag", "bandwidth", "phone.qmdl"]).found_nothing(&["phone.qmdl: no grants", "0xB173"]);
     shell.run(&["diag", "info", "missing.qmdl"]).refused(&["missing.qmdl", "give an existing file"]);
     std::fs::create_dir(shell.path("logs")).unwrap();
     shell.run(&["diag", "info", "logs"]).refused(&["`logs` is a folder", "logs/*.qmdl"]);

@@ -293,7 +293,7 @@ fn watch_goes_on_with_the_daemon_that_takes_the_place_of_one_that_ended() {
     assert_eq!(daemon.end(), Some(0));
     let mut notice = String::new();
     notices.read_line(&mut notice).unwrap();
-    assert!(notice.contains("no sign of life"), "{notice}");
+    assert!(notice.contains("no heartbeat"), "{notice}");
     let restarted_ns = now_ns();
     let mut second = Daemon::start(&shell, &modem, &[]);
     second.wait_for("streaming");

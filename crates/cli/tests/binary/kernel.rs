@@ -41,7 +41,7 @@ impl Loaded<'_> {
             airpace_testing::skipped(&format!("biscay cannot be loaded here: {}", done.err.trim()));
             return None;
         }
-        assert!(done.fine().contains("until then its flows are BBR's"));
+        assert!(done.fine().contains("until then its flows use BBR"));
         Some(Loaded { shell, _turn: turn })
     }
 
@@ -79,8 +79,8 @@ fn a_loaded_scheme_is_fed_by_one_feeder_and_shows_its_flows() {
     let Some(loaded) = Loaded::new(&shell) else { return };
     shell.run(&["kernel", "load", "biscay"]).refused(&["`biscay` is loaded already"]);
     let (mut feeder, _out, line) = started(&shell, &["kernel", "feed", "--mbps", "25"]);
-    assert!(line.contains("Telling biscay 25 Mbit/s"), "{line}");
-    shell.run(&["kernel", "feed", "--mbps", "30"]).refused(&["tells biscay already"]);
+    assert!(line.contains("Feeding biscay with 25 Mbit/s"), "{line}");
+    shell.run(&["kernel", "feed", "--mbps", "30"]).refused(&["already feeds biscay"]);
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let sender: OwnedFd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -107,7 +107,7 @@ fn a_loaded_scheme_is_fed_by_one_feeder_and_shows_its_flows() {
     assert_eq!(feeder.wait().unwrap().code(), Some(2), "a feeder that nobody hears ends");
     let mut said = String::new();
     feeder.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("biscay was unloaded since"), "{said}");
+    assert!(said.contains("biscay has been unloaded"), "{said}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn what_cannot_be_fed_is_named() {
     shell.run(&["kernel", "feed", "--from", "/"]).refused(&["cannot read /"]);
     shell.run(&["kernel", "feed", "--from", "diag"]).refused(&["cannot read diag", "`airpace diag serve`"]);
     shell.run(&["kernel", "feed", "--from", "decode"]).refused(&["cannot read decode", "rnti=R"]);
-    shell.run(&["kernel", "feed", "--from", ""]).refused(&["--from names nothing"]);
+    shell.run(&["kernel", "feed", "--from", ""]).refused(&["--from is empty"]);
     shell.run(&["kernel", "feed", "--mbps", "1e12"]).refused(&["up to 17179"]);
     shell
         .run(&["kernel", "load", "biscay", "--netns", "no/name"])

@@ -116,7 +116,7 @@ mod soapy {
         let words = ["decode", "--json", "--stats", "--device", device, "--for", SPAN];
         let done = radio.run(&[&words[..], &TUNED].concat());
         for word in
-            ["samples were lost, 1 time so far", "give a lower --rate", "1 gap,", "40,000 said to be lost"]
+            ["samples were lost, 1 time so far", "give a lower --rate", "1 gap,", "40,000 reported as lost"]
         {
             assert!(done.err.contains(word), "`{word}` is told: {}", done.err);
         }

@@ -61,7 +61,7 @@ fn schemes_and_scenarios_are_listed_for_people_and_programs() {
         assert!(line.ends_with(kpi["about"].as_str().unwrap()), "a pipe gets one line of each KPI: {line}");
     }
     let told = shell.run(&["list", "scenarios"]).fine();
-    assert_eq!(told.matches("asks for --set trace=FILE").count(), 1, "scenarios say what they need: {told}");
+    assert_eq!(told.matches("needs --set trace=FILE").count(), 1, "scenarios say what they need: {told}");
     assert!(told.contains("competitor") && !told.contains('\x1b'), "no colours without a terminal: {told}");
 }
 

@@ -139,7 +139,7 @@ impl Capture {
 
     fn option(&mut self, code: u16, value: &[u8]) {
         // Comments and names are short, so their length fits 16 bits.
-        let length = u16::try_from(value.len()).expect("an option says its length in 16 bits");
+        let length = u16::try_from(value.len()).expect("the length field of an option has 16 bits");
         self.block.extend(code.to_le_bytes());
         self.block.extend(length.to_le_bytes());
         self.block.extend_from_slice(value);

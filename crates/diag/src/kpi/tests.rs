@@ -224,9 +224,9 @@ fn what_does_not_fit_is_counted_and_nothing_of_it_is_taken() {
         texts,
         [
             "0xB173 version 24: packet at byte 26: takes 2 bytes of 1",
-            "0xB173 version 99: nobody has laid out this version",
-            "0xB173: too short to say its version",
-            "0xB173: cut: its length says more than came",
+            "0xB173 version 99: no layout for this version",
+            "0xB173: too short to contain its version",
+            "0xB173: cut: its length field exceeds the received bytes",
         ],
         "each is news once"
     );

@@ -56,15 +56,15 @@ impl fmt::Display for Trouble {
             write!(f, " version {version}")?;
         }
         match self.reason {
-            Reason::Cut => write!(f, ": cut: its length says more than came"),
-            Reason::Empty => write!(f, ": too short to say its version"),
-            Reason::Version => write!(f, ": nobody has laid out this version"),
+            Reason::Cut => write!(f, ": cut: its length field exceeds the received bytes"),
+            Reason::Empty => write!(f, ": too short to contain its version"),
+            Reason::Version => write!(f, ": no layout for this version"),
             Reason::Misfit(misfit) => write!(f, ": {misfit}"),
             Reason::Subpacket(id, version) => {
-                write!(f, ": nobody has laid out subpacket {id} version {version}")
+                write!(f, ": no layout for subpacket {id} version {version}")
             }
             Reason::Header => write!(f, ": a header of MAC or RLC cannot be followed to its end"),
-            Reason::MissingKpi(wanted) => write!(f, ": has nothing for KPI {wanted} of the subscription"),
+            Reason::MissingKpi(wanted) => write!(f, ": does not contain the subscribed KPI {wanted}"),
         }
     }
 }

@@ -39,8 +39,8 @@ impl fmt::Display for Misfit {
         write!(f, "{part} at byte {}: ", self.offset)?;
         match self.fault {
             MisfitFault::Short { takes, has } => write!(f, "takes {takes} bytes of {has}"),
-            MisfitFault::Length(says) => write!(f, "says an impossible length, {says}"),
-            MisfitFault::Count(says) => write!(f, "counts {says}, more than there is room for"),
+            MisfitFault::Length(says) => write!(f, "contains an impossible length, {says}"),
+            MisfitFault::Count(says) => write!(f, "contains the count {says}, more than fits"),
             MisfitFault::Left(left) => write!(f, "leaves {left} bytes"),
         }
     }

@@ -72,7 +72,9 @@ impl fmt::Display for Unwritable {
             Unwritable::Version(version) => write!(f, "no layout of version {version}"),
             Unwritable::Name(name) => write!(f, "`{name}` is not there, or is something else"),
             Unwritable::Room(name) => write!(f, "`{name}` has no room for that"),
-            Unwritable::Repeat(name) => write!(f, "`{name}` comes as often as nobody can say here"),
+            Unwritable::Repeat(name) => {
+                write!(f, "the number of repetitions of `{name}` cannot be derived here")
+            }
         }
     }
 }

@@ -106,8 +106,8 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Silent => f.write_str(
-                "the port answers nothing: is it the modem's DM port (often the first of several ttyUSB), and is no \
-                 other program using it?",
+                "the port does not answer: is it the modem's DM port (often the first of several ttyUSB), \
+                 and is no other program using it?",
             ),
             Trouble::Unanswered(step) => write!(
                 f,

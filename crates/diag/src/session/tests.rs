@@ -71,7 +71,7 @@ fn a_silent_port_is_a_problem_with_a_remedy() {
         "and nothing else is asked of who does not answer"
     );
     assert_eq!(session.state(), State::Failed(Trouble::Silent));
-    insta::assert_snapshot!(Trouble::Silent, @"the port answers nothing: is it the modem's DM port (often the first of several ttyUSB), and is no other program using it?");
+    insta::assert_snapshot!(Trouble::Silent, @"the port does not answer: is it the modem's DM port (often the first of several ttyUSB), and is no other program using it?");
     assert!(session.restore().is_empty(), "nothing was changed");
 }
 

@@ -62,7 +62,7 @@ pub fn passages(
                 let Some(number) = number.filter(|&it| packets[it as usize].bytes == bytes) else {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
-                        "other packets came to the emulator than were sent; run it again",
+                        "the emulator received other packets than were sent; run it again",
                     ));
                 };
                 passages[number as usize].entered = Some(at);

@@ -143,7 +143,7 @@ fn a_record_of_other_packets_than_were_sent_is_refused() {
         if is_lost { vec![] } else { vec![entry] }
     });
     let error = passages(&schedule, &sent, &mut without, &connections()).unwrap_err();
-    assert!(error.to_string().contains("other packets came to the emulator than were sent"), "{error}");
+    assert!(error.to_string().contains("the emulator received other packets than were sent"), "{error}");
     // A packet that was sent after the last arrival and never arrived leaves no trace in the record.
     let last = sent.len() as u32 - 1;
     let direction = packets[last as usize].arrival.direction;

@@ -107,11 +107,11 @@ fn over_tcp(at: SocketAddr, order: Option<&Order>) -> Result<Vec<Look>, LabError
         let spec = SchemeSpec::parse(scheme).map_err(|error| error.to_string())?;
         kernel_choose(socket, sender(&spec)).map_err(|error| Refused::of(&error))
     };
-    let nobody = || LabError::step(format!("nobody listens at {at}"));
+    let nobody = || LabError::step(format!("no program listens at {at}"));
     let carried = match order {
         None => {
             let listener = TcpListener::bind(at).map_err(LabError::step(format!("cannot listen at {at}")))?;
-            let (stream, _) = listener.accept().map_err(LabError::step("nobody connects"))?;
+            let (stream, _) = listener.accept().map_err(LabError::step("no program connects"))?;
             tcp::serve(stream, &mut choose, &mut record)
         }
         Some(order) => {
@@ -165,7 +165,7 @@ fn any_of(at: SocketAddr) -> IpAddr {
 /// An error if bytes arrived that nobody sent.
 fn nobody_sent(wrong: Bytes) -> Result<(), LabError> {
     if wrong.0 > 0 {
-        refuse!("{} arrived that nobody sent; please report this", count(wrong.0, "byte"));
+        refuse!("{} arrived that no program sent; please report this", count(wrong.0, "byte"));
     }
     Ok(())
 }

@@ -206,7 +206,7 @@ impl Play<'_> {
                 .join("; ");
             if said.is_empty() && is_full(self.folder) {
                 let folder = self.folder.display();
-                refuse!("hardly any space is left in `{folder}`; choose another folder: {error}");
+                refuse!("almost no space is left in `{folder}`; choose another folder: {error}");
             }
             return Err(if said.is_empty() {
                 error

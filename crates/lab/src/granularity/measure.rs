@@ -154,7 +154,7 @@ pub(super) fn measure(
         Err(_) => return Err(LabError::Thread("reader")),
     };
     if readings.len() < 2 {
-        refuse!("only {} readings came in {took:.1} s", readings.len());
+        refuse!("only {} readings arrived in {took:.1} s", readings.len());
     }
     daemon.end()?;
     Ok(Outcome {

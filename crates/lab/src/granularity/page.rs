@@ -19,11 +19,12 @@ const RIGHT: f64 = 28.0;
 /// Renders the page.
 pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     let mut html = String::from(HEAD);
-    let _ = write!(html, "<h1>How often KPIs come, how late, and what that costs</h1>");
+    let _ = write!(html, "<h1>Interval, delay and CPU cost of KPIs</h1>");
     let _ = write!(
         html,
-        "<p class=\"lead\">A modem that keeps packets for {} s says RSRP every 10 ms among {} packets per second. The daemon \
-         listens to it with draining (every millisecond) and without; a program reads RSRP through libOD.</p>",
+        "<p class=\"lead\">A modem that buffers packets for {} s reports RSRP every 10 ms, among {} packets \
+         per second. The daemon receives the packets with draining (every millisecond) and without; a \
+         program reads RSRP through libOD.</p>",
         manifest["buffer_s"], manifest["packets_per_s"]
     );
     goals_table(goals, &mut html);
@@ -31,8 +32,8 @@ pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     figure(
         &mut html,
         "Time between RSRPs",
-        "Share of RSRPs that came at most so long after the one before. What comes within 5 ms is one arrival. The line is \
-         the goal. Compare BISCAY Fig. 4a.",
+        "Share of RSRPs that arrived at most this long after the previous one. RSRPs within 5 ms count as \
+         one arrival. The line is the goal. Compare BISCAY Fig. 4a.",
         "ms between RSRPs",
         &gaps,
         &[GAP_GOAL_MS],
@@ -41,8 +42,8 @@ pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     figure(
         &mut html,
         "From the modem to the reader",
-        "Share of readings that were in the program's hands at most so long after the modem had said them. Of what comes at once, \
-         a program that waits sees the last.",
+        "Share of readings that reached the program at most this long after the modem reported them. If \
+         several readings arrive at once, a waiting program receives the last.",
         "ms from modem to reader",
         &ages,
         &[],
@@ -51,8 +52,8 @@ pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
     figure(
         &mut html,
         "From arrival to the reader",
-        "Share of readings that were in the program's hands at most so long after their bytes had been read from the port. The \
-         lines are the goals: the median below the first, 99 % below the second.",
+        "Share of readings that reached the program at most this long after their bytes were read from the \
+         port. The lines are the goals: the median below the first, 99 % below the second.",
         "µs from arrival to reader",
         &latencies,
         &LATENCY_GOALS_US,

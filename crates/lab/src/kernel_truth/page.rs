@@ -87,7 +87,7 @@ pub fn page(measured: &Measured, held: &[Comparison], by_the_rfc: &[Comparison])
     }
     for comparison in out {
         let condition = &comparison.condition;
-        let because = known(condition).map_or("Nobody has explained it yet.", |known| known.because);
+        let because = known(condition).map_or("There is no explanation yet.", |known| known.because);
         let (ours, trace, queue) = (&comparison.other, name_of(&condition.trace), condition.queue_packets);
         let text = format!("`{ours}` over `{trace}` with a queue of {queue} packets: {because}");
         exceptions.push_str(&format!("\n{}\n", filled(&text, 120)));
@@ -170,7 +170,7 @@ mod tests {
         for part in [
             "0 of 1 conditions are within",
             "late by 0.34 ms",
-            "`reno@linux` over `a` with a queue of 9 packets: Nobody has explained it yet.",
+            "`reno@linux` over `a` with a queue of 9 packets: There is no explanation yet.",
             "| a | 9 | `reno@linux` | 10.00 | 10.00 (+0.0 %) | 50 (50–50) | 99 (+98.0 %) |",
         ] {
             assert!(page.contains(part), "there is no `{part}` in:\n{page}");

@@ -70,16 +70,16 @@ impl fmt::Display for Notice {
             ),
             Notice::Opened => f.write_str("port opened"),
             Notice::NotOpened(error) => write!(f, "cannot open the port yet: {error}; trying again"),
-            Notice::Streaming(None) => f.write_str("the modem sends what is subscribed to"),
-            Notice::Streaming(Some(name)) => write!(f, "the modem sends what is subscribed to: {name}"),
-            Notice::Missing(code, why) => write!(f, "{code} will not come: {why}"),
+            Notice::Streaming(None) => f.write_str("the modem sends the subscribed packets"),
+            Notice::Streaming(Some(name)) => write!(f, "the modem sends the subscribed packets: {name}"),
+            Notice::Missing(code, why) => write!(f, "the modem will not send {code}: {why}"),
             Notice::Lost(error) => write!(f, "port lost: {error}; a gap; opening it again"),
             Notice::Failed(trouble) => write!(f, "{trouble}; trying again"),
             Notice::Trouble(trouble) => write!(f, "{trouble}; counted from here on"),
             Notice::Unguarded(error) => {
                 write!(f, "no guard ({error}): if killed, the modem keeps the masks that it has now")
             }
-            Notice::NotRestored => f.write_str("the modem did not answer when it was given back"),
+            Notice::NotRestored => f.write_str("the modem did not answer when its settings were restored"),
             Notice::Broken(why) => f.write_str(why),
         }
     }

@@ -11,7 +11,7 @@ pub fn page(metrics: &Metrics) -> String {
     let mut page = Page::default();
     kpis(metrics, &mut page);
     let counters = [
-        ("airpace_diag_bytes_total", "Bytes that came from the port.", &metrics.bytes),
+        ("airpace_diag_bytes_total", "Bytes received from the port.", &metrics.bytes),
         ("airpace_diag_reads_total", "Reads of the port that gave bytes.", &metrics.reads),
         ("airpace_diag_packets_total", "Log packets.", &metrics.packets),
         ("airpace_diag_samples_total", "Samples of KPIs that were published.", &metrics.samples),
@@ -21,25 +21,25 @@ pub fn page(metrics: &Metrics) -> String {
             &metrics.bad_frames,
         ),
         ("airpace_diag_gaps_total", "Times that the port was lost.", &metrics.gaps),
-        ("airpace_diag_sessions_total", "Sessions that came to streaming.", &metrics.sessions),
+        ("airpace_diag_sessions_total", "Sessions that reached streaming.", &metrics.sessions),
         (
             "airpace_diag_drains_total",
-            "Times that the modem was asked to send what its buffer holds.",
+            "Requests to the modem to send the content of its buffer.",
             &metrics.drains,
         ),
-        ("airpace_diag_failed_drains_total", "Drains that the port did not take.", &metrics.failed_drains),
+        ("airpace_diag_failed_drains_total", "Drains that the port did not accept.", &metrics.failed_drains),
     ];
     for (name, help, count) in counters {
         page.head(name, "counter", help);
         page.sample(name, &[], count.value());
     }
     let name = "airpace_diag_unread_packets_total";
-    page.head(name, "counter", "Log packets of which not all could be read, by reason.");
+    page.head(name, "counter", "Log packets that could not be read completely, by reason.");
     for (reason, count) in lock(&metrics.troubles).iter() {
         page.sample(name, &[("reason", reason)], count);
     }
     let gauges = [
-        ("airpace_diag_streaming", "1 while the modem sends what is subscribed to.", &metrics.streaming),
+        ("airpace_diag_streaming", "1 while the modem sends the subscribed packets.", &metrics.streaming),
         ("airpace_diag_clients", "Programs that are connected.", &metrics.clients),
     ];
     for (name, help, gauge) in gauges {
@@ -88,7 +88,7 @@ fn kpis(metrics: &Metrics, page: &mut Page) {
 
 fn latency(metrics: &Metrics, page: &mut Page) {
     let name = "airpace_diag_latency_seconds";
-    page.head(name, "histogram", "From the arrival of bytes to the publication of all that they say.");
+    page.head(name, "histogram", "Time from the arrival of bytes to the publication of all their values.");
     let (bucket, mut count) = (format!("{name}_bucket"), 0);
     for (at, counted) in metrics.latency.buckets.iter().enumerate() {
         count += counted.value();

@@ -224,7 +224,7 @@ impl fmt::Display for Door {
             Door::Terminal { path, .. } => f.write_str(path),
             Door::Tcp { listener, .. } => match listener.local_addr() {
                 Ok(address) => write!(f, "{address}"),
-                Err(error) => write!(f, "an address that cannot be told ({error})"),
+                Err(error) => write!(f, "an unknown address ({error})"),
             },
         }
     }

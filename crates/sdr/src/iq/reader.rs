@@ -69,8 +69,8 @@ pub enum Flaw {
     },
     /// One of several antennas lost an unknown number of samples.
     #[error(
-        "antenna {which} lost samples after {at}, and its description does not say how many: the antenna is left out from \
-         there on"
+        "antenna {which} lost samples after {at}, and its description does not contain the number: the \
+         antenna is left out from there on"
     )]
     Antenna {
         /// Number of the joined recording, from 0.

@@ -27,8 +27,9 @@ impl From<Align> for align::Align {
 /// The warning about a recording that may be misaligned. It is printed after the recording's name.
 pub fn words(doubt: Doubt) -> String {
     format!(
-        "counts frames otherwise than the first, or began {:.1} s {} it: they are brought together by their samples' time, \
-         as if both began at once. Carriers of one base station count alike: say --align sfn; --align time if this is right",
+        "has other frame numbers than the first recording, or began {:.1} s {} it: the two are aligned by \
+         the time of their samples, as if they began together. If both are carriers of one base station, \
+         give --align sfn; otherwise confirm with --align time",
         doubt.apart.unsigned_abs() as f64 / 1e3,
         if doubt.apart < 0 { "after" } else { "before" },
     )

@@ -28,7 +28,7 @@ pub struct Opened {
 pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
     let count = args.files.len() + args.radio.count();
     if count > 256 {
-        bail!("{count} cells at once: 256 carriers can be told apart");
+        bail!("{count} cells at once: at most 256 carriers are possible");
     }
     if args.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("standard input can be read once");
@@ -44,8 +44,8 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
         if let Some(said) = reader.meta().overruled() {
             let (rate, format) = (reader.meta().sample_rate_hz, reader.meta().format);
             say(format_args!(
-                "airpace: {name} is described as {said}; as --rate and --format say, it is read as {format} at {rate} samples \
-                 per second"
+                "airpace: {name} is described as {said}; by --rate and --format, it is read as {format} at \
+                 {rate} samples per second"
             ));
         }
         let mut source: Box<dyn Source> = Box::new(reader);

@@ -13,7 +13,7 @@ use crate::terminal::thousands;
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<String> {
     let OtherReading { cell, rate_hz, format } = probe::other_reading(path, rate_hz, format)?;
     Some(format!(
-        "{}: read as {format} at {} samples per second it has {}: say --rate {rate_hz} --format {format}",
+        "{}: read as {format} at {} samples per second it has {}: give --rate {rate_hz} --format {format}",
         path.display(),
         thousands(rate_hz as u64),
         describe(&cell),

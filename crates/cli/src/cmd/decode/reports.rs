@@ -89,7 +89,7 @@ impl ReportFile {
             let late = self.reports.too_late(carrier);
             if late > 0 {
                 terminal::say(format_args!(
-                    "airpace: {} of {name} came after theirs had been written to `{}`, and are not in it",
+                    "airpace: {} of {name} arrived too late for `{}`, and are missing from it",
                     count(late, "subframe"),
                     self.file.path().display()
                 ));

@@ -151,7 +151,7 @@ impl<'o> Sink<'o> {
             DecodeEvent::Cost(us) => self.recordings[carrier].tally.spent(us),
             DecodeEvent::Stalled => {
                 let (name, seconds) = (&self.recordings[carrier].name, self.stall.as_secs_f64());
-                self.say(&format!("{name} says nothing for {seconds} s and is not waited for"));
+                self.say(&format!("{name} has sent nothing for {seconds} s; the others continue without it"));
                 if let Some(file) = &mut self.reports {
                     file.reports.stall(event.carrier);
                 }
@@ -247,8 +247,8 @@ impl<'o> Sink<'o> {
     fn leap(&mut self, carrier: usize, leap: Leap, shift: Option<Shift>) {
         let leaps = self.recordings[carrier].tally.leap();
         let taken_for = match &shift {
-            Some(_) => "its subframes go on where the other recordings are",
-            None => "its subframes are counted on by time",
+            Some(_) => "its subframes continue at the position of the other recordings",
+            None => "its subframes continue by time",
         };
         if leaps == 10_u64.pow(leaps.ilog10()) {
             let word = format!(
@@ -258,7 +258,7 @@ impl<'o> Sink<'o> {
                 leap.by as f64 / 1e3,
                 terminal::count(leaps, "time"),
                 if leap.is_same_cell {
-                    "samples are missing, or the cell began anew"
+                    "samples are missing, or the cell was restarted"
                 } else {
                     "another cell"
                 },
@@ -469,9 +469,7 @@ impl<'o> Sink<'o> {
                 } else {
                     let stats = Stats(&tally);
                     let who = if self.args.anonymize { stats.how_many() } else { stats.who() };
-                    terminal::say(format_args!(
-                        "airpace: {whose}the RNTI that is asked for was never heard; {who}"
-                    ));
+                    terminal::say(format_args!("airpace: {whose}the requested RNTI was not detected; {who}"));
                 }
             }
             // If a recording ended with a failure, report only the failure, and not the decoding stage at which

@@ -26,17 +26,17 @@ impl Stats<'_> {
         let some = some.map(|&(messages, rnti)| format!("{} ({})", rnti.0, count(messages, "message")));
         let some = some.collect::<Vec<_>>().join(", ");
         match users.len() {
-            0 => "nor was any other user".to_owned(),
-            1 => format!("one user was: {some}"),
-            all if all <= MAX_NAMED => format!("{all} users were: {some}"),
-            all => format!("{} users were, most of all {some}", thousands(all as u64)),
+            0 => "no other user was detected".to_owned(),
+            1 => format!("one user was detected: {some}"),
+            all if all <= MAX_NAMED => format!("{all} users were detected: {some}"),
+            all => format!("{} users were detected, the most frequent: {some}", thousands(all as u64)),
         }
     }
 
     /// Reports the number of users that appeared, for use where RNTIs must not be shown.
     pub fn how_many(&self) -> String {
         let users = count(self.0.users.len() as u64, "other user");
-        format!("{users} heard; beside --anonymize too, --rnti wants the number that the cell uses")
+        format!("{users} detected; --rnti needs the RNTI that the cell uses, also with --anonymize")
     }
 
     /// Writes all statistics as text.
@@ -127,7 +127,7 @@ impl Stats<'_> {
             let (subframes, cces) = (count(self.0.unread.0, "subframe"), count(self.0.unread.1, "CCE"));
             writeln!(
                 out,
-                "unread: {subframes} with {cces} in which there may be messages that could not be read"
+                "unread: {subframes} with {cces} that may contain messages that could not be decoded"
             )?;
         }
         Ok(())
@@ -174,21 +174,21 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
         Rung::Samples if ladder.samples > 0 && ladder.count(rung) == 0 => {
             "samples, all of them zero".to_owned()
         }
-        Rung::Samples => format!("samples, {} said to be lost", thousands(ladder.lost_samples)),
-        Rung::Primary if ladder.searches == 1 => "of 1 search heard a primary signal".to_owned(),
-        Rung::Primary => format!("of {} searches heard a primary signal", thousands(ladder.searches)),
-        Rung::Secondary => format!("named a cell, last {:+.0} Hz off", ladder.cfo_hz),
-        Rung::Broadcast => "read the master information block".to_owned(),
+        Rung::Samples => format!("samples, {} reported as lost", thousands(ladder.lost_samples)),
+        Rung::Primary if ladder.searches == 1 => "of 1 search detected a primary signal".to_owned(),
+        Rung::Primary => format!("of {} searches detected a primary signal", thousands(ladder.searches)),
+        Rung::Secondary => format!("identified a cell, last frequency offset {:+.0} Hz", ladder.cfo_hz),
+        Rung::Broadcast => "decoded the master information block".to_owned(),
         Rung::Bandwidth => format!("times locked, {} lost", count(ladder.losses, "time")),
         Rung::Cfi => format!(
-            "subframes with a sure CFI of {} heard, {} faint, {} in gaps",
+            "subframes with a reliable CFI, of {} received; {} faint, {} in gaps",
             thousands(ladder.subframes),
             thousands(ladder.faint),
             thousands(ladder.gaps)
         ),
-        Rung::Candidates => "possible messages".to_owned(),
-        Rung::Rntis if ladder.messages == 1 => "RNTIs in 1 message that is believed".to_owned(),
-        Rung::Rntis => format!("RNTIs in {} messages that are believed", thousands(ladder.messages)),
+        Rung::Candidates => "candidate messages".to_owned(),
+        Rung::Rntis if ladder.messages == 1 => "RNTIs in 1 accepted message".to_owned(),
+        Rung::Rntis => format!("RNTIs in {} accepted messages", thousands(ladder.messages)),
     }
 }
 

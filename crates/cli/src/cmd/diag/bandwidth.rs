@@ -176,8 +176,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         file.finish().map_err(outputs::refused("--reports", &path))?;
         if has_unknown {
             crate::terminal::say(format_args!(
-                "{name}: the log does not tell how wide a carrier is: its `carrier_prbs` is null in the reports; give \
-                 --prbs"
+                "{name}: the log does not contain a carrier's bandwidth, so `carrier_prbs` is null in the \
+                 reports; give --prbs"
             ));
         }
     }
@@ -187,8 +187,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     input::check(&sources)?;
     if has_nothing {
         bail!(NothingFound(format!(
-            "{name}: nothing granted: there are no packets that report grants. The logger must switch on {} \
-             ({} lists what a log has)",
+            "{name}: no grants: the log has no packets that report them. The logger must enable {} ({} lists \
+             what a log has)",
             codes_text(),
             called::command("diag info")
         )));
@@ -220,7 +220,7 @@ fn write_kpi_trace(path: &Path, args: &Args, points: &[Point]) -> anyhow::Result
     let values = kpi_trace(points, radio, direction, method, args.every_ms);
     if values.iter().all(|(_, rate)| *rate == Rate::ZERO) {
         bail!(
-            "radio {} was granted nothing {} that this log tells by this way; give another --direction or --radio, or {flag}",
+            "radio {} has no grants {} in this log by this method; give another --direction or --radio, or {flag}",
             radio.0,
             if direction == Direction::Uplink { "up" } else { "down" },
         );

@@ -114,7 +114,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             (_, false, Some(_)) => " of --code and --radio",
         };
         bail!(NothingFound(format!(
-            "no log packet{of} among {}; {} says what the log holds",
+            "no log packet{of} among {}; {} lists what the log contains",
             count(decode.packets, "packet"),
             called::command("diag info")
         )));

@@ -194,7 +194,7 @@ fn write_text(source: &Source, tally: &Tally, out: &mut dyn Write, paint: Paint)
     }
     let has_unknown = write_codes(tally, out, paint)?;
     if has_unknown {
-        let marks = "? nobody has laid out this version; * its layout was never seen in a real log";
+        let marks = "? there is no layout for this version; * its layout was never checked with a real log";
         writeln!(out, "{}", fit(marks))?;
     }
     if tally.clock.unset_packets > 0 {

@@ -32,14 +32,15 @@ pub fn check_ends(sources: &[Source]) -> anyhow::Result<()> {
 /// [`NothingFound`] with the names of all files without messages. The errors of [`check_ends`] come first.
 pub fn check(sources: &[Source]) -> anyhow::Result<()> {
     check_ends(sources)?;
-    let nothing = sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
-        0 => format!("`{name}` is empty"),
-        _ => format!(
-            "`{name}`: no diag frame found in {}: this is no log of a modem's diagnostic port (.qmdl, .qmdl2, \
-             .mi2log, .dlf or the stream as it came), or less of one than a frame",
-            count(*bytes, "byte")
-        ),
-    });
+    let nothing =
+        sources.iter().filter(|source| !source.has_found).map(|Source { name, bytes, .. }| match bytes {
+            0 => format!("`{name}` is empty"),
+            _ => format!(
+                "`{name}`: no diag frame found in {}: this is no log of a modem's diagnostic port (.qmdl, \
+             .qmdl2, .mi2log, .dlf or the raw stream), or is shorter than a frame",
+                count(*bytes, "byte")
+            ),
+        });
     let nothing: Vec<String> = nothing.collect();
     if nothing.is_empty() { Ok(()) } else { bail!(NothingFound(nothing.join("\n"))) }
 }

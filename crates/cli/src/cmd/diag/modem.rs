@@ -104,7 +104,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             input::check(&input::read(&args.speech, &mut packets)?)?;
             let Packets(packets) = packets;
             if packets.is_empty() {
-                bail!("there is no log packet in it: a modem would have nothing to say");
+                bail!("it contains no log packet, so a modem would have nothing to send");
             }
             options.names_radio = packets.iter().any(|packet| packet.radio != Radio::FIRST);
             let replay = ReplayOptions {
@@ -211,8 +211,8 @@ fn end(args: &Args, stats: ServeStats, out: &mut dyn Write) -> anyhow::Result<Ve
     } else {
         writeln!(
             out,
-            "{}: {} sent in {}, {} that nobody had asked for, {} lost; {}, {}, {}; \
-             the latest packet was {:.1} ms late",
+            "{}: {} sent in {}, {} not subscribed by any host, {} lost; {}, {}, {}; the latest packet was \
+             {:.1} ms late",
             count(modem.fed, "packet"),
             thousands(modem.sent),
             count(modem.bytes, "byte"),

@@ -34,7 +34,7 @@ pub fn load(name: &str, args: &DeviceArgs) -> anyhow::Result<Simulated> {
     let loaded = scenario::load(name, &args.sets)?;
     Simulated::new(&loaded, args.device, args.scheme.clone()).map_err(|error| match error {
         SimulatedError::NoCell { .. } => {
-            anyhow!("{error}; {} tells which do", called::command("list scenarios"))
+            anyhow!("{error}; {} lists the scenarios that do", called::command("list scenarios"))
         }
         SimulatedError::NoDevice { scenario, devices } => anyhow!(
             "`{scenario}` has {}: --device goes from 0 to {}",

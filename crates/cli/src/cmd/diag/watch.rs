@@ -115,7 +115,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let closed = feed.close();
     let samples = outcome.and_then(|samples| Ok(closed.map(|()| samples)?))?;
     if samples == 0 && args.span.is_some() {
-        bail!(NothingFound("no sample came in the time of --for".to_owned()));
+        bail!(NothingFound("no sample arrived within the time of --for".to_owned()));
     }
     Ok(Verdict::Fine)
 }

@@ -142,7 +142,7 @@ fn tell(args: &Args, agreed: &Agreed, page: &Path, out: &mut dyn Write) -> anyho
             (false, false) => writeln!(
                 out,
                 "{}",
-                paint.bad("Unfit: the machine did not keep up, so this says nothing of the emulator.")
+                paint.bad("Unfit: the machine was too slow, so this is no result about the emulator.")
             )?,
         }
         for said in agreement.unfit_because.iter().chain(&agreement.objections()) {

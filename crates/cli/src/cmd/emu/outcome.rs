@@ -61,7 +61,7 @@ pub fn tell(judged: &Judged, page: &Path, options: &Options, out: &mut dyn Write
         terminal::say(terminal::noted(
             "Fit:",
             &format!(
-                "without real-time priority; on a busier machine a run may be unfit. {} tells how to get it.",
+                "without real-time priority; on a busier machine a run may be unfit. {} shows how to get it.",
                 called::command("doctor --emu")
             ),
         ));

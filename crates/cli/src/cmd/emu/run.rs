@@ -95,7 +95,7 @@ pub fn run(
                 terminal::say(terminal::noted(
                     "Status:",
                     &format!(
-                        "the program ended with success; {UNFIT} says that the run's figures must not be used."
+                        "the program ended with success; {UNFIT} means that the run's figures must not be used."
                     ),
                 ));
             }

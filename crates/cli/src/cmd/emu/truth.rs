@@ -137,7 +137,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
 fn traces(args: &Args) -> anyhow::Result<PathBuf> {
     let folder = args.traces.clone().or_else(|| machine::data_folder().map(|data| data.join("traces")));
     folder.context(
-        "no recorded links are here; fetch them as docs/recordings.md says, and name their folder with --traces",
+        "there are no recorded links here; fetch them as described in docs/recordings.md, and name their \
+         folder with --traces",
     )
 }
 
@@ -171,7 +172,7 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
         conditions.iter().find(|it| paths::path(it).is_none() && !traces.join(&it.trace).is_file())
     {
         bail!(
-            "`{}` is not in {}; fetch it as docs/recordings.md says, or choose other links with --trace",
+            "`{}` is not in {}; fetch it as described in docs/recordings.md, or choose other links with --trace",
             missing.trace,
             traces.display()
         );
@@ -251,8 +252,8 @@ fn measure_all(args: &Args, traces: &Path, reference: &Measured) -> anyhow::Resu
             anyhow!(error).context(format!("the runs so far are in {}", csv.display()))
         }
         CampaignError::Refused => anyhow!(
-            "{TRIES} runs one after the other were refused; let nothing else run on this machine, and look at {}. The runs \
-             so far are in {}; the same --out goes on there",
+            "{TRIES} runs one after the other were refused; let nothing else run on this machine, and look \
+             at {}. The runs so far are in {}; the same --out continues them",
             called::command("doctor --emu"),
             csv.display()
         ),

@@ -37,7 +37,7 @@ fn opened<T>(feeder: Result<T, FeedError>) -> anyhow::Result<T> {
     feeder.map_err(|error| match error {
         FeedError::NotLoaded(name) => anyhow!(not_loaded(name)),
         FeedError::Taken(name) => {
-            anyhow!("another {} tells {name} already; end that one first", called::command("kernel feed"))
+            anyhow!("another {} already feeds {name}; stop it first", called::command("kernel feed"))
         }
         other => other.into(),
     })
@@ -47,7 +47,7 @@ fn opened<T>(feeder: Result<T, FeedError>) -> anyhow::Result<T> {
 fn tell_phone(phone: &mut Phone, cell: &Cell) -> anyhow::Result<()> {
     for (name, error) in phone.tell(cell)? {
         say(format_args!(
-            "airpace: no room for feedback beside three SACK blocks at {name}: {error}; feed as root"
+            "airpace: no space for feedback next to three SACK blocks at {name}: {error}; feed as root"
         ));
     }
     Ok(())
@@ -73,7 +73,7 @@ fn constant(
     mut tell: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<Verdict> {
     let stop = on_interrupt()?;
-    writeln!(out, "Telling {name} {mbps} Mbit/s; Ctrl-C ends it.")?;
+    writeln!(out, "Feeding {name} with {mbps} Mbit/s; Ctrl-C stops it.")?;
     out.flush()?;
     while !stop.load(Ordering::Relaxed) {
         tell()?;
@@ -127,8 +127,9 @@ pub fn pbe(from: &str, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         // Single reports at the start may be incomplete; therefore warn only if all of them are unusable.
         if all == USELESS && feeder.refused() == all {
             say(format_args!(
-                "airpace: the first {USELESS} reports do not tell what others in the cell get, as a decoder's do; PBE-CC needs \
-                 that, so its flows are BBR's. BISCAY needs this phone's grants only."
+                "airpace: the first {USELESS} reports do not contain the grants of the cell's other users, \
+                 as a decoder's do; PBE-CC needs them, so its flows use BBR. BISCAY needs only this phone's \
+                 grants."
             ));
         }
         Some(cell)
@@ -161,6 +162,6 @@ fn run<N: Send + 'static>(
     let told = told?;
     read?;
     let were = if told == 1 { "was" } else { "were" };
-    writeln!(out, "{} {were} told.", count(told, "report"))?;
+    writeln!(out, "{} {were} sent to the kernel.", count(told, "report"))?;
     Ok(Verdict::Fine)
 }

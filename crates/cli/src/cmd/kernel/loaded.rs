@@ -59,12 +59,9 @@ pub(super) fn load(
 /// Prints the state of a loaded scheme, and its requirements.
 fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> std::io::Result<()> {
     if name == RELAY {
-        writeln!(
-            out,
-            "{name} is loaded: it bounds what new connections download, whatever their senders use."
-        )?;
+        writeln!(out, "{name} is loaded: it limits the downloads of new connections, with any sender.")?;
         let feed = called::command(&format!("kernel feed {name}"));
-        return writeln!(out, "Feed it with {feed}; until then it bounds nothing.");
+        return writeln!(out, "Feed it with {feed}; until then it limits no download.");
     }
     writeln!(out, "{name} is loaded: sockets choose it by TCP_CONGESTION, as in `iperf3 -C {name}`.")?;
     match doubt {
@@ -83,7 +80,7 @@ fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> st
     match name {
         BISCAY => {
             let feed = called::command("kernel feed");
-            writeln!(out, "Feed it with {feed}; until then its flows are BBR's.")
+            writeln!(out, "Feed it with {feed}; until then its flows use BBR.")
         }
         PBE => {
             writeln!(
@@ -92,7 +89,7 @@ fn tell_loaded(name: &str, doubt: Option<CountError>, out: &mut dyn Write) -> st
             )?;
             writeln!(
                 out,
-                "The phone needs it too, and `airpace kernel feed pbe` there; without, flows are BBR's."
+                "The phone needs it too, and `airpace kernel feed pbe` there; without it, flows use BBR."
             )
         }
         _ => Ok(()),

@@ -33,7 +33,7 @@ pub fn read<N>(
     stop: &AtomicBool,
     news: &Sender<N>,
 ) -> anyhow::Result<()> {
-    ensure!(!from.is_empty(), "--from names nothing: give a socket, a modem's port, a radio, a file or `-`");
+    ensure!(!from.is_empty(), "--from is empty: give a socket, a modem's port, a radio, a file or `-`");
     if from == "-" {
         return reports(std::io::stdin().lock(), None, meaning, stop, news).context("standard input");
     }
@@ -45,7 +45,8 @@ pub fn read<N>(
     }
     let path = Path::new(from);
     if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-        let stream = UnixStream::connect(path).with_context(|| format!("nobody tells at {from}"))?;
+        let stream =
+            UnixStream::connect(path).with_context(|| format!("no program sends reports at {from}"))?;
         // With a timeout, Ctrl-C takes effect while no report arrives.
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         return reports(BufReader::new(stream), None, meaning, stop, news).with_context(|| from.to_owned());

@@ -29,9 +29,9 @@ fn millis(span: Duration) -> f64 {
 fn consequence(name: &str, age_ms: f64) -> &'static str {
     match name {
         _ if age_ms <= MAX_AGE.as_secs_f64() * 1e3 => "",
-        PBE => "; its peers hear nothing fresh",
-        RELAY => "; it bounds nothing",
-        _ => "; flows are BBR's",
+        PBE => "; its peers receive no fresh data",
+        RELAY => "; it limits no download",
+        _ => "; flows use BBR",
     }
 }
 
@@ -93,14 +93,14 @@ impl Shown {
         let feed = match (mbps, age_ms) {
             // A server needs no feed.
             (_, None) if self.0.name == PBE => {
-                "none, as on a server: what the peers' phones measure steers its flows".to_owned()
+                "none, as on a server: its flows follow the measurements of the peers' phones".to_owned()
             }
-            (_, None) => format!("nothing was told yet{}", consequence(self.0.name, f64::INFINITY)),
+            (_, None) => format!("no data received yet{}", consequence(self.0.name, f64::INFINITY)),
             (None, Some(age)) => {
-                format!("bandwidth unknown, told {age:.0} ms ago{}", consequence(self.0.name, age))
+                format!("bandwidth unknown, updated {age:.0} ms ago{}", consequence(self.0.name, age))
             }
             (Some(mbps), Some(age)) => {
-                format!("{mbps:.2} Mbit/s, told {age:.0} ms ago{}", consequence(self.0.name, age))
+                format!("{mbps:.2} Mbit/s, updated {age:.0} ms ago{}", consequence(self.0.name, age))
             }
         };
         writeln!(out, "Feed:      {feed}")?;
@@ -116,7 +116,7 @@ impl Shown {
         }
         writeln!(
             out,
-            "FALLBACK:  {}, {} of them for want of {}; {}",
+            "FALLBACK:  {}, {} of them for lack of {}; {}",
             count(totals.fallbacks, "time"),
             thousands(totals.silences),
             if self.0.name == PBE { "feedback" } else { "a feed" },

@@ -45,7 +45,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         (true, Door::Asked) => {
             ensure!(
                 listen.ip().to_canonical().is_loopback(),
-                "at {listen} others can reach it: say by --allow who may use it, such as --allow 10.0.0.0/8"
+                "other machines can reach the proxy at {listen}: give the permitted addresses, such as --allow 10.0.0.0/8"
             );
             Range::LOOPBACK.to_vec()
         }
@@ -78,7 +78,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         let (client, server) = (legs(&args.client_leg), legs(&args.server_leg));
         terminal::say(format_args!("to clients by {client}, to servers by {server}, until Ctrl-C"));
         terminal::say(match &args.transparent {
-            Some(interface) => format!("takes over what comes in by {interface}"),
+            Some(interface) => format!("intercepts the connections that arrive at {interface}"),
             None => format!("listens on {at}: curl -x socks5h://{at} URL, or https_proxy=http://{at}"),
         });
     }

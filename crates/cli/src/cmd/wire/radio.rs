@@ -83,7 +83,7 @@ pub fn is_no_file(text: &str) -> bool {
 pub fn state(heard: &Heard, now: Time, need: Need) -> String {
     let account = heard.account(now, need);
     match account.state {
-        State::Waiting if account.problem.is_some() => "radio is not there".to_owned(),
+        State::Waiting if account.problem.is_some() => "radio unavailable".to_owned(),
         State::WrongScope(_) => "radio of wrong scope".to_owned(),
         _ if is_behind(&account) => format!("radio {:.1} s behind", account.behind.as_secs_f64()),
         state => format!("radio {state}"),
@@ -132,23 +132,23 @@ fn why(account: &Account, need: Need) -> Option<String> {
         (State::WrongScope(lack), _) => Some(match (lack, need) {
             (Lack::Device, _) => {
                 let name = called::name();
-                format!("{lack}: a decoder knows if it is told whose they are ({name} decode --rnti)")
+                format!("{lack}: give the decoder this device's RNTI ({name} decode --rnti)")
             }
             (_, Need::Everyone) => format!(
-                "{lack}, and PBE-CC needs everybody's: give it those of a decoder of the control channel ({name} decode \
-                 --reports, or device-N.control of {name} emu --reports)",
+                "{lack}, and PBE-CC needs the grants of all users: use the reports of a decoder of the \
+                 control channel ({name} decode --reports, or device-N.control of {name} emu --reports)",
                 name = called::name()
             ),
             (_, Need::Own) => lack.to_string(),
         }),
         (_, Some(problem)) if account.is_over => Some(problem.clone()),
         _ if is_behind(account) => Some(format!(
-            "this machine decodes too slowly: {:.1} s behind; end other programs, take a carrier of fewer PRBs, or let \
-             another machine decode",
+            "this machine decodes too slowly: {:.1} s behind; end other programs, choose a carrier with \
+             fewer PRBs, or let another machine decode",
             account.behind.as_secs_f64()
         )),
-        (_, Some(problem)) => Some(format!("it is not there: {problem}; it is looked for")),
-        (_, None) => Some("nothing comes".to_owned()),
+        (_, Some(problem)) => Some(format!("source unavailable: {problem}; retrying")),
+        (_, None) => Some("no reports are received".to_owned()),
     }
 }
 
@@ -169,7 +169,7 @@ pub fn summary(heard: &Heard, now: Time, need: Need) -> String {
         parts.push(format!("without for {}", crate::terminal::count(account.gaps, "while")));
     }
     let end = match why(&account, need) {
-        Some(why) => format!("in the end {}: {why}", word(account.state)),
+        Some(why) => format!("at the end {}: {why}", word(account.state)),
         None => "fresh to the end".to_owned(),
     };
     format!("{}: {}; {end}", account.name, parts.join(", "))
@@ -204,7 +204,7 @@ impl Changes {
         }
         self.said += 1;
         Some(match why(&account, need) {
-            Some(why) => format!("{}: {word}, so that schemes do without: {why}", account.name),
+            Some(why) => format!("{}: {word}; schemes run without radio reports: {why}", account.name),
             None => format!("{}: fresh again", account.name),
         })
     }
@@ -240,15 +240,15 @@ mod tests {
         assert_eq!(state(&heard, now, Need::Own), "radio waiting", "it was not looked for yet");
         let mut radio = radio;
         radio.take(now, &mut |_| panic!("nobody reports"));
-        assert_eq!(state(&heard, now, Need::Own), "radio is not there");
+        assert_eq!(state(&heard, now, Need::Own), "radio unavailable");
         let said = changes.look(&heard, now, Need::Own).expect("news");
-        assert!(said.contains("/nowhere/socket") && said.contains("it is looked for"), "{said}");
+        assert!(said.contains("/nowhere/socket") && said.contains("retrying"), "{said}");
         assert_eq!(changes.look(&heard, now, Need::Own), None);
         let told = object(&heard, now, Need::Own);
         assert_eq!(
             (&told["state"], &told["reports"], &told["age_ms"]),
             (&json!("waiting"), &json!(0), &Value::Null)
         );
-        assert!(summary(&heard, now, Need::Own).contains("0 reports; in the end waiting"), "{told}");
+        assert!(summary(&heard, now, Need::Own).contains("0 reports; at the end waiting"), "{told}");
     }
 }

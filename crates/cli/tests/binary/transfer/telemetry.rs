@@ -204,9 +204,9 @@ fn a_writer_that_dies_tells_too_little_or_comes_back_is_seen_on_both_sides() {
         assert_eq!(fresh["radio"]["rnti"], 70);
 
         let too_little = [
-            (Told { scope: Scope::Own, ..EVERYONE }, "this device's own grants only"),
-            (Told { scope: Scope::EveryoneBut { unexplained: 2, missed: None }, ..EVERYONE }, "not read"),
-            (Told { has_own_side: false, ..EVERYONE }, "which device reports"),
+            (Told { scope: Scope::Own, ..EVERYONE }, "only this device's grants"),
+            (Told { scope: Scope::EveryoneBut { unexplained: 2, missed: None }, ..EVERYONE }, "not decoded"),
+            (Told { has_own_side: false, ..EVERYONE }, "do not name their device"),
         ];
         for (told, why) in too_little {
             reporter.tell(told);
@@ -221,7 +221,7 @@ fn a_writer_that_dies_tells_too_little_or_comes_back_is_seen_on_both_sides() {
         let stale = &recv.phase("stale", |_| true)["radio"];
         assert!(stale["age_ms"].as_f64() > Some(100.0), "{stale}");
         assert!(
-            stale["why"].as_str().unwrap().contains("it is looked for") || stale["opened"].as_u64() > Some(1),
+            stale["why"].as_str().unwrap().contains("retrying") || stale["opened"].as_u64() > Some(1),
             "{stale}"
         );
         // Another program, which starts again with subframe 0.
@@ -287,7 +287,7 @@ fn a_modems_port_tells_of_own_grants_until_it_is_closed_and_when_it_is_back() {
     // PBE-CC needs more data than a modem reports.
     let flow = Flow::start(&shell, &recv, "quic", &["--scheme", "pbe"]);
     let wrong = &recv.phase("wrong-scope", |_| true)["radio"];
-    assert!(wrong["why"].as_str().unwrap().contains("own grants only"), "{wrong}");
+    assert!(wrong["why"].as_str().unwrap().contains("only this device's grants"), "{wrong}");
     let sent = flow.end();
     assert!(!sent["states"].to_string().contains("Wireless"), "{sent}");
     recv.wait_for("done");
@@ -297,7 +297,7 @@ fn a_modems_port_tells_of_own_grants_until_it_is_closed_and_when_it_is_back() {
     assert!(fresh["capacity_mbps"].as_f64() > Some(1.0), "BISCAY uses it: {fresh}");
     assert!(fresh["radio"]["source"].as_str().unwrap().contains("modem at dm"), "{fresh}");
     drop(modem);
-    let stale = &recv.phase("stale", |radio| radio["why"] != "nothing comes")["radio"];
+    let stale = &recv.phase("stale", |radio| radio["why"] != "no reports are received")["radio"];
     assert!(stale["why"].as_str().unwrap().contains("port"), "{stale}");
     let modem = Running::modem(&shell, "dm", PHONE);
     let back = &recv.phase("fresh", |radio| radio["opened"].as_u64() > Some(1))["radio"];
@@ -352,13 +352,13 @@ fn a_daemon_that_is_killed_and_started_again_is_found_again() {
     let recv = Recv::start(&shell, &["--radio", "od:od"]);
     let flow = Flow::start(&shell, &recv, "quic", &["--scheme", "biscay"]);
     let none = &recv.phase("waiting", |_| true)["radio"];
-    assert!(none["why"].as_str().unwrap().contains("it is looked for"), "{none}");
+    assert!(none["why"].as_str().unwrap().contains("retrying"), "{none}");
     let mut daemon = Running::start(&shell, &serve);
     recv.phase("fresh", |_| true);
     daemon.child.kill().unwrap();
     daemon.child.wait().unwrap();
-    let stale = &recv.phase("stale", |radio| radio["why"] != "nothing comes")["radio"];
-    assert!(stale["why"].as_str().unwrap().contains("it is looked for"), "{stale}");
+    let stale = &recv.phase("stale", |radio| radio["why"] != "no reports are received")["radio"];
+    assert!(stale["why"].as_str().unwrap().contains("retrying"), "{stale}");
     drop(daemon);
     let daemon = Running::start(&shell, &serve);
     recv.phase("fresh", |radio| radio["opened"].as_u64() > Some(1));

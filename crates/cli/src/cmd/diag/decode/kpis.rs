@@ -128,7 +128,7 @@ impl Writer for Kpis<'_> {
         let nothing = || {
             let codes: Vec<_> = self.subscription.codes().iter().map(ToString::to_string).collect();
             NothingFound(format!(
-                "no sample of what is wanted; it needs packets of {}; {} says what the log holds",
+                "no sample of what is wanted; it needs packets of {}; {} lists what the log contains",
                 codes.join(", "),
                 called::command("diag info")
             ))

@@ -119,7 +119,7 @@ pub fn open(text: &str) -> anyhow::Result<Box<dyn Radio>> {
     let wanted = Wanted::read(text).map_err(|why| anyhow!(why).context("--radio"))?;
     let Some(own) = wanted.own else {
         bail!(
-            "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; {} lists who is heard",
+            "--radio {text}: which of the cell's users is this machine? Add ,rnti=R; {} lists the detected RNTIs",
             called::command("decode … --stats")
         );
     };
@@ -169,7 +169,7 @@ mod tests {
         };
         assert_eq!((settings.name().as_str(), settings.rate_hz), ("driver=rtlsdr", Some(1.92e6)));
         for (wrong, said) in [
-            ("a.sigmf,rnti=0", "rnti=0: nobody has this RNTI"),
+            ("a.sigmf,rnti=0", "rnti=0: no user has this RNTI"),
             ("a.sigmf,rnti=7x", "give an RNTI"),
             ("a.sigmf,cell=900", "0 to 503"),
             ("a.sigmf,rnti=70,b", "`b` is none of"),
