@@ -182,7 +182,7 @@ mod tests {
     fn an_error_has_no_temporary_name() {
         let folder = tempfile::tempdir().unwrap();
         let error =
-            Whole::replace(&folder.path().join("missing/table")).err().expect("there is no such folder");
+            Whole::replace(&folder.path().join("missing/table")).expect_err("there is no such folder");
         assert_eq!(error.to_string(), io::Error::from_raw_os_error(2).to_string());
     }
 
