@@ -278,9 +278,9 @@ pub enum LoadError {
     /// A congestion control of this name exists already.
     #[error("the kernel has a congestion control `{name}` already")]
     Exists {
-        /// Its name.
+        /// Name of the congestion control.
         name: &'static str,
-        /// The remedy: to remove it.
+        /// The remedy: remove the existing congestion control.
         #[source]
         remedy: Remedy,
     },

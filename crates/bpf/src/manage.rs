@@ -46,7 +46,7 @@ pub enum ManageError {
     Loaded {
         /// Name of the scheme.
         name: &'static str,
-        /// The remedy: to remove it.
+        /// The remedy: remove the loaded scheme.
         #[source]
         remedy: Remedy,
     },
@@ -77,7 +77,7 @@ pub enum ManageError {
     Held {
         /// Name of the scheme.
         name: String,
-        /// The remedy: to remove it where it was loaded.
+        /// The remedy: remove the scheme on the system on which it was loaded.
         #[source]
         remedy: Remedy,
     },

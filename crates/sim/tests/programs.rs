@@ -52,8 +52,8 @@ fn run(trace: &Path, scheme: &str, seed: u64, duration_s: u32, buffer: &str) -> 
 }
 
 /// Results of `sproutbt2` over these recordings in 18 s with a buffer of 100 packets: share of the link's capacity, and
-/// 95th percentile of queueing delay (ms). A separate model of the program computed these results: the model has both
-/// of the program's loops in whole milliseconds, parts of packets, and heartbeats without data.
+/// 95th percentile of queueing delay (ms). A separate model of the program computed these results. It has both loops of
+/// the program, with times in whole milliseconds; it counts fractions of packets, and sends heartbeats without data.
 const SPROUTBT2: [(&str, f64, f64); 4] = [
     ("TMobile-LTE-short.down", 0.661, 60.0),
     ("nyc-taxi3.down", 0.811, 86.0),

@@ -3,7 +3,7 @@
 use airpace_core::Direction;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Both directions, in the order of lists.
+/// Both directions, in the order in which tables and lists name them.
 pub const BOTH: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
 /// The word of a direction.

@@ -43,7 +43,7 @@ impl Emulator {
     /// The system offers no pseudo-terminals, or no thread can be started.
     pub fn start(load: Load) -> Result<Emulator, LabError> {
         let mut door = Door::terminal().map_err(LabError::step("cannot open a pseudo-terminal"))?;
-        let Door::Terminal { path, .. } = &door else { refuse!("a terminal's door is a terminal") };
+        let Door::Terminal { path, .. } = &door else { refuse!("the opened port is not a pseudo-terminal") };
         let device = PathBuf::from(path);
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);

@@ -46,7 +46,7 @@ pub struct Code {
     /// Bitmap of the mask differences that occur. An entry contains the bits of 64 differences, and the number of
     /// mistakes before these differences.
     masks: Vec<(u64, u16)>,
-    /// Coded bits that change in the mistakes.
+    /// Coded bits that differ between words that noise confuses.
     rivals: Rivals,
 }
 

@@ -76,7 +76,7 @@ pub struct Delay {
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu loss down 0.01 -- curl -O URL")]
 pub struct Loss {
-    /// The direction.
+    /// Direction of the path.
     #[arg(value_enum)]
     direction: Way,
     /// The loss probability, from 0 to 1.
@@ -89,7 +89,7 @@ pub struct Loss {
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace emu onoff down 4 0.5 -- curl -O URL")]
 pub struct OnOff {
-    /// The direction.
+    /// Direction of the path.
     #[arg(value_enum)]
     direction: Way,
     /// Mean on time in seconds.
