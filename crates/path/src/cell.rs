@@ -8,14 +8,14 @@
 //! | --- | --- |
 //! | [`config`], `plan` | the `[cell]` table and a device's radio; the validated configuration |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; block errors; CQI and MCS |
-//! | `subframe` | the steps of one subframe of one carrier |
+//! | `carrier` | the steps of one subframe of one carrier |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
-//! | `timing` | subframes until an acknowledgement |
+//! | `lte` | LTE's control region, HARQ times and uplink carriers |
 //!
 //! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
 //! start. Packets that are complete after subframe n leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in
@@ -23,7 +23,7 @@
 //!
 //! # NR
 //!
-//! Not implemented. A carrier of numerology µ would run its `subframe::Carrier::run` once per slot, 2^µ times per
+//! Not implemented. A carrier of numerology µ would run its `carrier::Carrier::run` once per slot, 2^µ times per
 //! subframe. It would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
 //! `core::tables::nr` behind `scheduler::BlockSize`. With a TDD pattern, the slots that are not downlink would be
 //! skipped. `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc`
@@ -42,17 +42,17 @@ pub mod adaptation;
 mod background;
 pub mod bler;
 mod build;
+mod carrier;
 mod carriers;
 pub mod channel;
 pub mod config;
 mod handover;
 mod harq;
+mod lte;
 mod plan;
 mod rlc;
 mod scheduler;
-mod subframe;
 mod telemetry;
-mod timing;
 mod uplink;
 mod user;
 
@@ -60,8 +60,8 @@ pub use config::{CellConfig, DeviceRadioConfig};
 pub use plan::CellPlan;
 
 use bler::Bler;
+use carrier::{Carrier, Context};
 use carriers::Load;
-use subframe::{Carrier, Context};
 use telemetry::Telemetry;
 use uplink::Uplink;
 use user::{Device, RadioLink, Source, User};
@@ -324,7 +324,7 @@ impl Cell {
             now,
             users: &mut self.users,
             bler: &self.bler,
-            round_trip: Duration::from_millis(if self.config.lena_compat { 7 } else { 8 }),
+            round_trip: if self.config.lena_compat { lte::LENA_ROUND_TRIP } else { lte::ROUND_TRIP },
             max_retransmissions: self.config.harq.max_retransmissions,
             max_users: usize::from(self.config.max_users_per_subframe),
             wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),

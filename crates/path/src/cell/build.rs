@@ -11,15 +11,16 @@ use super::Cell;
 use super::adaptation::{AdaptationPlan, CqiScope, LinkAdaptation};
 use super::background::{Arrivals, Control, Rntis, SESSION_PLACES, sinrs_db};
 use super::bler::Bler;
+use super::carrier::Carrier;
 use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
 use super::config::{CellConfig, TelemetryConfig};
 use super::handover::Handover;
-use super::harq::{Harq, PROCESSES};
+use super::harq::Harq;
+use super::lte;
 use super::plan::{CellPlan, DevicePlan};
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
-use super::subframe::Carrier;
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
 use super::user::{Device, RadioLink, Session, Source, User};
@@ -120,7 +121,7 @@ impl Builder<'_> {
             has_subbands: is_selective && adaptation.cqi_scope == CqiScope::Subband,
             channel,
             adaptation: link_adaptation,
-            harq: Harq::new(PROCESSES),
+            harq: Harq::new(lte::PROCESSES),
             table: adaptation.mcs_table(),
             luck: self.streams.draws(&format!("{name}.errors")),
             average_bits: 1.0,

@@ -1,7 +1,7 @@
-//! Hybrid ARQ of one device on one carrier: eight stop-and-wait processes, each with a transport block per codeword.
+//! Hybrid ARQ of one device on one carrier: stop-and-wait processes, each with a transport block per codeword.
 //!
-//! A block sent in subframe n is acknowledged in n+4 and may be retransmitted in n+8 at the earliest. The outcome is
-//! drawn when the block is sent. A HARQ process stays occupied until the base station can react to the feedback.
+//! The outcome of a transmission is drawn when the block is sent. A HARQ process stays occupied until the base station
+//! can react to the feedback.
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
@@ -10,11 +10,6 @@ use airpace_core::Time;
 use super::adaptation::Step;
 use super::bler::{Block, SoftBuffer};
 use super::rlc::Content;
-
-/// Number of downlink HARQ processes per carrier.
-///
-/// Source: TS 36.213 §7
-pub(super) const PROCESSES: usize = 8;
 
 /// Number of codewords per grant.
 pub(super) const CODEWORDS: usize = 2;

@@ -1,0 +1,419 @@
+//! Runs one subframe of one carrier: first retransmissions, control users and data users are scheduled, then the
+//! outcome of every block is drawn.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bits, Direction, Packet, Time};
+use airpace_event::{Fate, Owner};
+use airpace_radio::{Dci, DciFormat, PrbSet};
+
+use super::adaptation::Step;
+use super::background::{Arrivals, Control};
+use super::bler::Bler;
+use super::harq::{CODEWORDS, Due, InFlight};
+use super::rlc::Content;
+use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
+use super::telemetry::Account;
+use super::lte::FEEDBACK;
+use super::lte::control::{cfi_for, control_dci};
+use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
+
+/// One component carrier.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    pub grid: RbgGrid,
+    pub scheduler: Scheduler,
+    pub control: Control,
+    pub arrivals: Arrivals,
+    /// Users that may have data for this carrier, as (user, link), in order of users.
+    pub live: Vec<(u16, u8)>,
+    /// Background users without a download.
+    pub vacant: Vec<u16>,
+    /// Pending retransmissions, in order of time.
+    pub due: VecDeque<Due>,
+    /// Acknowledgements in flight with the time of their arrival, in order of time.
+    pub feedback: VecDeque<(Time, Feedback)>,
+    pub account: Account,
+    pub cfi: u8,
+    pub fixed_cfi: Option<u8>,
+    /// PRBs that were assigned in the last subframe.
+    pub used: PrbSet,
+    /// Number of users with new data in the last subframe.
+    pub wanting: usize,
+    /// Number of uplink grants sent in the control region of this carrier, in addition to its downlink DCIs.
+    pub uplink_grants: usize,
+    pub candidates: Vec<Candidate>,
+    pub rates: Vec<[f32; MAX_RBGS]>,
+}
+
+/// Information that an acknowledgement gives to link adaptation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feedback {
+    user: u16,
+    link: u8,
+    step: Step,
+    is_received: bool,
+}
+
+/// State shared by the carriers of a cell while a subframe runs.
+pub(super) struct Context<'a> {
+    /// Number of the subframe.
+    pub subframe: u64,
+    /// Start of the subframe.
+    pub now: Time,
+    pub users: &'a mut [User],
+    pub bler: &'a Bler,
+    pub round_trip: Duration,
+    pub max_retransmissions: u8,
+    pub max_users: usize,
+    /// Whether a record of the grants is needed.
+    pub wants_account: bool,
+    /// Called for packets that leave the cell.
+    pub release: &'a mut dyn FnMut(Packet, Fate),
+}
+
+impl Carrier {
+    /// Runs one subframe.
+    pub(super) fn run(&mut self, context: &mut Context<'_>) {
+        self.used = PrbSet::EMPTY;
+        self.arrive(context);
+        self.control.appear(self.grid.prbs);
+        self.collect(context);
+        self.choose_cfi(context);
+        self.account.begin(context.subframe, self.cfi);
+        let free = self.retransmit(context, self.grid.all());
+        let free = self.serve_control(context, free);
+        self.serve_data(context, free);
+        self.acknowledge(context);
+        debug_assert!(self.used.len() <= self.grid.prbs);
+    }
+
+    /// Starts, continues and ends background downloads.
+    fn arrive(&mut self, context: &mut Context<'_>) {
+        for (session, user) in self.arrivals.sessions(context.subframe, &mut self.vacant) {
+            context.users[usize::from(user)].source = Source::Session(session);
+            let at = self.live.partition_point(|&(other, _)| other < user);
+            self.live.insert(at, (user, 0));
+        }
+        let vacant = &mut self.vacant;
+        self.live.retain(|&(index, link)| {
+            let user = &mut context.users[usize::from(index)];
+            let Source::Session(session) = &mut user.source else { return true };
+            session.arrive();
+            let is_over = session.is_over() && user.links[usize::from(link)].harq.is_idle();
+            if is_over {
+                vacant.push(index);
+            }
+            !is_over
+        });
+    }
+
+    /// Collects the users with new data.
+    fn collect(&mut self, context: &mut Context<'_>) {
+        self.candidates.clear();
+        let previous = context.subframe.checked_sub(1).map(Time::from_millis);
+        for &(index, link_index) in &self.live {
+            let user = &mut context.users[usize::from(index)];
+            let is_active = usize::from(link_index) < user.active_links(context.now);
+            let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
+            let link = &mut user.links[usize::from(link_index)];
+            link.adaptation.update(context.subframe, &mut link.channel);
+            link.average_bits = self.scheduler.decayed(link.average_bits);
+            if wanted == 0 {
+                continue;
+            }
+            let is_newcomer = link.wanted_in != previous;
+            link.wanted_in = Some(context.now);
+            let average = link.average_bits;
+            self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
+        }
+        self.wanting = self.candidates.len();
+    }
+
+    /// Chooses the size of the control region, which grows with the number of DCIs.
+    fn choose_cfi(&mut self, context: &Context<'_>) {
+        self.cfi = self.fixed_cfi.unwrap_or_else(|| {
+            let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
+            let data = self.candidates.len().min(context.max_users);
+            let dcis = retransmissions + self.control.waiting.len() + data + self.uplink_grants;
+            cfi_for(dcis, self.grid.prbs)
+        });
+    }
+
+    /// Sends retransmissions that are due, oldest first, on the same number of RBGs as the first transmission. If one of
+    /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
+    /// remaining RBGs, like [`Carrier::serve_control`].
+    ///
+    /// Source: TS 36.321 §5.3.2 (each codeword of a process has its own new-data indicator)
+    fn retransmit(&mut self, context: &mut Context<'_>, mut free: RbgMask) -> RbgMask {
+        let mut index = 0;
+        while let Some(due) = self.due.get(index).copied()
+            && due.at <= context.now
+        {
+            let user = &mut context.users[usize::from(due.user)];
+            let is_interrupted = match &user.source {
+                Source::Device(device) => device.handover.is_interrupted(context.now),
+                _ => false,
+            };
+            let link = &mut user.links[usize::from(due.link)];
+            let process = &link.harq.processes[usize::from(due.process)];
+            // A handover may have flushed the process, and new data may have occupied it since then.
+            if !process.is_waiting() || process.sent_in != due.sent_in || is_interrupted {
+                self.due.remove(index);
+                continue;
+            }
+            let rbgs = u32::from(process.rbgs);
+            if free.count_ones() < rbgs || link.served_in == Some(context.now) {
+                index += 1;
+                continue;
+            }
+            self.due.remove(index);
+            let given = lowest(free, rbgs);
+            free &= !given;
+            let prbs = self.grid.prb_set(given);
+            let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
+            let mcs = link.adaptation.mcs_on(prbs, self.cfi);
+            let is_active = usize::from(due.link) < user.active_links(context.now);
+            if let Some(mcs) = mcs.filter(|_| is_active) {
+                self.load(context, grant, mcs);
+            }
+            self.transmit(context, grant);
+        }
+        free
+    }
+
+    /// Sends control messages on contiguous PRBs from the highest PRB down; messages that do not fit wait.
+    fn serve_control(&mut self, context: &mut Context<'_>, free: RbgMask) -> RbgMask {
+        let mut taken: RbgMask = 0;
+        let mut top = self.grid.prbs;
+        let mut served = 0;
+        for grant in &self.control.waiting {
+            let Some(start) = top.checked_sub(grant.prbs) else { break };
+            let prbs = PrbSet::run(start, grant.prbs);
+            if self.grid.touched(prbs) & !free != 0 {
+                break;
+            }
+            taken |= self.grid.touched(prbs);
+            top = start;
+            served += 1;
+            self.used = self.used.union(prbs);
+            if context.wants_account {
+                self.account.add(control_dci(grant.rnti, prbs), Owner::Control, [None; CODEWORDS]);
+            }
+        }
+        self.control.waiting.drain(..served);
+        free & !taken
+    }
+
+    fn serve_data(&mut self, context: &mut Context<'_>, free: RbgMask) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        self.rates.clear();
+        candidates.retain_mut(|candidate| {
+            let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            self.rate(link, candidate)
+        });
+        // Newcomers are also compared with users that only get a retransmission in this subframe.
+        self.scheduler.place_newcomers(&mut candidates);
+        for candidate in candidates.iter().filter(|candidate| candidate.is_newcomer) {
+            let link = &mut context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            link.average_bits = candidate.average;
+        }
+        candidates.retain_mut(|candidate| {
+            let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
+            // A user gets at most one DCI per subframe.
+            let can_be_served =
+                link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
+            if can_be_served {
+                self.rate_rbgs(link, candidate);
+            }
+            can_be_served
+        });
+        self.scheduler.share(context.subframe, &self.grid, free, &mut candidates, &self.rates);
+        for candidate in &candidates {
+            self.send_new(context, candidate);
+        }
+        self.candidates = candidates;
+    }
+
+    /// Determines the mean rate of an RBG for a candidate. Returns `false` if the candidate is out of range.
+    fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
+        let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
+        candidate.size = link.block_size(mcs);
+        candidate.rate = candidate.size.bits(self.grid.rbg_prbs) as f64;
+        true
+    }
+
+    /// Determines the rate of each RBG for a candidate, if its RBGs differ.
+    fn rate_rbgs(&mut self, link: &RadioLink, candidate: &mut Candidate) {
+        if !link.has_subbands {
+            return;
+        }
+        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
+        let mut row = [0.0; MAX_RBGS];
+        let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
+        for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
+            *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
+        }
+        candidate.rates = Some(self.rates.len() as u16);
+        self.rates.push(row);
+    }
+
+    /// Sends new data on the RBGs assigned to a user.
+    fn send_new(&mut self, context: &mut Context<'_>, candidate: &Candidate) {
+        let now = context.now;
+        let prbs = self.grid.prb_set(candidate.given);
+        let user = &mut context.users[usize::from(candidate.user)];
+        let link = &mut user.links[usize::from(candidate.link)];
+        let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
+        let Some(process_index) = link.harq.free_process(now) else { return };
+        link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
+        let Candidate { user, link, .. } = *candidate;
+        let grant = Grant { user, link, process: process_index, prbs };
+        if self.load(context, grant, mcs) {
+            self.transmit(context, grant);
+        }
+    }
+
+    /// Puts new data into the empty codewords of a process; returns `false` if there was no data.
+    fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
+        let user = &mut context.users[usize::from(grant.user)];
+        let link = &mut user.links[usize::from(grant.link)];
+        let block = link.block(mcs, grant.prbs.len());
+        let process = &mut link.harq.processes[usize::from(grant.process)];
+        let codewords = usize::from(link.channel.layers()).min(CODEWORDS);
+        let mut is_loaded = false;
+        for codeword in 0..codewords {
+            if process.blocks[codeword].is_some() {
+                continue;
+            }
+            let Some((content, payload_bits)) = take_data(&mut user.source, context.now, block.bits) else {
+                break;
+            };
+            process.ndi[codeword] = !process.ndi[codeword];
+            process.blocks[codeword] =
+                Some(InFlight::new(block, content, payload_bits, link.adaptation.step()));
+            link.average_bits += self.scheduler.gain(block.bits);
+            is_loaded = true;
+        }
+        is_loaded
+    }
+
+    /// Sends the blocks of a process, draws their outcome and records the grant.
+    fn transmit(&mut self, context: &mut Context<'_>, grant: Grant) {
+        let now = context.now;
+        let prbs = grant.prbs;
+        self.used = self.used.union(prbs);
+        let user = &mut context.users[usize::from(grant.user)];
+        let link = &mut user.links[usize::from(grant.link)];
+        let process = &mut link.harq.processes[usize::from(grant.process)];
+        let mut dci = Dci {
+            rnti: user.rnti,
+            direction: Direction::Downlink,
+            format: if link.channel.layers() > 1 { DciFormat::F2A } else { DciFormat::F1 },
+            prbs,
+            harq: Some(grant.process),
+            ..Dci::default()
+        };
+        let mut reserved_mcs = [None; CODEWORDS];
+        let snapshot = link.channel.at(context.subframe);
+        for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
+            let Some(mut flight) = process.blocks[codeword] else { continue };
+            dci.mcs[codeword] = Some(flight.block.mcs);
+            dci.tbs[codeword] = flight.block.bits;
+            dci.ndi[codeword] = Some(process.ndi[codeword]);
+            dci.rv[codeword] = Some(flight.redundancy_version());
+            dci.layers += 1;
+            *reserved_mcs = Some(flight.reserved_mcs());
+            let is_first = flight.held.transmissions() == 0;
+            dci.retransmission[codeword] = !is_first;
+            debug_assert!(
+                is_first || now >= process.sent_in + context.round_trip,
+                "sent again before its feedback was acted on"
+            );
+            let modulation = flight.block.modulation();
+            flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
+            let error = context.bler.error(flight.block, &flight.held);
+            let is_received = !link.luck.at(context.subframe, codeword as u64).chance(error);
+            if is_first {
+                let Grant { user, link, .. } = grant;
+                let feedback = Feedback { user, link, step: flight.step, is_received };
+                self.feedback.push_back((now + FEEDBACK, feedback));
+            }
+            let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
+            process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
+            if is_received {
+                received(&mut user.source, now, flight.content, context.release);
+            } else if gives_up {
+                failed(&mut user.source, now, &flight);
+            }
+            let was_decoded = link.served_in != Some(now) || link.decoded != Some(false);
+            link.decoded = Some(was_decoded && is_received);
+            link.served_in = Some(now);
+        }
+        link.served_prbs = prbs.len();
+        let is_waiting = process.is_waiting();
+        link.harq.sent(grant.process, now, now + context.round_trip);
+        if is_waiting {
+            let Grant { user, link, process, .. } = grant;
+            self.due.push_back(Due { at: now + context.round_trip, sent_in: now, user, link, process });
+        }
+        if context.wants_account {
+            self.account.add(dci, user.owner, reserved_mcs);
+        }
+    }
+
+    /// Passes acknowledgements that arrive in this subframe to link adaptation.
+    fn acknowledge(&mut self, context: &mut Context<'_>) {
+        while let Some(&(arrives_at, feedback)) = self.feedback.front()
+            && arrives_at <= context.now
+        {
+            self.feedback.pop_front();
+            let user = &mut context.users[usize::from(feedback.user)];
+            if user.active_links(context.now) > 0 {
+                let link = &mut user.links[usize::from(feedback.link)];
+                link.adaptation.on_first_transmission(feedback.step, feedback.is_received);
+            }
+        }
+    }
+}
+
+/// An assignment of PRBs to the blocks of a HARQ process.
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    user: u16,
+    link: u8,
+    process: u8,
+    prbs: PrbSet,
+}
+
+/// Takes data for a block of `bits` bits from `source`. Returns the RLC content, and the number of data bits if the
+/// source is a download.
+fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64)> {
+    match source {
+        Source::Device(device) => {
+            let content = device.rlc.fill(now, bits.bytes().0 as u32);
+            (!content.is_empty()).then_some((content, 0))
+        }
+        Source::Session(session) => {
+            let payload_bits = session.waiting.min(bits.0.saturating_sub(SESSION_HEADER_BITS));
+            session.waiting -= payload_bits;
+            (payload_bits > 0).then_some((Content::default(), payload_bits))
+        }
+        Source::Endless => Some((Content::default(), 0)),
+    }
+}
+
+fn received(source: &mut Source, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+    if let Source::Device(device) = source {
+        device.rlc.decoded(now, content, release);
+    }
+}
+
+fn failed(source: &mut Source, now: Time, flight: &InFlight) {
+    match source {
+        Source::Device(device) => device.rlc.failed(now, flight.content),
+        Source::Session(session) => session.waiting += flight.payload_bits,
+        Source::Endless => {}
+    }
+}
