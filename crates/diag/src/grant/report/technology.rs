@@ -162,6 +162,7 @@ impl Carrier {
             scope: Scope::Own,
             carrier_prbs: self.prbs,
             cfi: None,
+            symbols: None,
             dcis: vec![],
             own: Some(OwnRadio {
                 rnti: OWN_RNTI,
@@ -198,6 +199,9 @@ fn dci_of(grant: &Grant) -> Dci {
         ndi: blocks.map(|block| block?.ndi),
         harq: grant.harq,
         layers: grant.layers,
+        // Packets about NR do not contain the symbols of the data, nor K0 or K2.
+        symbols: None,
+        offset_slots: None,
         retransmission: blocks.map(|block| block.is_some_and(|block| block.again)),
     }
 }
