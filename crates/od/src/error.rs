@@ -35,6 +35,16 @@ pub enum Error {
         /// Description of the defect.
         what: &'static str,
     },
+    /// The daemon's folder, or a file in it, cannot be created or opened.
+    #[error("cannot {doing} {path}: {errno}")]
+    Path {
+        /// The operation that failed, and the kind of file.
+        doing: &'static str,
+        /// The folder or file.
+        path: PathBuf,
+        /// The error number of the system call.
+        errno: Errno,
+    },
     /// The descriptor that the daemon sent is not a valid or safely readable shared-memory region.
     #[error("the daemon's board cannot be used: {what}")]
     NotABoard {
@@ -88,9 +98,10 @@ impl Error {
     /// The POSIX error number that a C program finds in `errno`.
     pub fn errno(&self) -> Errno {
         match self {
-            Error::NoDaemon { errno, .. } | Error::System { errno, .. } | Error::Refused { errno, .. } => {
-                *errno
-            }
+            Error::NoDaemon { errno, .. }
+            | Error::Path { errno, .. }
+            | Error::System { errno, .. }
+            | Error::Refused { errno, .. } => *errno,
             Error::NoFolder => Errno::NOENT,
             Error::InUse { .. } => Errno::ADDRINUSE,
             Error::Folder { .. } => Errno::PERM,
