@@ -79,7 +79,7 @@ pub enum Error {
     #[error("nothing came in time")]
     TimedOut,
     /// The daemon has stopped, has died or hangs. Open the connection again once the daemon runs.
-    #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
+    #[error("the daemon has stopped or sends no heartbeat; open it again once it runs")]
     Stale,
     /// A signal interrupted the wait.
     #[error("interrupted by a signal")]
