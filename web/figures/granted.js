@@ -28,7 +28,7 @@ figure({
     `reads from a modem${isEmulated ? ", in the direction that is chosen above" : ""}. Grey: what the last hop could have carried for it; dotted where that ` +
     "differs from curve to curve. A sender that keeps no data waiting is granted less than that.",
   also: (s) => (s.cells.some((cell) => cell.repeats_whole_grants) ? "An older version wrote this run. It did not record which of a grant's " +
-    "two blocks is sent again, so both count as sent again: with two layers, lines lie below what was granted for the first time." : ""),
+    "two blocks was retransmitted, so both count as retransmitted: with two layers, lines lie below what was granted for the first time." : ""),
   wide: true,
   over: "time",
   course: true,
@@ -42,7 +42,7 @@ figure({
       grid: { left: 64, right: 24, top: 34, bottom: 58 },
       tooltip: tipOfTime(look, (time) => [[...capacityTips(s, truths, pens, time, ""),
         ...shown.map(({ granted }, index) => [lineSwatch(pens[index]), pens[index].name, words(atTime(s, granted.new_mbps, time)),
-          words(atTime(s, granted.again_mbps, time))])], ["granted (Mbit/s)", "sent again (Mbit/s)"]]),
+          words(atTime(s, granted.again_mbps, time))])], ["granted (Mbit/s)", "retransmitted (Mbit/s)"]]),
       title: panelTitle(look, "granted (Mbit/s)", 4),
       xAxis: timeAxis(s, look, { name: "s", nameGap: 30 }),
       yAxis: axisOf(look, { type: "value", min: 0, splitNumber: 4 }),

@@ -98,7 +98,7 @@ fn od_error<'e>(cause: &'e (dyn Error + 'static)) -> Option<&'e od::Error> {
 fn of_od(error: &od::Error) -> Option<Remedy> {
     match error {
         od::Error::NoDaemon { .. } => Some(Remedy::new("start one with").task(UserTask::ServeModem)),
-        od::Error::InUse { .. } | od::Error::Folder { .. } => {
+        od::Error::InUse { .. } | od::Error::Folder { .. } | od::Error::Path { .. } => {
             Some(Remedy::new("give the daemon another folder by").parameter("dir").text("or OD_DIR"))
         }
         _ => None,

@@ -22,7 +22,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpace_cc::{SchemeSpec, Sees, Setup};
-use airpace_core::{Bytes, Refused, Streams};
+use airpace_core::remedy::UserTask;
+use airpace_core::{Bytes, Refused, Remedy, Streams};
 use airpace_emu::session::Far;
 use airpace_event::Recorder;
 use airpace_run::wire::{Beside, beside, label, parts};
@@ -342,10 +343,12 @@ fn schemes(request: &Request, scenario: &Scenario) -> Result<Vec<SchemeSpec>, La
             refuse!("scheme `{}` is named twice; name it once", scheme.text());
         }
         if sees_truth(scheme)? {
-            refuse!(
-                "`{}` uses information that only a simulator has; no real transport can carry it",
+            let refused = Refused::new(format!(
+                "`{}` uses information that only a simulator has: no real transport can carry it",
                 scheme.text()
-            );
+            ));
+            let remedy = Remedy::new("choose another from").task(UserTask::ListSchemes);
+            return Err(refused.but(remedy).into());
         }
         for over in &request.over {
             over.carries(scheme)?;

@@ -489,7 +489,7 @@ fn in_general(errno: Errno) -> &'static CStr {
         Errno::USERS => c"as many programs are connected as may be",
         Errno::PROTO => c"the daemon does not keep to the protocol",
         Errno::PROTONOSUPPORT => c"daemon and library are of different versions",
-        Errno::STALE => c"the daemon has stopped or shows no sign of life; open anew once it runs",
+        Errno::STALE => c"the daemon has stopped or sends no heartbeat; open it again once it runs",
         Errno::TIMEDOUT => c"nothing came in time",
         _ => c"no error that libOD has a word for; see strerror(3)",
     }

@@ -35,6 +35,16 @@ pub enum Error {
         /// Description of the defect.
         what: &'static str,
     },
+    /// The daemon's folder, or a file in it, cannot be created or opened.
+    #[error("cannot {doing} {path}: {errno}")]
+    Path {
+        /// The operation that failed, and the kind of file.
+        doing: &'static str,
+        /// The folder or file.
+        path: PathBuf,
+        /// The error number of the system call.
+        errno: Errno,
+    },
     /// The descriptor that the daemon sent is not a valid or safely readable shared-memory region.
     #[error("the daemon's board cannot be used: {what}")]
     NotABoard {
@@ -69,7 +79,7 @@ pub enum Error {
     #[error("nothing came in time")]
     TimedOut,
     /// The daemon has stopped, has died or hangs. Open the connection again once the daemon runs.
-    #[error("the daemon has stopped or shows no sign of life; open anew once it runs")]
+    #[error("the daemon has stopped or sends no heartbeat; open it again once it runs")]
     Stale,
     /// A signal interrupted the wait.
     #[error("interrupted by a signal")]
@@ -88,9 +98,10 @@ impl Error {
     /// The POSIX error number that a C program finds in `errno`.
     pub fn errno(&self) -> Errno {
         match self {
-            Error::NoDaemon { errno, .. } | Error::System { errno, .. } | Error::Refused { errno, .. } => {
-                *errno
-            }
+            Error::NoDaemon { errno, .. }
+            | Error::Path { errno, .. }
+            | Error::System { errno, .. }
+            | Error::Refused { errno, .. } => *errno,
             Error::NoFolder => Errno::NOENT,
             Error::InUse { .. } => Errno::ADDRINUSE,
             Error::Folder { .. } => Errno::PERM,

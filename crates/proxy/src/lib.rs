@@ -286,7 +286,7 @@ impl Proxy {
                         });
                     }
                     Ok(Err(error)) => {
-                        let why = format!("a connection could not be taken: {error}");
+                        let why = format!("a connection could not be accepted: {error}");
                         (shared.tell)(Told::now(News::Stuck(why)));
                         // File descriptors become free when other connections end.
                         tokio::time::sleep(LOOK).await;
@@ -315,8 +315,8 @@ impl Shared {
 /// Reason for refusing a client that got no slot.
 fn no_place(lack: Lack, most: usize) -> Refused {
     let what = match lack {
-        Lack::Full => format!("all {most} connections are taken"),
-        Lack::Share => format!("it has its share of the {most} connections"),
+        Lack::Full => format!("all {most} connections are in use"),
+        Lack::Share => format!("it uses its whole share of the {most} connections"),
     };
     Refused::new(what).but(Remedy::new("allow more with").parameter("connections"))
 }
@@ -341,7 +341,7 @@ async fn serve(shared: &Shared, mut client: TcpStream, from: SocketAddr) {
         Door::Asked => match tokio::time::timeout(PATIENCE, hear(&mut client)).await {
             Ok(Ok((language, target, rest))) => Ok((Some(language), target, rest)),
             Ok(Err(why)) => Err(why),
-            Err(_) => Err("it asked for nothing".into()),
+            Err(_) => Err("it sent no request in time".into()),
         },
     };
     let (language, target, first) = match asked {
@@ -400,7 +400,7 @@ async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), Ref
             Ok(Next::More) => {
                 let read = relay::read(client, |bytes| asking.push(bytes)).await;
                 if read.map_err(|error| error.to_string())? == 0 {
-                    return Err("it left without a question".into());
+                    return Err("it closed the connection without a request".into());
                 }
             }
             Ok(Next::Say(said)) => relay::say(client, &said).await.map_err(|error| error.to_string())?,
@@ -408,9 +408,9 @@ async fn hear(client: &mut TcpStream) -> Result<(Language, Target, Vec<u8>), Ref
             Err((said, why)) => {
                 let _ = relay::say(client, &said).await;
                 return Err(match why {
-                    Refusal::NoSuchThing => "it asked for something else than a connection",
-                    Refusal::NotAllowed => "it insists on a password",
-                    _ => "what it asked is neither SOCKS5 nor CONNECT",
+                    Refusal::NoSuchThing => "it requested something other than a connection",
+                    Refusal::NotAllowed => "it requires a password",
+                    _ => "its request is neither SOCKS5 nor CONNECT",
                 }
                 .into());
             }

@@ -95,7 +95,7 @@ async fn both(
     tokio::select! {
         ended = async { tokio::try_join!(up, down) } => ended.map(|_| ()),
         () = nothing_comes(&active, idle) => {
-            Err(io::Error::new(ErrorKind::TimedOut, format!("nothing came for {} s", idle.as_secs())))
+            Err(io::Error::new(ErrorKind::TimedOut, format!("nothing was received for {} s", idle.as_secs())))
         }
     }
 }

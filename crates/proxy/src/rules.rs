@@ -38,14 +38,14 @@ pub enum RulesError {
     Taken,
     /// The kernel refuses the rules.
     #[error(
-        "the kernel does not take the rules of a transparent proxy; it needs root, and nft_tproxy and nft_socket"
+        "the kernel does not accept the rules of a transparent proxy; it needs root, and nft_tproxy and nft_socket"
     )]
     Refused(#[source] CommandError),
     /// The shell that guards the rules cannot be started.
     #[error("cannot run `sh`")]
     NoShell(#[source] io::Error),
     /// The standard input of `nft` is not open.
-    #[error("`nft` takes no commands")]
+    #[error("`nft` does not accept commands")]
     NoInput,
     /// `nft` no longer reads commands.
     #[error("`nft` has ended")]
@@ -57,7 +57,7 @@ pub enum RulesError {
     #[error(transparent)]
     NoRoute(CommandError),
     /// `nft` accepted the rules, but they did not become active.
-    #[error("`nft` took the rules of the proxy, and they are not there")]
+    #[error("`nft` accepted the rules of the proxy, but they are missing")]
     NotThere,
 }
 
@@ -73,7 +73,7 @@ pub enum CommandError {
         source: io::Error,
     },
     /// The output of the program cannot be read.
-    #[error("`{program}` cannot be heard")]
+    #[error("the output of `{program}` cannot be read")]
     Unheard {
         /// Name of the program.
         program: String,

@@ -178,7 +178,7 @@ fn a_client_without_a_place_is_reset_and_reported() {
     let refused = second.read(&mut [0; 2]).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ConnectionReset);
     let News::Refused { why, .. } = proxy.news.recv().unwrap().news else { panic!("no refusal") };
-    assert!(why.to_string().contains("all 1 connections are taken"), "{why}");
+    assert!(why.to_string().contains("all 1 connections are in use"), "{why}");
     drop(first);
     serving.join().unwrap();
     proxy.closed();
@@ -203,7 +203,7 @@ fn a_connection_that_carries_nothing_ends_and_that_is_reported() {
     let mut client = proxy.socks(listener.local_addr().unwrap()).unwrap();
     let error = client.read(&mut [0; 10]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-    assert_eq!(proxy.closed().problem.as_deref(), Some("nothing came for 0 s"));
+    assert_eq!(proxy.closed().problem.as_deref(), Some("nothing was received for 0 s"));
 }
 
 #[test]

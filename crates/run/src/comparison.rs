@@ -83,7 +83,11 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
     sentences.extend(oracles.into_iter().map(|mut oracle| {
         // If only the Oracle ran, its share of its own rate is always 1 and is omitted.
         oracle.used = oracle.used.filter(|_| !is_alone);
-        format!("{}, which knows the path in advance, {}.", oracle.scheme, unit.text(&oracle, is_alone))
+        format!(
+            "{} {}; it is given the path's capacity in advance.",
+            oracle.scheme,
+            unit.text(&oracle, is_alone)
+        )
     }));
     sentences
 }
@@ -360,7 +364,7 @@ mod tests {
             words(&runs),
             "Best here: pbe. pbe carried 99 % of the Oracle's rate with 20 ms of queueing delay (95th percentile). \
              cubic 101 % with 640 ms and lost 3.1 % of its packets; bbr 99 % with 160 ms; copa 48 % with 12 ms. \
-             oracle, which knows the path in advance, 100 % with 18 ms."
+             oracle 100 % with 18 ms; it is given the path's capacity in advance."
         );
         // In competition with rivals, a scheme may carry more than the Oracle did.
         let runs = [run("oracle", 1, 40.0, 18.0), run("bbr", 1, 41.2, 60.0)];
@@ -393,8 +397,8 @@ mod tests {
         );
         assert_eq!(
             words(&[run("oracle", 1, 49.5, 18.0)]),
-            "oracle, which knows the path in advance, carried 49.5 Mbit/s with 18 ms of queueing delay (95th \
-             percentile)."
+            "oracle carried 49.5 Mbit/s with 18 ms of queueing delay (95th percentile); it is given the path's \
+             capacity in advance."
         );
     }
 

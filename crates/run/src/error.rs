@@ -78,7 +78,8 @@ pub enum RunError {
     },
     /// Two scenarios of one matrix have the same name.
     #[error(
-        "two scenarios are called `{name}`; tables are told apart by it: change `name` in one, or run them one by one"
+        "two scenarios are called `{name}`, but tables identify a scenario by its name: change `name` in one, or run \
+         them one by one"
     )]
     Twice {
         /// The common name of the scenarios.

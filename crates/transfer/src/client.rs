@@ -194,7 +194,7 @@ impl Client {
             self.pause = FIRST_PAUSE;
         }
         if let Some(connection) = self.id().and_then(|id| endpoint.connection(id)) {
-            connection.close(now, Code::Busy.number(), "the sender begins a new connection");
+            connection.close(now, Code::Busy.number(), "the sender opens a new connection");
         }
         self.link = Link::default();
         self.due = None;
@@ -296,12 +296,13 @@ impl Client {
         match (self.stage, word) {
             (Stage::Hello(..), Word::Hello(version, proof)) => {
                 if !Role::Server.verify(&self.settings.key, &connection.binding(), &proof) {
-                    let why = "whoever answers does not know the key: it is not your receiver, or somebody is between";
+                    let why = "the program that answers does not know the key: it is not your receiver, or somebody \
+                               intercepts the connection";
                     return Err(Fault::new(Code::Key, format!("{why}; nothing was sent")));
                 }
                 if version != VERSION {
                     return Err(Fault::protocol(format_args!(
-                        "it speaks version {version}, and this is {VERSION}"
+                        "it has version {version} of the protocol, this program has {VERSION}"
                     )));
                 }
                 let (way, files, bytes, names) = match &self.settings.job {
@@ -320,7 +321,7 @@ impl Client {
                     Job::Push(sources) => Work::Sending(Box::new(Sending::new(Rc::clone(sources)))),
                     Job::Pull { names, store, .. } => {
                         if files != names.len() as u64 {
-                            return Err(Fault::protocol("it offers other files than were asked for"));
+                            return Err(Fault::protocol("it offered another number of files than requested"));
                         }
                         let (store, finisher) = (Rc::clone(store), Rc::clone(&self.finisher));
                         Work::Receiving(Box::new(Receiving::new(
@@ -340,7 +341,9 @@ impl Client {
             // The peer has received all files.
             (Stage::Moving(_) | Stage::Ending(..), Word::End) => Ok(()),
             (_, Word::End) => Err(Fault::new(Code::Busy, "the receiver ended its stream too early")),
-            (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),
+            (_, Word::Hello(..) | Word::Message(_)) => {
+                Err(Fault::protocol("it sent a message at the wrong time"))
+            }
         }
     }
 

@@ -80,13 +80,14 @@ pub fn controller(spec: &SchemeSpec) -> Result<Box<dyn Controller>, Refused> {
     let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| error.to_string())?;
     if ends.receiver.is_some() {
         let refused = Refused::new(format!(
-            "scheme `{}` needs its half at the receiver, and other people's stacks have none",
+            "scheme `{}` needs a program of its own at the receiver, which other QUIC stacks do not have",
             spec.text()
         ));
         return Err(refused.but(Remedy::new("choose another scheme, or use").task(UserTask::Send)));
     }
     if ends.controller.sees() == Sees::Truth {
-        let refused = Refused::new(format!("scheme `{}` uses what only a simulator knows", spec.text()));
+        let refused =
+            Refused::new(format!("scheme `{}` uses information that only a simulator has", spec.text()));
         return Err(refused.but(Remedy::new("choose another from").task(UserTask::ListSchemes)));
     }
     Ok(ends.controller)

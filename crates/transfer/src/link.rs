@@ -150,7 +150,7 @@ impl Link {
                 let message = match frame {
                     Frame::Data(bytes) => {
                         let Work::Receiving(receiving) = &mut self.work else {
-                            return Err(Fault::protocol("bytes came that belong to no file").into());
+                            return Err(Fault::protocol("it sent data that belong to no file").into());
                         };
                         if !receiving.on_data(bytes)? {
                             break;

@@ -136,7 +136,7 @@ impl Fault {
     pub fn protocol(what: impl fmt::Display) -> Fault {
         Fault::new(
             Code::Protocol,
-            format!("the other side broke the protocol: {what}; is it another version?"),
+            format!("the other side broke the protocol: {what}; use the same version at both ends"),
         )
     }
 
@@ -332,11 +332,11 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Refused> {
         0 => (33, 1024),
         1 => (2, MAX_MESSAGE),
         2 => (1, MAX_DATA),
-        kind => return Err(format!("a frame of kind {kind} came, which this version does not know").into()),
+        kind => return Err(format!("it sent a frame of the unknown kind {kind}").into()),
     };
     if !(least..=most).contains(&length) {
         return Err(
-            format!("a frame of kind {} with {length} bytes came, which no such frame has", head[0]).into()
+            format!("it sent a frame of kind {} with the wrong length of {length} bytes", head[0]).into()
         );
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };

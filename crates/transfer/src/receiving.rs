@@ -130,7 +130,10 @@ impl Receiving {
                     || offer.index >= self.files
                     || offer.index >= self.tally.stored + AHEAD
                 {
-                    return Err(Fault::protocol(format_args!("it offered file {} out of turn", offer.index)));
+                    return Err(Fault::protocol(format_args!(
+                        "it offered file {} in the wrong order",
+                        offer.index
+                    )));
                 }
                 let refuse =
                     |error| Fault::new(Code::Refused, format!("`{}` is refused: {error}", offer.name));
@@ -143,7 +146,7 @@ impl Receiving {
             Message::Skip { index } => {
                 let ready = self.take(index)?;
                 if !ready.whole {
-                    return Err(Fault::protocol("it skipped a file that is not here"));
+                    return Err(Fault::protocol("it skipped a file that the receiver does not have"));
                 }
                 self.tally.moved(ready.bytes);
                 self.tally.resumed += ready.bytes;
@@ -156,14 +159,14 @@ impl Receiving {
                 Ok(())
             }
             Message::End { bytes, sha256 } => self.end(bytes, sha256),
-            _ => Err(Fault::protocol("it said what only a receiver says")),
+            _ => Err(Fault::protocol("it sent a message that only receivers send")),
         }
     }
 
     fn take(&mut self, index: u64) -> Result<Ready, Fault> {
         match self.ready.pop_front() {
             Some(ready) if ready.offer.index == index && self.current.is_none() => Ok(ready),
-            _ => Err(Fault::protocol(format_args!("it began file {index} out of turn"))),
+            _ => Err(Fault::protocol(format_args!("it started file {index} in the wrong order"))),
         }
     }
 
@@ -171,11 +174,11 @@ impl Receiving {
         let ready = self.take(index)?;
         if offset != 0 && (offset != ready.bytes || ready.whole) {
             return Err(Fault::protocol(format_args!(
-                "it began file {index} at byte {offset}, which nobody asked for"
+                "it started file {index} at byte {offset}, which was not requested"
             )));
         }
         if ready.whole && !ready.replaceable {
-            return Err(Fault::protocol(format_args!("it began file {index}, which may not be replaced")));
+            return Err(Fault::protocol(format_args!("it started file {index}, which must not be replaced")));
         }
         let file = self.store.open(&self.transfer, &ready.offer, &ready.name, offset)?;
         let context = if offset == 0 { Context::new(&SHA256) } else { ready.context };
@@ -199,7 +202,7 @@ impl Receiving {
     /// The data is out of order, or cannot be written.
     pub fn on_data(&mut self, bytes: &[u8]) -> Result<bool, Fault> {
         let Some(current) = &mut self.current else {
-            return Err(Fault::protocol("bytes came that belong to no file"));
+            return Err(Fault::protocol("it sent data that belong to no file"));
         };
         let after = current.at + bytes.len() as u64;
         if current.offer.bytes.is_some_and(|whole| after > whole) {
@@ -224,13 +227,13 @@ impl Receiving {
 
     fn end(&mut self, bytes: u64, sha256: Hash) -> Result<(), Fault> {
         let Some(current) = self.current.take() else {
-            return Err(Fault::protocol("a file ended that had not begun"));
+            return Err(Fault::protocol("it ended a file that it had not started"));
         };
         let is_length = bytes == current.at && current.offer.bytes.is_none_or(|whole| whole == bytes);
         if !is_length || Hash::of(current.context) != sha256 {
             current.file.discard();
             let sentence = format!(
-                "`{}` did not arrive as it was sent ({} bytes, hash differs); what came was removed, send it again",
+                "`{}` arrived damaged ({} bytes, hash differs); the received data were removed, send it again",
                 current.name, current.at
             );
             return Err(Fault::new(Code::Store, sentence));

@@ -83,7 +83,7 @@ impl Sending {
                 let expected = self.next + self.haves.len() as u64;
                 if have.index != expected || have.index >= self.offered {
                     return Err(Fault::protocol(format_args!(
-                        "it answered for file {} out of turn",
+                        "it answered for file {} in the wrong order",
                         have.index
                     )));
                 }
@@ -94,7 +94,7 @@ impl Sending {
                     index < self.next && self.current.as_ref().is_none_or(|current| index < current.index);
                 if index != self.tally.stored || !has_ended {
                     return Err(Fault::protocol(format_args!(
-                        "it stored file {index}, which it does not have"
+                        "it confirmed file {index}, which it has not received"
                     )));
                 }
                 self.tally.stored += 1;
@@ -102,12 +102,12 @@ impl Sending {
             Message::Reached { index, bytes } => {
                 if let Some(current) = self.current.as_mut().filter(|current| current.index == index) {
                     if bytes > current.at {
-                        return Err(Fault::protocol("it has bytes that were not sent"));
+                        return Err(Fault::protocol("it confirmed bytes that were not sent"));
                     }
                     current.file.forget(bytes);
                 }
             }
-            _ => return Err(Fault::protocol("it said what only a sender says")),
+            _ => return Err(Fault::protocol("it sent a message that only senders send")),
         }
         Ok(())
     }
@@ -159,7 +159,9 @@ impl Sending {
         self.tally.name.clone_from(&name);
         let index = have.index;
         if bytes.is_some_and(|whole| have.bytes > whole) || (have.bytes > 0 && have.sha256.is_none()) {
-            return Err(Fault::protocol(format_args!("it has more of `{name}` than there is")));
+            return Err(Fault::protocol(format_args!(
+                "it has more bytes of `{name}` than the file contains"
+            )));
         }
         if start > have.bytes {
             let sentence = format!(

@@ -193,7 +193,12 @@ impl Server {
         let unproved = self.sessions.iter().filter(|(_, session)| session.stage == Stage::Hello);
         let unproved = unproved.map(|(&id, session)| (id, session.peer.ip(), session.began));
         let Some(oldest) = oldest_of_most(&unproved.collect::<Vec<_>>()) else { return };
-        self.refuse(now, endpoint, oldest, &Fault::new(Code::Busy, "others came, and it proved nothing"));
+        self.refuse(
+            now,
+            endpoint,
+            oldest,
+            &Fault::new(Code::Busy, "more connections arrived, and it had not proved that it knows the key"),
+        );
     }
 
     /// Closes silent transfers from the address of `id`: their sender was probably killed and restarted, and one of
@@ -205,7 +210,7 @@ impl Server {
             **other != id && session.peer.ip() == address && session.stage == Stage::Moving && is_silent
         });
         let silent: Vec<ConnectionId> = silent.map(|(id, _)| *id).collect();
-        let fault = Fault::new(Code::Busy, "it is silent, and its machine sends the same file again");
+        let fault = Fault::new(Code::Busy, "it sends no packets, and its machine sends the same file again");
         for id in silent {
             self.refuse(now, endpoint, id, &fault);
         }
@@ -333,7 +338,7 @@ impl Server {
                 Word::Message(Message::Request { transfer, way, scheme, files, bytes, names }),
             ) => {
                 if unhex::<16>(&transfer).is_none() || scheme.len() > MAX_SCHEME {
-                    return Err(Fault::protocol("its request has a field of a wrong form"));
+                    return Err(Fault::protocol("its request has an invalid field"));
                 }
                 let refuse = |why: String| Fault::new(Code::Refused, why);
                 let spec = SchemeSpec::parse(&scheme)
@@ -377,7 +382,9 @@ impl Server {
             // The client of a pull has received all and ends its stream.
             (Stage::Moving | Stage::Done, Word::End) => Ok(()),
             (_, Word::End) => Err(Fault::protocol("it ended its stream too early")),
-            (_, Word::Hello(..) | Word::Message(_)) => Err(Fault::protocol("it said something out of turn")),
+            (_, Word::Hello(..) | Word::Message(_)) => {
+                Err(Fault::protocol("it sent a message at the wrong time"))
+            }
         }
     }
 
@@ -473,7 +480,7 @@ impl App for Server {
                     self.sessions.remove(&id);
                     self.is_done |= self.settings.once;
                 }
-                _ => self.refuse(now, endpoint, id, &Fault::new(Code::Busy, "no request came in time")),
+                _ => self.refuse(now, endpoint, id, &Fault::new(Code::Busy, "no request arrived in time")),
             }
         }
         let is_due = |(_, session): &(&ConnectionId, &Session)| session.due.is_some_and(|due| due <= now);

@@ -144,7 +144,7 @@ impl Files {
 
     fn item(&self, index: u64) -> Result<&Item, Fault> {
         let item = usize::try_from(index).ok().and_then(|index| self.items.get(index));
-        item.ok_or_else(|| Fault::protocol(format_args!("it asked for file {index}, which was not on offer")))
+        item.ok_or_else(|| Fault::protocol(format_args!("it requested file {index}, which was not offered")))
     }
 }
 
@@ -251,7 +251,7 @@ impl Served {
 
     fn name(&self, index: u64) -> Result<&Name, Fault> {
         let name = usize::try_from(index).ok().and_then(|index| self.names.get(index));
-        name.ok_or_else(|| Fault::protocol(format_args!("it asked for file {index}, which was not on offer")))
+        name.ok_or_else(|| Fault::protocol(format_args!("it requested file {index}, which was not offered")))
     }
 }
 

@@ -22,7 +22,7 @@ pub fn ends(spec: &SchemeSpec) -> Result<Ends, Fault> {
     let ends = spec.build(&Setup::new(MSS, rng)).map_err(|error| refuse(error.to_string()))?;
     let receiver = ends.receiver.as_ref().map(|receiver| receiver.sees());
     if ends.controller.sees() == Sees::Truth || receiver == Some(Sees::Truth) {
-        let why = "uses what only a simulator knows, and cannot steer a transfer";
+        let why = "uses information that only a simulator has, and cannot control a transfer";
         let remedy = Remedy::new("choose another from").task(UserTask::ListSchemes);
         return Err(refuse(format!("scheme `{}` {why}", spec.text())).but(remedy));
     }

@@ -118,7 +118,7 @@ impl fmt::Display for Closed {
             Closed::ByPeer { reason, .. } => {
                 write!(f, "closed by the other side: {}", airpace_core::plain::plain(reason))
             }
-            Closed::Silence(span) => write!(f, "nothing was heard for {:.0} s", span.as_secs_f64()),
+            Closed::Silence(span) => write!(f, "nothing was received for {:.0} s", span.as_secs_f64()),
             Closed::Failed(why) => write!(f, "{}", airpace_core::plain::plain(why)),
         }
     }

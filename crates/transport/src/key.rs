@@ -74,7 +74,7 @@ impl Key {
 
 /// The operating system returned no random numbers. Without them, nothing can be kept secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random numbers, without which nothing can be kept secret")]
+#[error("the system returned no random numbers, which encryption needs")]
 pub struct NoRandomNumbers;
 
 /// `N` random bytes of the operating system.

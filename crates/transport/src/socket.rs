@@ -375,7 +375,7 @@ impl Socket {
         // The kernel accepts the datagrams one by one, so that grouping is the cause and is disabled.
         if self.counts.all_refused() == refused_before && std::mem::take(&mut self.sends_segments) {
             self.notices.push(format!(
-                "the network device does not take several datagrams at once ({refusal}); each costs a call now"
+                "the network device does not accept several datagrams per call ({refusal}); each needs a call of its own"
             ));
         }
         None
@@ -434,8 +434,7 @@ fn open(at: SocketAddr, buffers: Buffers, notices: &mut Vec<String>) -> io::Resu
         set(socket, libc::IPPROTO_IP, name, value)?;
     }
     if let Err(error) = set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1) {
-        notices
-            .push(format!("the kernel does not note when datagrams come ({error}); delays are less exact"));
+        notices.push(format!("the kernel gives no receive times ({error}); delays are less exact"));
     }
     // Neither option is required: the first adds a counter, the second saves CPU time.
     let _ = set(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);

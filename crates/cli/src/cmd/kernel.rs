@@ -65,7 +65,7 @@ enum What {
     #[command(before_help = "Example: airpace kernel unload morc")]
     Unload {
         /// `biscay`, `biscay@window`, `morc` or `pbe`. [default: all loaded schemes]
-        #[arg(value_parser = ["biscay", "biscay@window", "morc", "pbe"])]
+        #[arg(value_parser = IN_THE_KERNEL)]
         scheme: Option<String>,
         /// Prints one JSON object.
         #[arg(long)]
@@ -114,6 +114,9 @@ struct Source {
     mbps: Option<f64>,
 }
 
+/// Schemes that have a version for the kernel, also in a build without them.
+const IN_THE_KERNEL: [&str; 4] = ["biscay", "biscay@window", "morc", "pbe"];
+
 /// Maximum rate that the kernel programs can represent: 2³⁴ bit/s, in Mbit/s.
 const MAX_MBPS: f64 = 17_179.0;
 
@@ -123,7 +126,10 @@ fn bandwidth(text: &str) -> Result<f64, String> {
 }
 
 fn spec(word: &str) -> Result<Box<SchemeSpec>, SchemeError> {
-    SchemeSpec::parse(word).map(Box::new)
+    SchemeSpec::parse(word).map(Box::new).map_err(|error| match error {
+        SchemeError::Scheme { name, .. } => SchemeError::Scheme { name, known: IN_THE_KERNEL.to_vec() },
+        other => other,
+    })
 }
 
 /// Runs the command.

@@ -301,9 +301,14 @@ fn estimate(
         let axes: Map<String, Value> = (plan.spec().set.iter())
             .map(|axis| (axis.key.clone(), axis.values.iter().map(|value| value_of(value)).collect()))
             .collect();
+        let first_impossible = todo.first_impossible().map(|(point, reason)| {
+            let set = plan.sets(point).into_iter().map(|(key, value)| (key, value_of(&value)));
+            json!({ "set": Value::Object(set.collect()), "reason": explained(reason) })
+        });
         let told = json!({
             "cells": cells, "points": plan.points(), "schemes": plan.spec().schemes, "seeds": plan.spec().seeds,
-            "set": axes, "missing": missing, "impossible": todo.impossible, "jobs": jobs,
+            "set": axes, "missing": missing, "impossible": todo.impossible,
+            "first_impossible": first_impossible, "jobs": jobs,
             "sampled_runs": samples, "estimated_s": seconds, "estimated_bytes": bytes, "folder": folder,
         });
         writeln!(out, "{told}")?;
@@ -335,7 +340,11 @@ fn estimate(
         writeln!(
             out,
             "{}",
-            fit(&format!("the first that cannot: {}: {}", set_text(&plan.sets(point)), explained(reason)))
+            fit(&format!(
+                "cannot be made, the first with {}: {}",
+                set_text(&plan.sets(point)),
+                explained(reason)
+            ))
         )?;
     }
     if missing > 0 {

@@ -52,6 +52,12 @@ fn schemes_are_compared_over_both_transports_beside_the_simulators_own_spread() 
 }
 
 #[test]
+fn a_scheme_of_the_simulator_alone_is_refused_with_a_remedy() {
+    let words = ["agree", "stationary-idle", "--scheme", "oracle"];
+    Shell::new().run(&words).refused(&["`oracle` uses information", "airpace list schemes"]);
+}
+
+#[test]
 fn the_kernel_s_tcp_is_compared_and_its_run_opens() {
     let shell = Shell::new();
     if !can_emulate(&shell) {

@@ -431,10 +431,18 @@ fn where_nothing_is_found_the_ladder_says_how_far_it_led() {
 fn samples_that_are_written_otherwise_than_is_said_are_read_by_trial() {
     let shell = Shell::new();
     record(&shell, "a", &["--pci", "42"]);
-    for (rate, format) in
-        [("7.68e6", "ci8"), ("1.536e7", "ci16_le"), ("3.84e6", "ci16_le"), ("7.68e6", "cf32_le")]
-    {
-        let help = ["7,680,000 samples per second it has cell 42", "--rate 7680000 --format ci16_le"];
+    for (rate, format) in [
+        ("7.68e6", "ci8"),
+        ("1.536e7", "ci16_le"),
+        ("3.84e6", "ci16_le"),
+        ("7.68e6", "cf32_le"),
+        ("1.92e6", "cf32_le"),
+    ] {
+        let help = [
+            "--rate and --format override the description",
+            "7,680,000 samples per second it has cell 42",
+            "--rate 7680000 --format ci16_le, or neither of them: its description contains these values",
+        ];
         let done = shell.run(&["decode", "a.sigmf-data", "--rate", rate, "--format", format]);
         let said = done.refused(&help);
         assert!(said.contains("a.sigmf-data is described as"), "a description is overruled: {said}");

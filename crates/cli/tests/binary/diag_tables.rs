@@ -127,7 +127,8 @@ fn kpis_are_followed_by_name_in_every_form() {
     assert_eq!((samples.num_rows(), name(0), name(1)), (2, "0xB0C0:freq", "lte.rrc.messages"));
     assert_eq!(samples.column(2).as_primitive::<Float64Type>().values(), &[1650.0, 1.0]);
 
-    run(&["lte.rsrpp"]).refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`"]);
+    run(&["lte.rsrpp"]).refused(&["no KPI `lte.rsrpp`", "`lte.rsrp`", "airpace list kpis"]);
+    run(&["foo"]).refused(&["there is no KPI `foo`", "airpace list kpis"]);
     run(&["lte.rsrp", "--pcap", "x"]).refused(&["--pcap"]);
     run(&["lte.dl.mcs"]).found_nothing(&["no sample of what is wanted; it needs packets of 0xB"]);
 }

@@ -280,7 +280,9 @@ fn the_radio_is_told_on_sockets_and_by_libod() {
 fn what_cannot_be_emulated_is_one_sentence() {
     let shell = Shell::new();
     shell.run(&["emu", "no-such", "--", "true"]).refused(&["no scenario is called `no-such`"]);
-    shell.run(&["emu", "loss", "up", "2", "--", "true"]).refused(&["probability"]);
+    let loss = shell.run(&["emu", "loss", "up", "2", "--", "true"]);
+    let said = loss.refused(&["'2' for '<PROBABILITY>'", "give a probability from 0 to 1"]);
+    assert!(!said.contains("reverse.loss"), "{said}");
     shell.run(&["emu", "onoff", "up", "-1", "2", "--", "true"]).refused(&["-1"]);
     shell.run(&["emu", "delay", "nan", "--", "true"]).refused(&["give a time in ms"]);
     shell.run(&["emu", "delay", "1", "bogus", "3", "--", "true"]).refused(&["`bogus` is neither link"]);

@@ -74,6 +74,12 @@ fn started(shell: &Shell, words: &[&str]) -> (Child, BufReader<std::process::Chi
 }
 
 #[test]
+fn an_unknown_scheme_is_refused_with_the_schemes_of_the_kernel() {
+    let known = "no scheme is called `foo`; there are biscay, biscay@window, morc, pbe";
+    Shell::new().run(&["kernel", "load", "foo"]).refused(&[known]);
+}
+
+#[test]
 fn a_loaded_scheme_is_fed_by_one_feeder_and_shows_its_flows() {
     let shell = Shell::new();
     let Some(loaded) = Loaded::new(&shell) else { return };

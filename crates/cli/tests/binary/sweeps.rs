@@ -164,6 +164,12 @@ fn runs_that_fail_are_listed_and_the_exit_code_is_1() {
     assert!(done.out.contains("1 run failed; they are in some/failures.json"), "{}", done.out);
     let failures: Value = serde_json::from_str(&shell.read("some/failures.json")).unwrap();
     assert_eq!(failures[0]["set"], "flow.0.rtt_ms=-1");
+    let dry = [&words[..], &["--dry-run"]].concat();
+    let told = shell.run(&dry).fine();
+    assert!(told.contains("cannot be made, the first with flow.0.rtt_ms=-1:"), "{told}");
+    let first = shell.run(&[&dry[..], &["--json"]].concat()).json().remove(0)["first_impossible"].take();
+    assert_eq!(first["set"]["flow.0.rtt_ms"], -1);
+    assert!(first["reason"].as_str().is_some_and(|reason| reason.contains("rtt_ms")), "{first}");
 }
 
 #[test]

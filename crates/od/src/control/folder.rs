@@ -38,21 +38,21 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Folder`] if other users may change its content, [`Error::InUse`] if a daemon runs there,
-    /// [`Error::System`] if a system call fails.
+    /// [`Error::Path`] if a system call fails.
     pub fn claim(path: &Path) -> Result<Folder, Error> {
         // Remove a trailing `/`: with this `/`, `open` would follow a symbolic link in spite of `NOFOLLOW`.
         let path = path.components().as_path().to_owned();
         let refused = |what| Error::Folder { dir: path.clone(), what };
-        DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| Error::System {
-            doing: "making the daemon's folder",
-            errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+        let failed = |doing| failed(doing, &path);
+        DirBuilder::new().recursive(true).mode(0o755).create(&path).map_err(|error| {
+            failed("create the daemon's folder")(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         })?;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let dir = match rustix::fs::open(&path, flags, Mode::empty()) {
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(refused("is a link")),
-            opened => opened.map_err(Error::system("opening the daemon's folder"))?,
+            opened => opened.map_err(failed("open the daemon's folder"))?,
         };
-        let about = rustix::fs::fstat(&dir).map_err(Error::system("looking at the daemon's folder"))?;
+        let about = rustix::fs::fstat(&dir).map_err(failed("inspect the daemon's folder"))?;
         if !is_ours(&about) {
             return Err(refused("belongs to another user"));
         }
@@ -65,12 +65,14 @@ impl Folder {
         }
         let lock = open_lock(dir.as_fd()).map_err(|error| match error {
             Problem::Strange => refused("has a `lock` that is no file of this user's alone"),
-            Problem::Of(errno) => Error::System { doing: "opening the daemon's lock file", errno },
+            Problem::Of(errno) => {
+                Error::Path { doing: "open the daemon's lock file", path: path.join(LOCK_NAME), errno }
+            }
         })?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::AGAIN) => return Err(Error::InUse { dir: path }),
-            Err(errno) => return Err(Error::System { doing: "locking the daemon's folder", errno }),
+            Err(errno) => return Err(failed("lock the daemon's folder")(errno)),
         }
         if holds_data(&dir, SOCKET_NAME) || holds_data(&dir, NEW_SOCKET_NAME) {
             return Err(refused("has a file or folder `control` or `control.new` that no daemon made"));
@@ -82,18 +84,18 @@ impl Folder {
     /// access the folder may connect.
     ///
     /// # Errors
-    /// [`Error::System`] if a system call fails.
+    /// [`Error::Path`] if a system call fails.
     pub fn listen(&self) -> Result<OwnedFd, Error> {
         // This daemon holds the lock, so such a file can only be left over from a daemon that died while it created the
         // socket.
         let _ = rustix::fs::unlinkat(&self.dir, NEW_SOCKET_NAME, AtFlags::empty());
-        let socket = listen_at(&self.path.join(NEW_SOCKET_NAME))
-            .map_err(Error::system("listening on the control socket"))?;
+        let new = self.path.join(NEW_SOCKET_NAME);
+        let socket = listen_at(&new).map_err(failed("listen on the control socket", &new))?;
         // Use the folder's descriptor: if the path refers to another folder by now, the calls fail because this folder
         // contains no such socket. No other user can have created a file here since the ownership check.
         rustix::fs::chmodat(&self.dir, NEW_SOCKET_NAME, Mode::from_raw_mode(0o666), AtFlags::empty())
             .and_then(|()| rustix::fs::renameat(&self.dir, NEW_SOCKET_NAME, &self.dir, SOCKET_NAME))
-            .map_err(Error::system("putting the control socket in its place"))?;
+            .map_err(failed("rename the control socket", &new))?;
         Ok(socket)
     }
 }
@@ -111,6 +113,12 @@ enum Problem {
     Strange,
     /// A system call failed.
     Of(Errno),
+}
+
+/// For `map_err`: the error of a system call on the folder or on a file in it.
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(Errno) -> Error + use<> {
+    let path = path.to_owned();
+    move |errno| Error::Path { doing, path, errno }
 }
 
 /// Opens the lock file. No other user can open it, so no other user can hold the lock. Its content is not changed.

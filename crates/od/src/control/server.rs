@@ -87,7 +87,7 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::Folder`] if other users may change its content, [`Error::InUse`] if a daemon runs there,
-    /// [`Error::System`] if a system call fails.
+    /// [`Error::Path`] if a system call fails.
     pub fn bind(dir: &Path) -> Result<Server, Error> {
         let folder = Folder::claim(dir)?;
         let socket = folder.listen()?;

@@ -109,6 +109,17 @@ fn a_folder_of_another_user_is_not_served() {
 }
 
 #[test]
+fn a_folder_in_which_nobody_creates_files_is_named() {
+    let dir = format!("/proc/{}", std::process::id());
+    let error = Server::bind(Path::new(&dir)).expect_err("the lock file cannot be created");
+    assert!(matches!(error, Error::Path { .. }), "{error:?}");
+    assert!(
+        error.to_string().starts_with(&format!("cannot open the daemon's lock file {dir}/lock: ")),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_link_is_no_folder() {
     let place = Place::new();
     // Names that a daemon would replace at its start and remove at its end.

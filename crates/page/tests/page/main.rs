@@ -141,7 +141,7 @@ fn a_tooltip_says_metric_and_unit_in_the_figures_order() {
     assert_eq!(heads("course"), ["throughput (Mbit/s)", "queueing delay (ms)", "state"]);
     assert_eq!(list(tip("course"), "rows").len(), 3, "capacity and both phones");
     assert_eq!(heads("prb-share"), ["% of PRBs"]);
-    assert_eq!(heads("granted"), ["granted (Mbit/s)", "sent again (Mbit/s)"]);
+    assert_eq!(heads("granted"), ["granted (Mbit/s)", "retransmitted (Mbit/s)"]);
     let all = list(facts, "heads").iter().find(|each| each["id"] == "story.course").expect("a course");
     let instants: Vec<&str> = list(all, "heads").iter().map(|head| head.as_str().unwrap()).collect();
     let is_instant = |head: &str| {

@@ -58,7 +58,7 @@ impl SynthTrace {
                 return Err(ConfigError::new("synth.mean_mbps", reason));
             }
             (None, None) => {
-                let reason = "is missing; say what the made trace carries in the mean, in Mbit/s";
+                let reason = "is missing; give the mean rate of the synthetic trace, in Mbit/s";
                 return Err(ConfigError::new("synth.mean_mbps", reason));
             }
         };

@@ -25,10 +25,13 @@ pub struct OtherReading {
     pub rate_hz: f64,
     /// Format of the samples.
     pub format: Format,
+    /// Whether the recording's description contains this rate and this format.
+    pub is_described: bool,
 }
 
-/// Tries other formats and other rates, one change at a time, for a file in which no cell is detected with `rate_hz`
-/// and `format`. Returns `None` if no other format or rate helps, or if the input is not a regular file.
+/// Tries other formats and other rates, one change at a time, and the values of the recording's description, for a file in
+/// which no cell is detected with `rate_hz` and `format`. Returns `None` if no other format or rate helps, or if the input
+/// is not a regular file.
 pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) -> Option<OtherReading> {
     let reader = Reader::open(path, (rate_hz, format)).ok()?;
     // The bytes of a pipe cannot be read again.
@@ -39,13 +42,17 @@ pub fn other_reading(path: &Path, rate_hz: Option<f64>, format: Option<Format>) 
     let formats = Format::ALL.into_iter().filter(|format| *format != meta.format);
     let rates = RATES_HZ.into_iter().filter(|rate| *rate != meta.sample_rate_hz);
     let by_format = formats.map(|format| (meta.sample_rate_hz, format));
-    let others = by_format.chain(rates.map(|rate| (rate, meta.format)));
+    // The given rate and format replace those of the description.
+    let described = Reader::open(path, (None, None)).ok();
+    let described = described.map(|reader| (reader.meta().sample_rate_hz, reader.meta().format));
+    let overruled = described.filter(|reading| *reading != (meta.sample_rate_hz, meta.format));
+    let others = by_format.chain(rates.map(|rate| (rate, meta.format))).chain(overruled);
     // If wide samples are read as two narrow ones, the cell may also be found, but with more noise.
     let best = others
         .filter_map(|(rate_hz, format)| Some((listen(path, rate_hz, format)?, rate_hz, format)))
         .max_by(|((_, one), ..), ((_, other), ..)| one.total_cmp(other));
     let ((cell, _), rate_hz, format) = best?;
-    Some(OtherReading { cell, rate_hz, format })
+    Some(OtherReading { cell, rate_hz, format, is_described: overruled == Some((rate_hz, format)) })
 }
 
 /// Searches for a cell at the start of a file with this rate and format; returns the cell and its signal-to-noise ratio

@@ -72,7 +72,7 @@ pub fn serve(mut stream: TcpStream, choose: Choose<'_>, record: Record<'_>) -> R
     let (mut line, mut byte) = (vec![], [0]);
     // Read byte by byte, because the bytes after the order belong to the flow.
     loop {
-        stream.read_exact(&mut byte).map_err(|error| format!("no order came: {error}"))?;
+        stream.read_exact(&mut byte).map_err(|error| format!("no order was received: {error}"))?;
         if byte[0] == b'\n' {
             break;
         }

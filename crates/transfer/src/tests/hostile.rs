@@ -173,7 +173,7 @@ fn what_is_out_of_turn_ends_the_connection() {
         // A transfer whose data does not match its hash is reported as lost, because it may succeed next time. A message
         // out of order is reported as refused.
         let is_told = match world.notices.borrow().last() {
-            Some(Notice::Lost { why, .. }) => why.contains("did not arrive as it was sent"),
+            Some(Notice::Lost { why, .. }) => why.contains("arrived damaged"),
             last => matches!(last, Some(Notice::Refused { .. })),
         };
         assert!(is_told, "{messages:?}: {:?}", world.notices.borrow().last());

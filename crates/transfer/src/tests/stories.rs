@@ -468,7 +468,7 @@ fn a_scheme_that_only_a_simulator_can_feed_is_refused_here() {
         stop: std::sync::Arc::default(),
     };
     let refused = crate::client::Client::new(settings, |_| {}).err().unwrap();
-    assert!(refused.sentence.contains("only a simulator knows"), "{refused:?}");
+    assert!(refused.sentence.contains("only a simulator has"), "{refused:?}");
 }
 
 /// The disk is slow, the connection is lost, and the client reconnects: the store reports the file only after the disk is

@@ -43,8 +43,13 @@ pub fn all(args: &Args, stop: &Arc<AtomicBool>) -> anyhow::Result<Opened> {
         let reader = Reader::open(file, (args.rate, args.format))?;
         if let Some(said) = reader.meta().overruled() {
             let (rate, format) = (reader.meta().sample_rate_hz, reader.meta().format);
+            let options = match (args.rate, args.format) {
+                (Some(_), None) => "--rate overrides",
+                (None, Some(_)) => "--format overrides",
+                _ => "--rate and --format override",
+            };
             say(format_args!(
-                "airpace: {name} is described as {said}; by --rate and --format, it is read as {format} at \
+                "airpace: {name} is described as {said}; {options} the description: it is read as {format} at \
                  {rate} samples per second"
             ));
         }

@@ -103,7 +103,7 @@ impl Stats<'_> {
             count(self.0.leaps, "leap"),
         )?;
         let mut table = Table::new(
-            &["RNTI", "dir", "format", "messages", "PRBs", "new Mbit/s", "sent again", "doubt"],
+            &["RNTI", "dir", "format", "messages", "PRBs", "new Mbit/s", "retransmitted", "error prob."],
             3,
         );
         for ((kind, way, format), sum) in &self.0.sorts {
@@ -196,7 +196,7 @@ fn meaning(ladder: &Ladder, rung: Rung) -> String {
 pub fn summary(followed: &Followed, subframes: u64) -> String {
     let of = |name: &str, total: &Total| {
         format!(
-            "{name} {}, {:.3} Mbit/s, {} sent again, {} of unknown size",
+            "{name} {}, {:.3} Mbit/s, {} retransmitted, {} of unknown size",
             count(total.grants, "grant"),
             total.new_bits as f64 / subframes.max(1) as f64 / 1e3,
             count(total.again, "block"),

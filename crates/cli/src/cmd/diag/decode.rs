@@ -17,6 +17,7 @@ use airpace_diag::{LogCode, LogPacket, Message, Radio};
 use anyhow::bail;
 
 use super::input::{self, Sink};
+use super::port::refused_kpi;
 use crate::called;
 use crate::cmd::outputs::{self, Named};
 use crate::cmd::{NothingFound, Verdict, complete};
@@ -136,10 +137,9 @@ fn check_files(args: &Args, inputs: &[Named]) -> anyhow::Result<()> {
 /// The writer for the output that the user asked for.
 fn writer<'o>(args: &Args, inputs: &[Named], out: &'o mut dyn Write) -> anyhow::Result<Box<dyn Writer + 'o>> {
     if !args.kpi.is_empty() {
-        let subscription = Subscription::listed(
-            args.kpi.iter().map(String::as_str),
-            args.radio.map_or(Radio::FIRST, Radio),
-        )?;
+        let subscription =
+            Subscription::listed(args.kpi.iter().map(String::as_str), args.radio.map_or(Radio::FIRST, Radio))
+                .map_err(refused_kpi)?;
         return Ok(Box::new(match &args.parquet {
             Some(path) => Kpis::parquet(subscription, path)?,
             None if args.json => Kpis::json(subscription, out),

@@ -104,7 +104,12 @@ impl ListenArgs {
 /// # Errors
 /// A KPI does not exist. The message names the command that lists all KPIs.
 pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
-    Subscription::new(kpis.iter().map(String::as_str)).map_err(|error| match error {
+    Subscription::new(kpis.iter().map(String::as_str)).map_err(refused_kpi)
+}
+
+/// The error of a KPI that does not exist, with the command that lists all KPIs.
+pub fn refused_kpi(error: KpiError) -> anyhow::Error {
+    match error {
         KpiError::Unknown(..) => {
             let remedy = Remedy::new("all KPIs:").command("airpace list kpis".to_owned());
             Refused::of(&error).but(remedy).into()
@@ -114,7 +119,7 @@ pub fn subscription(kpis: &[String]) -> anyhow::Result<Subscription> {
             Refused::of(&error).but(remedy).into()
         }
         other => other.into(),
-    })
+    }
 }
 
 /// Parses the interval between drains: a duration, or `off`.

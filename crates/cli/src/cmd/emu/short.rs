@@ -80,6 +80,7 @@ pub struct Loss {
     #[arg(value_enum)]
     direction: Way,
     /// The loss probability, from 0 to 1.
+    #[arg(value_parser = probability)]
     probability: f64,
     #[command(flatten)]
     rest: Rest,
@@ -172,6 +173,12 @@ struct Rest {
 fn milliseconds(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
     value.ok_or_else(|| "give a time in ms, 0 or more".to_owned())
+}
+
+/// A probability, from 0 to 1.
+fn probability(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| "give a probability from 0 to 1; 0.01 is one in a hundred".to_owned())
 }
 
 impl Form {

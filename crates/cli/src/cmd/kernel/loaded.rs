@@ -129,7 +129,7 @@ pub fn unload(scheme: Option<&str>, as_json: bool, out: &mut dyn Write) -> anyho
 
 /// Error text if a required scheme is not loaded, or is not visible.
 pub(super) fn not_loaded(name: &str) -> String {
-    nothing_loaded(Some(name), &format!("; {} does it", called::command(&format!("kernel load {name}"))))
+    nothing_loaded(Some(name), &format!("; load it with {}", called::command(&format!("kernel load {name}"))))
 }
 
 /// Returns the sentence that no scheme, or not the requested scheme, is loaded, or that the scheme is loaded but not
@@ -137,9 +137,9 @@ pub(super) fn not_loaded(name: &str) -> String {
 pub(super) fn nothing_loaded(asked: Option<&str>, remedy: &str) -> String {
     match (manage::hidden(asked), asked) {
         (Some(name), _) => format!(
-            "The kernel has `{name}`, which the /sys/fs/bpf that is seen here does not hold: it was loaded with another."
+            "`{name}` is loaded, but this process does not see it: it was loaded through another /sys/fs/bpf."
         ),
         (None, Some(name)) => format!("`{name}` is not loaded{remedy}."),
-        (None, None) => format!("Nothing is loaded{remedy}."),
+        (None, None) => format!("No scheme is loaded{remedy}."),
     }
 }

@@ -29,8 +29,8 @@ fn millis(span: Duration) -> f64 {
 fn consequence(name: &str, age_ms: f64) -> &'static str {
     match name {
         _ if age_ms <= MAX_AGE.as_secs_f64() * 1e3 => "",
-        PBE => "; its peers receive no fresh data",
-        RELAY => "; it limits no download",
+        PBE => "; its peers receive no current measurements",
+        RELAY => "; downloads are not limited",
         _ => "; flows use BBR",
     }
 }
@@ -72,9 +72,9 @@ impl Shown {
             writeln!(out, "Default:   of new TCP sockets in {}", netns::words(&self.0.default_in))?;
         }
         if self.0.name == RELAY {
-            let bounds = totals.returns + totals.sends;
-            let (flows, bounds) = (thousands(totals.flows), count(bounds, "bound"));
-            writeln!(out, "Downloads: {flows} so far; {bounds}, lifted {}", count(totals.fallbacks, "time"))?;
+            let limits = count(totals.returns + totals.sends, "limit");
+            let (flows, removed) = (thousands(totals.flows), thousands(totals.fallbacks));
+            writeln!(out, "Downloads: {flows} so far; {limits} set, {removed} removed")?;
         } else {
             writeln!(out, "Flows:     {} so far, {}", thousands(totals.flows), count(totals.acks, "ACK"))?;
         }
@@ -85,7 +85,7 @@ impl Shown {
             let (confirmed, strangers) = (totals.confirmed, totals.flows.saturating_sub(totals.confirmed));
             writeln!(
                 out,
-                "Option:    confirmed by the peers of {}, not by those of {strangers}",
+                "Option:    the peers of {} confirmed it, those of {strangers} did not",
                 count(confirmed, "flow")
             )?;
         }
@@ -108,7 +108,7 @@ impl Shown {
             let (elsewhere, rooms) = (count(totals.elsewhere, "time"), count(totals.rooms, "ACK"));
             writeln!(
                 out,
-                "Receiver:  {elsewhere} the bottleneck was found elsewhere; {rooms} without room got it"
+                "Receiver:  {elsewhere} the bottleneck was outside the cell; in {rooms}, the option replaced a SACK block"
             )?;
         }
         if self.0.name == RELAY {
@@ -116,11 +116,11 @@ impl Shown {
         }
         writeln!(
             out,
-            "FALLBACK:  {}, {} of them for lack of {}; {}",
+            "FALLBACK:  started {}, {} of them without {}; ended {}",
             count(totals.fallbacks, "time"),
             thousands(totals.silences),
-            if self.0.name == PBE { "feedback" } else { "a feed" },
-            count(totals.returns, "return")
+            if self.0.name == PBE { "current feedback" } else { "current data in the feed" },
+            count(totals.returns, "time")
         )
     }
 
@@ -139,15 +139,15 @@ impl Shown {
                 flow.rate.map(|rate| format!("{:.2} Mbit/s", rate.as_mbps())),
                 flow.window.map(|window| format!("window {} B", window.0)),
                 flow.rtt.map(|rtt| match rtt.as_micros() {
-                    micros @ ..1_000 => format!("least RTT {micros} us"),
-                    _ => format!("least RTT {:.1} ms", millis(rtt)),
+                    micros @ ..1_000 => format!("minimum RTT {micros} us"),
+                    _ => format!("minimum RTT {:.1} ms", millis(rtt)),
                 }),
             ];
             let said: Vec<String> = said.into_iter().flatten().collect();
             writeln!(out, "           {} to {}: {}", flow.local, flow.remote, said.join(", "))?;
         }
         if let Some(more @ 1..) = self.0.flows.len().checked_sub(SHOWN) {
-            writeln!(out, "           and {more} more, which `--json` has")?;
+            writeln!(out, "           and {more} more; `--json` lists all flows")?;
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Shown {
     fn write_sharing(&self, out: &mut dyn Write) -> std::io::Result<()> {
         match self.0.active {
             Some(active) if self.0.name == PBE => {
-                writeln!(out, "Sharing:   {} of this machine now", count(active, "download"))
+                writeln!(out, "Sharing:   {} of this machine at present", count(active, "download"))
             }
             None if self.0.name == PBE => Ok(()),
             Some(active) => {
@@ -163,10 +163,10 @@ impl Shown {
                     .0
                     .apps
                     .map_or_else(String::new, |apps| format!(" of {}", count(apps, "application")));
-                let does = if self.0.name == RELAY { "received" } else { "sent" };
-                writeln!(out, "Sharing:   {}{of} of this machine {does} just now", count(active, "flow"))
+                let does = if self.0.name == RELAY { "receiving" } else { "sending" };
+                writeln!(out, "Sharing:   {}{of} of this machine, {does} at present", count(active, "flow"))
             }
-            None => writeln!(out, "Sharing:   only its own flows are counted"),
+            None => writeln!(out, "Sharing:   only flows of this scheme are counted"),
         }
     }
 }
@@ -193,7 +193,11 @@ pub fn status(as_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Fine);
     }
     if loaded.is_empty() {
-        writeln!(out, "{}", nothing_loaded(None, &format!("; {} does it", called::command("kernel load"))))?;
+        writeln!(
+            out,
+            "{}",
+            nothing_loaded(None, &format!("; load one with {}", called::command("kernel load")))
+        )?;
     }
     for status in &loaded {
         status.write(out)?;

@@ -166,11 +166,11 @@ pub fn summary(heard: &Heard, now: Time, need: Need) -> String {
         parts.push(format!("{} that could not be read", account.unreadable));
     }
     if account.gaps > 0 {
-        parts.push(format!("without for {}", crate::terminal::count(account.gaps, "while")));
+        parts.push(crate::terminal::count(account.gaps, "gap"));
     }
     let end = match why(&account, need) {
         Some(why) => format!("at the end {}: {why}", word(account.state)),
-        None => "fresh to the end".to_owned(),
+        None => "fresh at the end".to_owned(),
     };
     format!("{}: {}; {end}", account.name, parts.join(", "))
 }

@@ -94,8 +94,8 @@ impl UdpConnection {
             State::Open { .. } => self.end_after(
                 self.incoming.is_readable(),
                 Closed::Failed(
-                    "the other side does not know this connection any more: it was started anew, or its farewell got \
-                     lost"
+                    "the other side does not know this connection any more: it was restarted, or its closing \
+                     packet was lost"
                         .to_owned(),
                 ),
             ),
@@ -210,8 +210,10 @@ impl UdpConnection {
         }
         match self.incoming.insert(data.offset, data.bytes, data.fin) {
             Ok(_) => {}
-            Err(StreamViolation::BeyondLimit) => return breach("it sends more than it may"),
-            Err(StreamViolation::End) => return breach("the stream goes on behind its end"),
+            Err(StreamViolation::BeyondLimit) => {
+                return breach("it sent more than the receive window allows");
+            }
+            Err(StreamViolation::End) => return breach("it sent data behind the end of a stream"),
             // The packet counts as lost, and the peer will retransmit it.
             Err(StreamViolation::Pieces) => return Ok(()),
         }

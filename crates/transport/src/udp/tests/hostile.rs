@@ -238,7 +238,7 @@ fn a_peer_that_breaks_the_protocol_loses_its_connection_and_no_other() {
     };
     let cases = [
         (Frame::Ack(ack(1 << 30, &[])), "ACK"),
-        (data(1 << 20, 1 << 40, false, b"x"), "sends more than it may"),
+        (data(1 << 20, 1 << 40, false, b"x"), "sent more than the receive window allows"),
         (data(1 << 20, 0, true, b""), "behind its end"),
         (data(1 << 62, 0, false, b""), "no number"),
     ];

@@ -106,7 +106,7 @@ fn the_restart_of_one_side_is_noticed_by_the_other() {
             let (took, closed) = (world.now - begin, world.peers[other].closed.clone());
             if key == KEY {
                 assert!(
-                    matches!(&closed, Some(Closed::Failed(why)) if why.contains("started anew")),
+                    matches!(&closed, Some(Closed::Failed(why)) if why.contains("restarted")),
                     "{closed:?}"
                 );
                 assert!(took < Duration::from_millis(100), "{took:?}");
