@@ -6,7 +6,7 @@ use super::super::channel::fading::DelayProfile;
 use super::*;
 use airpace_core::Streams;
 
-const GRID: Grid = Grid { prbs: 100, rbg_prbs: 4 };
+const GRID: Grid = Grid::lte(100);
 
 fn sinr_model() -> Bler {
     Bler::new(&BlerConfig::default()).unwrap()
@@ -49,7 +49,7 @@ fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u
         adaptation.update(subframe, channel);
         let Some(mcs) = adaptation.mcs(1) else { continue };
         let table = adaptation.config.mcs_table();
-        let block = Block { table, mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
+        let block = Block { table: table.into(), mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
         let sinr_db = channel.at(subframe).effective_sinr_db(GRID.all(), block.modulation());
         let received = !luck.chance(bler.first_error(block, sinr_db));
         feedback.push_back((subframe, adaptation.step(), received));
@@ -241,7 +241,7 @@ fn a_handover_forgets() {
 #[test]
 fn a_retransmission_after_a_fade_is_received_when_the_fade_is_over() {
     let bler = sinr_model();
-    let block = Block { table: McsTable::Qam64, mcs: 20, bits: Bits(39_232) };
+    let block = Block { table: McsTable::Qam64.into(), mcs: 20, bits: Bits(39_232) };
     let mut held = SoftBuffer::default();
     held.add(block.modulation(), 5.0);
     assert!(bler.error(block, &held) > 0.999);
