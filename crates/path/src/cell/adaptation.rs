@@ -509,7 +509,7 @@ fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
 ///
 /// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2 dB.
 fn reference_block(table: McsTable, mcs: u8) -> Block {
-    Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
+    Block { table: table.into(), mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
 }
 
 /// PRB pairs of a subband. On carriers of up to 6 PRB pairs, the only subband is the whole band.
@@ -534,7 +534,7 @@ fn lena_wideband_points_db(bler: &Bler, grid: Grid) -> [f64; 15] {
     let table = McsTable::Qam64;
     let needed_db = |mcs| {
         let bits = table.tbs(mcs, grid.prbs, 1).unwrap_or(Bits::ZERO);
-        bler.sinr_db_for(Block { table, mcs, bits }, 0.1)
+        bler.sinr_db_for(Block { table: table.into(), mcs, bits }, 0.1)
     };
     std::array::from_fn(|index| {
         let last = if index == 14 { 28 } else { 2 * index as u8 + 1 };
