@@ -1,10 +1,12 @@
 //! Tests of reports, their delay, and the steady state of the outer loop.
 
-use super::super::bler::{BlerConfig, SoftBuffer};
+use super::super::bler::{BlerConfig, Block, SoftBuffer};
 use super::super::channel::ChannelConfig;
 use super::super::channel::fading::DelayProfile;
+use super::thresholds::{mcs_of_cqi, reference_block};
 use super::*;
-use airpace_core::Streams;
+use airpace_core::tables::lte::McsTable;
+use airpace_core::{Bits, Streams};
 
 const GRID: Grid = Grid::lte(100);
 
@@ -71,8 +73,8 @@ fn cqi_is_the_highest_that_keeps_errors_within_ten_percent() {
         let mut adaptation = adaptation(AdaptationConfig::default());
         adaptation.update(0, &mut at_rest(sinr_db));
         let error = |cqi: u8| {
-            let mcs = mcs_of_cqi(McsTable::Qam64)[usize::from(cqi) - 1];
-            bler.first_error(reference_block(McsTable::Qam64, mcs), sinr_db)
+            let mcs = mcs_of_cqi(McsTable::Qam64.into())[usize::from(cqi) - 1];
+            bler.first_error(reference_block(McsTable::Qam64.into(), mcs), sinr_db)
         };
         let cqi = adaptation.cqi();
         assert!(cqi == 0 || error(cqi) <= 0.1 + 1e-9, "CQI {cqi} at {sinr_db} dB loses {}", error(cqi));
