@@ -202,7 +202,8 @@ impl Cell {
     /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this
     /// size. In the long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
-        let now = self.subframe.saturating_sub(1);
+        let subframe = self.subframe.saturating_sub(1);
+        let now = Time::from_millis(subframe);
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
@@ -212,21 +213,21 @@ impl Cell {
             let prbs = idle + link.prbs_in(now);
             let Some(mcs) = link.adaptation.mcs(carrier.cfi).filter(|_| prbs > 0) else { continue };
             let block = link.block(mcs, prbs);
-            let snapshot = link.channel.at(now);
+            let snapshot = link.channel.at(subframe);
             let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
             let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
             let codewords = link.channel.layers();
             let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
             bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
         }
-        let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
-        Capacity { time, span, device, direction: Direction::Downlink, bytes }
+        let span = Duration::from_millis(1);
+        Capacity { time: now, span, device, direction: Direction::Downlink, bytes }
     }
 
     /// Bytes of transport blocks that the whole band could have carried to a device in the last subframe, over its active
     /// carriers: the maximum that any scheduler can assign.
     pub fn whole_band(&self, device: DeviceId) -> Bytes {
-        let now = self.subframe.saturating_sub(1);
+        let now = Time::from_millis(self.subframe.saturating_sub(1));
         let user = &self.users[usize::from(device.0)];
         let bits_of = |link: &RadioLink| {
             let carrier = &self.carriers[usize::from(link.carrier)];
@@ -303,9 +304,10 @@ impl Cell {
 
     /// Runs the next subframe.
     fn run_subframe(&mut self) {
-        let now = self.subframe;
+        let subframe = self.subframe;
+        let now = Time::from_millis(subframe);
         self.subframe += 1;
-        let leaves_at = Time::from_millis(now + 1) + self.ue_processing;
+        let leaves_at = Time::from_millis(self.subframe) + self.ue_processing;
         let over = &mut self.over;
         let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
@@ -316,12 +318,13 @@ impl Cell {
                 self.uplink.exchange_status(index, now, &mut device.rlc);
             }
         }
-        self.uplink.run(now);
+        self.uplink.run(subframe);
         let mut context = Context {
+            subframe,
             now,
             users: &mut self.users,
             bler: &self.bler,
-            round_trip: if self.config.lena_compat { 7 } else { 8 },
+            round_trip: Duration::from_millis(if self.config.lena_compat { 7 } else { 8 }),
             max_retransmissions: self.config.harq.max_retransmissions,
             max_users: usize::from(self.config.max_users_per_subframe),
             wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),
@@ -336,13 +339,14 @@ impl Cell {
             }
         }
         for index in 0..self.devices {
-            self.tell(index, now);
+            self.tell(index, subframe);
             self.aggregate(index, now);
         }
     }
 
     /// Reports a subframe to a listening device, over all its carriers, and to its modem's log.
-    fn tell(&mut self, index: usize, now: u64) {
+    fn tell(&mut self, index: usize, subframe: u64) {
+        let now = Time::from_millis(subframe);
         let (is_listening, is_logging) = (self.telemetry.is_listening(index), self.log.is_listening(index));
         if !is_listening && !is_logging {
             return;
@@ -355,12 +359,12 @@ impl Cell {
             let own = OwnRadio {
                 rnti: user.rnti,
                 active: place < active,
-                sinr_db: Some(link.channel.at(now).sinr_db),
+                sinr_db: Some(link.channel.at(subframe).sinr_db),
                 bits_per_prb: Some(link.bits_per_prb(carrier.cfi, carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };
-            let heard_at = Time::from_millis(now + 1);
+            let heard_at = Time::from_millis(subframe + 1);
             if is_listening {
                 self.telemetry.hear(index, heard_at, &carrier.account, own);
             }
@@ -373,7 +377,7 @@ impl Cell {
 
     /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
     /// to it.
-    fn aggregate(&mut self, index: usize, now: u64) {
+    fn aggregate(&mut self, index: usize, now: Time) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
         // During a handover, the missing grants do not show that the load is low.
@@ -385,21 +389,21 @@ impl Cell {
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
             let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_until == now + 1);
+            let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
             load.count(carrier.grid.prbs, own, used, others, place + 1 == active);
         }
         device.aggregation.observe(now, load);
     }
 }
 
-/// Prepares a device before a subframe is scheduled. If a handover starts, returns the subframe in which data
-/// transmission resumes.
+/// Prepares a device before a subframe is scheduled. If a handover starts, returns the time at which data transmission
+/// resumes.
 fn begin_subframe(
     user: &mut User,
-    now: u64,
+    now: Time,
     rntis: &mut background::Rntis,
     release: &mut dyn FnMut(Packet, Fate),
-) -> Option<u64> {
+) -> Option<Time> {
     let Source::Device(device) = &mut user.source else { return None };
     let resumes_at = device.handover.begin(now);
     if let Some(resumes_at) = resumes_at {
@@ -413,7 +417,7 @@ fn begin_subframe(
         }
     }
     device.aggregation.begin(now);
-    device.rlc.admit(Time::from_millis(now));
+    device.rlc.admit(now);
     if device.rlc.has_timers() {
         device.rlc.expire(now, release);
     }

@@ -19,7 +19,8 @@ use crate::config_error::{ConfigError, not_negative};
 
 mod outer_loop;
 
-pub(super) use outer_loop::{OuterLoop, Step};
+pub(super) use outer_loop::OuterLoop;
+pub use outer_loop::Step;
 
 /// Scope of a CQI report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,7 +237,6 @@ impl LinkAdaptation {
         if subframe >= self.wakes_at {
             self.exchange_reports(subframe, channel);
         }
-        self.outer.subframe_begins(subframe, self.step);
     }
 
     /// Sends and receives the reports that are due in this subframe.
@@ -329,10 +329,16 @@ impl LinkAdaptation {
         Some(self.tables.highest_mcs(sinr_db + self.offset_db()).min(self.tables.cap(cfi)))
     }
 
-    /// Informs the outer loop whether a *first* transmission in subframe `sent` was received.
-    pub fn on_first_transmission(&mut self, sent: u64, received: bool) {
+    /// The step of the outer loop at present. It belongs to the blocks whose MCS is chosen now.
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// Informs the outer loop whether a *first* transmission was received. `step` was valid when the MCS of the block
+    /// was chosen.
+    pub fn on_first_transmission(&mut self, step: Step, received: bool) {
         if self.outer_loop {
-            self.outer.on_first_transmission(sent, received);
+            self.outer.on_first_transmission(step, received);
             self.choose_wideband_mcs();
         }
     }

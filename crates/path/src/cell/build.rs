@@ -15,7 +15,7 @@ use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
 use super::config::{CellConfig, TelemetryConfig};
 use super::handover::Handover;
-use super::harq::Harq;
+use super::harq::{Harq, PROCESSES};
 use super::plan::{CellPlan, DevicePlan};
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
@@ -120,11 +120,11 @@ impl Builder<'_> {
             has_subbands: is_selective && adaptation.cqi_scope == CqiScope::Subband,
             channel,
             adaptation: link_adaptation,
-            harq: Harq::default(),
+            harq: Harq::new(PROCESSES),
             table: adaptation.mcs_table(),
             luck: self.streams.draws(&format!("{name}.errors")),
             average_bits: 1.0,
-            wanted_until: 0,
+            wanted_in: None,
             served_in: None,
             served_prbs: 0,
             decoded: None,
@@ -184,7 +184,7 @@ impl Builder<'_> {
             live,
             vacant,
             due: VecDeque::new(),
-            feedback: Default::default(),
+            feedback: VecDeque::new(),
             account: Account::new(CarrierId(index as u8), grid.prbs),
             cfi: self.config.cfi.unwrap_or(1),
             fixed_cfi: self.config.cfi,

@@ -7,11 +7,13 @@
 //! Differs: a deactivated carrier stops carrying new data immediately, but still serves the pending retransmissions. The
 //! standard flushes them and leaves their recovery to RLC.
 
-use airpace_core::Bytes;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Time};
 
 use super::config::AggregationConfig;
 
-/// PRBs of a device in one subframe, over its active carriers.
+/// PRBs of a device in one millisecond, over its active carriers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     /// PRBs granted to the device.
@@ -54,15 +56,16 @@ pub(super) struct Aggregation {
     config: AggregationConfig,
     usable: usize,
     active: usize,
-    /// Subframe in which the next carrier starts to carry data; `None` if no activation is decided.
-    activates_at: Option<u64>,
+    /// Time at which the next carrier starts to carry data; `None` if no activation is decided.
+    activates_at: Option<Time>,
     recent: Window,
-    queue_since: Option<u64>,
-    unused_since: u64,
+    queue_since: Option<Time>,
+    unused_since: Time,
     off: OffWindow,
 }
 
-/// The loads of the last subframes, and the sums of these loads. Subframes before the start of the run count as idle.
+/// The loads of the last milliseconds, and the sums of these loads. Milliseconds before the start of the run count as
+/// idle.
 #[derive(Clone, Debug)]
 struct Window {
     loads: Box<[Sums]>,
@@ -70,7 +73,7 @@ struct Window {
     next: usize,
 }
 
-/// Sums of PRBs over subframes, in thousandths.
+/// Sums of PRBs over milliseconds, in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     own: u64,
@@ -81,7 +84,7 @@ struct Sums {
 /// Sums of PRBs since the last check for deactivation.
 #[derive(Clone, Copy, Debug, Default)]
 struct OffWindow {
-    since: u64,
+    since: Time,
     own: u64,
     offered: u64,
     queued: bool,
@@ -97,7 +100,7 @@ impl Aggregation {
             activates_at: None,
             recent: Window::new(config.on_ms.max(1) as usize),
             queue_since: None,
-            unused_since: 0,
+            unused_since: Time::ZERO,
             off: OffWindow::default(),
         }
     }
@@ -118,59 +121,59 @@ impl Aggregation {
     /// Deactivates all carriers except the primary carrier, at a handover.
     ///
     /// Source: TS 36.331 §5.3.10.3b (further carriers come up deactivated)
-    pub(super) fn reset(&mut self, now: u64) {
+    pub(super) fn reset(&mut self, now: Time) {
         if !self.config.always_active {
             self.set_active(now, 1);
         }
     }
 
     /// Activates the carrier whose activation is complete at `now`.
-    pub(super) fn begin(&mut self, now: u64) {
+    pub(super) fn begin(&mut self, now: Time) {
         if self.activates_at.is_some_and(|at| at <= now) {
             self.set_active(now, self.active + 1);
         }
     }
 
-    /// Records the load of subframe `now` and decides about activation and deactivation.
-    pub(super) fn observe(&mut self, now: u64, load: Load) {
+    /// Records the load of the millisecond that starts at `now`, and decides about activation and deactivation.
+    pub(super) fn observe(&mut self, now: Time, load: Load) {
         if self.config.always_active || self.usable == 1 {
             return;
         }
         let used_share = self.recent.add(load);
         let is_queued = load.queue_bytes >= self.config.on_queue_bytes;
         self.queue_since = is_queued.then(|| self.queue_since.unwrap_or(now));
-        let has_queued =
-            self.queue_since.is_some_and(|since| now + 1 >= since + u64::from(self.config.on_ms));
+        let has_queued = self.queue_since.is_some_and(|since| now + MILLISECOND >= since + ms(self.config.on_ms));
         let is_full = used_share >= self.config.on_share || has_queued;
         if is_full && self.active < self.usable && self.activates_at.is_none() {
-            self.activates_at = Some(now + u64::from(self.config.activation_delay_ms));
+            self.activates_at = Some(now + ms(self.config.activation_delay_ms));
         }
         if self.active > 1 {
             self.consider_deactivation(now, load, is_queued);
         }
     }
 
-    fn consider_deactivation(&mut self, now: u64, load: Load, is_queued: bool) {
+    fn consider_deactivation(&mut self, now: Time, load: Load, is_queued: bool) {
+        let end = now + MILLISECOND;
         if load.last_is_used {
-            self.unused_since = now + 1;
+            self.unused_since = end;
         }
         self.off.own += u64::from(load.own);
         self.off.offered += u64::from(load.total_without_last.saturating_sub(load.others_without_last));
         self.off.queued |= is_queued;
-        let timer_ran_out = now + 1 >= self.unused_since + u64::from(self.config.deactivation_timer_ms);
+        let timer_ran_out = end >= self.unused_since + ms(self.config.deactivation_timer_ms);
         let mut fits = false;
-        if now + 1 >= self.off.since + u64::from(self.config.off_ms) {
+        if end >= self.off.since + ms(self.config.off_ms) {
             fits = !self.off.queued
                 && self.off.own as f64 <= self.config.off_share * self.off.offered as f64
                 && self.activates_at.is_none();
-            self.off = OffWindow { since: now + 1, ..OffWindow::default() };
+            self.off = OffWindow { since: end, ..OffWindow::default() };
         }
         if timer_ran_out || fits {
-            self.set_active(now + 1, self.active - 1);
+            self.set_active(end, self.active - 1);
         }
     }
 
-    fn set_active(&mut self, now: u64, active: usize) {
+    fn set_active(&mut self, now: Time, active: usize) {
         self.active = active;
         self.activates_at = None;
         self.recent.clear();
@@ -180,12 +183,19 @@ impl Aggregation {
     }
 }
 
+/// Interval at which loads are recorded.
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn ms(milliseconds: u32) -> Duration {
+    Duration::from_millis(milliseconds.into())
+}
+
 impl Window {
-    fn new(subframes: usize) -> Window {
-        Window { loads: vec![Sums::default(); subframes].into(), sums: Sums::default(), next: 0 }
+    fn new(milliseconds: usize) -> Window {
+        Window { loads: vec![Sums::default(); milliseconds].into(), sums: Sums::default(), next: 0 }
     }
 
-    /// Adds a subframe. Returns the device's share, over the whole window, of the PRBs that the scheduler could assign to
+    /// Adds a millisecond. Returns the device's share, over the whole window, of the PRBs that the scheduler could assign to
     /// it; 0 until the window is full.
     fn add(&mut self, load: Load) -> f64 {
         let new = Sums {
@@ -237,8 +247,8 @@ mod tests {
 
     fn first_subframe_with(state: &mut Aggregation, active: usize, load: Load) -> Option<u64> {
         (0..2000).find(|&now| {
-            state.begin(now);
-            state.observe(now, load);
+            state.begin(Time::from_millis(now));
+            state.observe(Time::from_millis(now), load);
             state.active() == active
         })
     }
@@ -265,7 +275,7 @@ mod tests {
         assert_eq!(state.needed_queue(), Some(Bytes(50_000)));
         first_subframe_with(&mut state, 2, load(20, 60_000, 1)).expect("a queue activates it");
         assert_eq!(state.needed_queue(), None);
-        state.reset(5_000);
+        state.reset(Time::from_secs(5));
         assert_eq!(state.needed_queue(), Some(Bytes(50_000)), "after a handover");
         let always = AggregationConfig { always_active: true, ..AggregationConfig::default() };
         assert_eq!(Aggregation::new(&always, 2).needed_queue(), None);
@@ -287,8 +297,8 @@ mod tests {
         let mut state = aggregation();
         let alternate = |now: u64| contended(if now.is_multiple_of(2) { 50 } else { 0 });
         assert!((0..200).any(|now| {
-            state.begin(now);
-            state.observe(now, alternate(now));
+            state.begin(Time::from_millis(now));
+            state.observe(Time::from_millis(now), alternate(now));
             state.active() == 2
         }));
     }

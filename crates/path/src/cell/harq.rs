@@ -5,6 +5,9 @@
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
+use airpace_core::Time;
+
+use super::adaptation::Step;
 use super::bler::{Block, SoftBuffer};
 use super::rlc::Content;
 
@@ -17,7 +20,7 @@ pub(super) const PROCESSES: usize = 8;
 pub(super) const CODEWORDS: usize = 2;
 
 /// Value of `free_at` for a process with a pending retransmission, which becomes free only after that retransmission.
-const WAITING: u64 = u64::MAX;
+const WAITING: Time = Time::NEVER;
 
 /// Redundancy versions in the order of transmissions.
 ///
@@ -35,6 +38,8 @@ pub(super) struct InFlight {
     pub content: Content,
     /// Number of data bits in the block, for users without RLC.
     pub payload_bits: u64,
+    /// The step of the outer loop when the MCS of the block was chosen.
+    pub step: Step,
 }
 
 /// One stop-and-wait process.
@@ -46,8 +51,8 @@ pub(super) struct Process {
     pub ndi: [bool; CODEWORDS],
     /// Number of RBGs of the first transmission.
     pub rbgs: u8,
-    /// The subframe of the last transmission of the process.
-    pub sent_in: u64,
+    /// Start of the slot of the last transmission of the process.
+    pub sent_in: Time,
 }
 
 impl Process {
@@ -58,17 +63,22 @@ impl Process {
 }
 
 /// The processes of one device on one carrier.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Harq {
-    pub processes: [Process; PROCESSES],
-    /// The subframe from which each process may take new data. This is a separate array, because it is read for all
-    /// processes in every subframe.
-    pub free_at: [u64; PROCESSES],
+    pub processes: Vec<Process>,
+    /// Time from which each process may take new data. This is a separate list, because it is read for all processes in
+    /// every slot.
+    free_at: Vec<Time>,
 }
 
 impl Harq {
-    /// Index of a process that is free for new data in subframe `now`; `None` if no process is free.
-    pub(super) fn free_process(&self, now: u64) -> Option<u8> {
+    /// `count` processes without data.
+    pub(super) fn new(count: usize) -> Harq {
+        Harq { processes: vec![Process::default(); count], free_at: vec![Time::ZERO; count] }
+    }
+
+    /// Index of a process that is free for new data at `now`; `None` if no process is free.
+    pub(super) fn free_process(&self, now: Time) -> Option<u8> {
         self.free_at.iter().position(|&free_at| free_at <= now).map(|index| index as u8)
     }
 
@@ -77,12 +87,12 @@ impl Harq {
         self.free_at.iter().all(|&free_at| free_at != WAITING)
     }
 
-    /// Records that the blocks of process `index` were sent in subframe `now`; the base station can react to its
-    /// feedback `round_trip` subframes later.
-    pub(super) fn sent(&mut self, index: u8, now: u64, round_trip: u64) {
+    /// Records that the blocks of process `index` were sent at `now`; the base station can react to their feedback from
+    /// `reacts_at` on.
+    pub(super) fn sent(&mut self, index: u8, now: Time, reacts_at: Time) {
         let index = usize::from(index);
         self.processes[index].sent_in = now;
-        self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { now + round_trip };
+        self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { reacts_at };
     }
 
     /// Discards all blocks (handover); the new-data indicators are not reset.
@@ -90,14 +100,14 @@ impl Harq {
         for process in &mut self.processes {
             process.blocks = [None; CODEWORDS];
         }
-        self.free_at = [0; PROCESSES];
+        self.free_at.fill(Time::ZERO);
     }
 }
 
 impl InFlight {
     /// A block before its first transmission.
-    pub(super) fn new(block: Block, content: Content, payload_bits: u64) -> InFlight {
-        InFlight { block, held: SoftBuffer::default(), content, payload_bits }
+    pub(super) fn new(block: Block, content: Content, payload_bits: u64, step: Step) -> InFlight {
+        InFlight { block, held: SoftBuffer::default(), content, payload_bits, step }
     }
 
     /// The redundancy version of the block's next transmission.
@@ -117,10 +127,10 @@ impl InFlight {
 /// A pending retransmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
-    /// The earliest subframe of the retransmission.
-    pub at: u64,
-    /// The subframe of the transmission that failed.
-    pub sent_in: u64,
+    /// The earliest time of the retransmission.
+    pub at: Time,
+    /// Start of the slot of the transmission that failed.
+    pub sent_in: Time,
     /// Index of the user.
     pub user: u16,
     /// Index of the carrier link among the user's links.

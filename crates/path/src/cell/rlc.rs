@@ -15,6 +15,7 @@
 //! Differs: retransmissions are sent after [`RlcConfig::status_delay_ms`] and do not wait for the STATUS itself.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airpace_core::{Bytes, Packet, Time};
 use airpace_event::Fate;
@@ -72,26 +73,26 @@ struct Pdu {
     pending: u32,
     /// Number of the PDU's bytes that must be retransmitted.
     unsent: u32,
-    /// If the PDU is lost for good (unacknowledged mode): the latest subframe in which the receiver skips the PDU.
-    give_up_at: u64,
+    /// If the PDU is lost for good (unacknowledged mode): the latest time at which the receiver skips the PDU.
+    give_up_at: Time,
 }
 
 impl Pdu {
     fn is_complete(&self) -> bool {
-        self.pending == 0 && self.unsent == 0 && self.give_up_at == u64::MAX
+        self.pending == 0 && self.unsent == 0 && self.give_up_at == Time::NEVER
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Repeat {
     sequence: u64,
-    ready_at: u64,
+    ready_at: Time,
 }
 
 /// The timer that starts when a gap in the sequence numbers is detected.
 #[derive(Clone, Copy, Debug)]
 struct Reordering {
-    expires_at: u64,
+    expires_at: Time,
     /// Missing PDUs with sequence numbers below this value are skipped when the timer expires.
     limit: u64,
 }
@@ -100,8 +101,8 @@ struct Reordering {
 #[derive(Debug)]
 pub(super) struct Rlc {
     mode: RlcMode,
-    t_reordering: u64,
-    status_delay: u64,
+    t_reordering: Duration,
+    status_delay: Duration,
     pdcp_header: u32,
     rlc_header: u32,
     /// Length of the RLC header of a retransmission.
@@ -139,8 +140,8 @@ impl Rlc {
     pub(super) fn new(config: &RlcConfig, queue_limit: Bytes) -> Rlc {
         Rlc {
             mode: config.mode,
-            t_reordering: u64::from(config.t_reordering_ms),
-            status_delay: u64::from(config.status_delay_ms),
+            t_reordering: Duration::from_millis(config.t_reordering_ms.into()),
+            status_delay: Duration::from_millis(config.status_delay_ms.into()),
             pdcp_header: config.pdcp_header_bytes,
             rlc_header: config.rlc_header_bytes,
             repeat_header: match config.mode {
@@ -168,9 +169,9 @@ impl Rlc {
         }
     }
 
-    /// Length (bytes) of the STATUS that the receiver of this direction's data sends in subframe `now`; `None` if it
-    /// sends none.
-    pub(super) fn take_status(&mut self, now: u64) -> Option<u32> {
+    /// Length (bytes) of the STATUS that the receiver of this direction's data sends at `now`; `None` if it sends
+    /// none.
+    pub(super) fn take_status(&mut self, now: Time) -> Option<u32> {
         self.status.take(now, self.repeats.len())
     }
 
@@ -224,19 +225,19 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.sdus.iter().map(|sdu| sdu.packet.bytes.0).sum::<u64>())
     }
 
-    /// Number of bytes that may be sent in subframe `now`, including a STATUS, without headers. A buffer status report
+    /// Number of bytes that may be sent at `now`, including a STATUS, without headers. A buffer status report
     /// contains this number.
     ///
     /// Source: TS 36.321 §6.1.3.1
-    pub(super) fn waiting(&self, now: u64) -> u64 {
+    pub(super) fn waiting(&self, now: Time) -> u64 {
         let is_ready = self.repeats.front().is_some_and(|repeat| repeat.ready_at <= now);
         let repeats = if is_ready { self.repeat_bytes } else { 0 };
         self.arrived - self.sent + repeats + u64::from(self.status_to_send)
     }
 
-    /// Size in bytes of transport blocks for all data that may be sent in subframe `now`, including headers; 0 if there
+    /// Size in bytes of transport blocks for all data that may be sent at `now`, including headers; 0 if there
     /// is no data.
-    pub(super) fn wanted(&self, now: u64) -> u64 {
+    pub(super) fn wanted(&self, now: Time) -> u64 {
         let status = u64::from(self.status_to_send);
         if status > 0 && self.status_alone {
             return status + u64::from(self.mac_header);
@@ -254,8 +255,8 @@ impl Rlc {
         fresh + repeats + status + u64::from(self.rlc_header + self.mac_header) + length_indicators(elements)
     }
 
-    /// Fills a transport block of `room` bytes in subframe `now`.
-    pub(super) fn fill(&mut self, now: u64, room: u32) -> Content {
+    /// Fills a transport block of `room` bytes that is sent at `now`.
+    pub(super) fn fill(&mut self, now: Time, room: u32) -> Content {
         let mut room = room.saturating_sub(self.mac_header);
         let mut content = Content::default();
         if (1..=room).contains(&self.status_to_send) {
@@ -284,7 +285,7 @@ impl Rlc {
         let bytes = self.take_fresh(room.saturating_sub(self.rlc_header));
         if bytes > 0 {
             let sequence = self.first_sequence + self.pdus.len() as u64;
-            self.pdus.push_back(Pdu { end: self.sent, pending: bytes, unsent: 0, give_up_at: u64::MAX });
+            self.pdus.push_back(Pdu { end: self.sent, pending: bytes, unsent: 0, give_up_at: Time::NEVER });
             content.parts[1] = Some(Part { sequence, bytes });
         }
         if self.mode == RlcMode::Acknowledged {
@@ -293,8 +294,8 @@ impl Rlc {
         content
     }
 
-    /// Whether the PDUs that were put into a block in subframe `now` request a STATUS.
-    fn polls(&mut self, now: u64, content: &Content) -> bool {
+    /// Whether the PDUs that were put into a block at `now` request a STATUS.
+    fn polls(&mut self, now: Time, content: &Content) -> bool {
         let parts = content.parts.iter().flatten();
         let pdus = parts.clone().count() as u32;
         let is_last = self.waiting(now) == 0;
@@ -322,8 +323,8 @@ impl Rlc {
         (self.sent - start) as u32
     }
 
-    /// Processes a transport block that was decoded in subframe `now`.
-    pub(super) fn decoded(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+    /// Processes a transport block, sent at `now`, that was decoded.
+    pub(super) fn decoded(&mut self, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         if content.polls {
             self.status.polled(now);
         }
@@ -339,8 +340,8 @@ impl Rlc {
         self.release(now, release);
     }
 
-    /// Processes a transport block for which HARQ failed in subframe `now`.
-    pub(super) fn failed(&mut self, now: u64, content: Content) {
+    /// Processes a transport block for which HARQ failed with the transmission at `now`.
+    pub(super) fn failed(&mut self, now: Time, content: Content) {
         for part in content.parts.into_iter().flatten() {
             let Some(index) = part.sequence.checked_sub(self.first_sequence) else { continue };
             let pdu = &mut self.pdus[index as usize];
@@ -355,7 +356,7 @@ impl Rlc {
         }
     }
 
-    fn repeat(&mut self, sequence: u64, bytes: u32, ready_at: u64) {
+    fn repeat(&mut self, sequence: u64, bytes: u32, ready_at: Time) {
         let pdu = &mut self.pdus[(sequence - self.first_sequence) as usize];
         if pdu.unsent == 0 {
             let place = self.repeats.partition_point(|repeat| repeat.sequence < sequence);
@@ -365,13 +366,13 @@ impl Rlc {
         self.repeat_bytes += u64::from(bytes);
     }
 
-    /// Whether [`Rlc::expire`] may have an effect in any future subframe.
+    /// Whether [`Rlc::expire`] may have an effect at any later time.
     pub(super) fn has_timers(&self) -> bool {
         self.mode == RlcMode::Unacknowledged && !self.pdus.is_empty()
     }
 
-    /// Lets the receiver skip, in subframe `now`, PDUs whose waiting time has expired.
-    pub(super) fn expire(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+    /// Lets the receiver skip PDUs whose waiting time has expired at `now`.
+    pub(super) fn expire(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
         if let Some(timer) = self.reordering
             && timer.expires_at <= now
         {
@@ -386,16 +387,16 @@ impl Rlc {
         self.release(now, release);
     }
 
-    /// Returns all unacknowledged bytes to the queue, to be retransmitted from subframe `ready_at` on (forwarding at a
+    /// Returns all unacknowledged bytes to the queue, to be retransmitted from `ready_at` on (forwarding at a
     /// handover), and discards pending STATUS PDUs. The caller must discard the transport blocks.
-    pub(super) fn forward(&mut self, ready_at: u64) {
+    pub(super) fn forward(&mut self, ready_at: Time) {
         for repeat in &mut self.repeats {
             repeat.ready_at = repeat.ready_at.max(ready_at);
         }
         for index in 0..self.pdus.len() {
             let pdu = &mut self.pdus[index];
             let bytes = std::mem::take(&mut pdu.pending);
-            pdu.give_up_at = u64::MAX;
+            pdu.give_up_at = Time::NEVER;
             if bytes > 0 {
                 self.repeat(self.first_sequence + index as u64, bytes, ready_at);
             }
@@ -405,7 +406,7 @@ impl Rlc {
         self.status_to_send = 0;
     }
 
-    fn release(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+    fn release(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
         while let Some(pdu) = self.pdus.front().copied() {
             let is_lost = pdu.give_up_at <= now;
             if !pdu.is_complete() && !is_lost {
@@ -434,7 +435,7 @@ impl Rlc {
         self.watch_gap(now);
     }
 
-    fn watch_gap(&mut self, now: u64) {
+    fn watch_gap(&mut self, now: Time) {
         if self.mode == RlcMode::Acknowledged {
             return;
         }

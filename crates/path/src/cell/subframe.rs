@@ -2,12 +2,14 @@
 //! outcome of every block is drawn.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Direction, Packet};
+use airpace_core::{Bits, Direction, Packet, Time};
 use airpace_event::{Fate, Owner};
 use airpace_radio::{Dci, DciFormat, PrbSet, Rnti};
 
+use super::adaptation::Step;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
@@ -30,8 +32,8 @@ pub(super) struct Carrier {
     pub vacant: Vec<u16>,
     /// Pending retransmissions, in order of time.
     pub due: VecDeque<Due>,
-    /// Acknowledgements in flight, by subframe of arrival modulo 8.
-    pub feedback: [Vec<Feedback>; 8],
+    /// Acknowledgements in flight with the time of their arrival, in order of time.
+    pub feedback: VecDeque<(Time, Feedback)>,
     pub account: Account,
     pub cfi: u8,
     pub fixed_cfi: Option<u8>,
@@ -50,15 +52,19 @@ pub(super) struct Carrier {
 pub(super) struct Feedback {
     user: u16,
     link: u8,
+    step: Step,
     is_received: bool,
 }
 
 /// State shared by the carriers of a cell while a subframe runs.
 pub(super) struct Context<'a> {
-    pub now: u64,
+    /// Number of the subframe.
+    pub subframe: u64,
+    /// Start of the subframe.
+    pub now: Time,
     pub users: &'a mut [User],
     pub bler: &'a Bler,
-    pub round_trip: u64,
+    pub round_trip: Duration,
     pub max_retransmissions: u8,
     pub max_users: usize,
     /// Whether a record of the grants is needed.
@@ -75,7 +81,7 @@ impl Carrier {
         self.control.appear(self.grid.prbs);
         self.collect(context);
         self.choose_cfi(context);
-        self.account.begin(context.now, self.cfi);
+        self.account.begin(context.subframe, self.cfi);
         let free = self.retransmit(context, self.grid.all());
         let free = self.serve_control(context, free);
         self.serve_data(context, free);
@@ -85,7 +91,7 @@ impl Carrier {
 
     /// Starts, continues and ends background downloads.
     fn arrive(&mut self, context: &mut Context<'_>) {
-        for (session, user) in self.arrivals.sessions(context.now, &mut self.vacant) {
+        for (session, user) in self.arrivals.sessions(context.subframe, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -106,18 +112,19 @@ impl Carrier {
     /// Collects the users with new data.
     fn collect(&mut self, context: &mut Context<'_>) {
         self.candidates.clear();
+        let previous = context.subframe.checked_sub(1).map(Time::from_millis);
         for &(index, link_index) in &self.live {
             let user = &mut context.users[usize::from(index)];
             let is_active = usize::from(link_index) < user.active_links(context.now);
             let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
-            link.adaptation.update(context.now, &mut link.channel);
+            link.adaptation.update(context.subframe, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
                 continue;
             }
-            let is_newcomer = link.wanted_until != context.now;
-            link.wanted_until = context.now + 1;
+            let is_newcomer = link.wanted_in != previous;
+            link.wanted_in = Some(context.now);
             let average = link.average_bits;
             self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
         }
@@ -226,7 +233,7 @@ impl Carrier {
             }
             can_be_served
         });
-        self.scheduler.share(context.now, &self.grid, free, &mut candidates, &self.rates);
+        self.scheduler.share(context.subframe, &self.grid, free, &mut candidates, &self.rates);
         for candidate in &candidates {
             self.send_new(context, candidate);
         }
@@ -288,7 +295,8 @@ impl Carrier {
                 break;
             };
             process.ndi[codeword] = !process.ndi[codeword];
-            process.blocks[codeword] = Some(InFlight::new(block, content, payload_bits));
+            process.blocks[codeword] =
+                Some(InFlight::new(block, content, payload_bits, link.adaptation.step()));
             link.average_bits += self.scheduler.gain(block.bits);
             is_loaded = true;
         }
@@ -312,7 +320,7 @@ impl Carrier {
             ..Dci::default()
         };
         let mut reserved_mcs = [None; CODEWORDS];
-        let snapshot = link.channel.at(now);
+        let snapshot = link.channel.at(context.subframe);
         for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
             let Some(mut flight) = process.blocks[codeword] else { continue };
             dci.mcs[codeword] = Some(flight.block.mcs);
@@ -330,10 +338,11 @@ impl Carrier {
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let error = context.bler.error(flight.block, &flight.held);
-            let is_received = !link.luck.at(now, codeword as u64).chance(error);
+            let is_received = !link.luck.at(context.subframe, codeword as u64).chance(error);
             if is_first {
-                let feedback = Feedback { user: grant.user, link: grant.link, is_received };
-                self.feedback[((now + FEEDBACK) % 8) as usize].push(feedback);
+                let Grant { user, link, .. } = grant;
+                let feedback = Feedback { user, link, step: flight.step, is_received };
+                self.feedback.push_back((now + FEEDBACK, feedback));
             }
             let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
             process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
@@ -348,7 +357,7 @@ impl Carrier {
         }
         link.served_prbs = prbs.len();
         let is_waiting = process.is_waiting();
-        link.harq.sent(grant.process, now, context.round_trip);
+        link.harq.sent(grant.process, now, now + context.round_trip);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;
             self.due.push_back(Due { at: now + context.round_trip, sent_in: now, user, link, process });
@@ -360,11 +369,14 @@ impl Carrier {
 
     /// Passes acknowledgements that arrive in this subframe to link adaptation.
     fn acknowledge(&mut self, context: &mut Context<'_>) {
-        for feedback in self.feedback[(context.now % 8) as usize].drain(..) {
+        while let Some(&(arrives_at, feedback)) = self.feedback.front()
+            && arrives_at <= context.now
+        {
+            self.feedback.pop_front();
             let user = &mut context.users[usize::from(feedback.user)];
             if user.active_links(context.now) > 0 {
                 let link = &mut user.links[usize::from(feedback.link)];
-                link.adaptation.on_first_transmission(context.now - FEEDBACK, feedback.is_received);
+                link.adaptation.on_first_transmission(feedback.step, feedback.is_received);
             }
         }
     }
@@ -381,7 +393,7 @@ struct Grant {
 
 /// Takes data for a block of `bits` bits from `source`. Returns the RLC content, and the number of data bits if the
 /// source is a download.
-fn take_data(source: &mut Source, now: u64, bits: Bits) -> Option<(Content, u64)> {
+fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64)> {
     match source {
         Source::Device(device) => {
             let content = device.rlc.fill(now, bits.bytes().0 as u32);
@@ -396,13 +408,13 @@ fn take_data(source: &mut Source, now: u64, bits: Bits) -> Option<(Content, u64)
     }
 }
 
-fn received(source: &mut Source, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+fn received(source: &mut Source, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
     if let Source::Device(device) = source {
         device.rlc.decoded(now, content, release);
     }
 }
 
-fn failed(source: &mut Source, now: u64, flight: &InFlight) {
+fn failed(source: &mut Source, now: Time, flight: &InFlight) {
     match source {
         Source::Device(device) => device.rlc.failed(now, flight.content),
         Source::Session(session) => session.waiting += flight.payload_bits,

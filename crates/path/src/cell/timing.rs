@@ -1,6 +1,8 @@
-//! Times between the messages of cell and device, in subframes.
+//! Times between the messages of cell and device.
 
-/// Number of subframes from a transmission to its acknowledgement.
+use std::time::Duration;
+
+/// Time from a transmission to its acknowledgement.
 ///
 /// Source: TS 36.213 §10.2 (FDD: n+4)
-pub(super) const FEEDBACK: u64 = 4;
+pub(super) const FEEDBACK: Duration = Duration::from_millis(4);

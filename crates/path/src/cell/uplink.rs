@@ -34,6 +34,7 @@ use airpace_radio::{Dci, Rnti};
 
 use super::carriers::Load;
 use super::rlc::Rlc;
+use super::timing::FEEDBACK;
 use super::user::ip_bytes;
 use crate::link::Exit;
 
@@ -97,12 +98,13 @@ impl Uplink {
         time_of(&self.over).min(time_of(&self.refused))
     }
 
-    /// Runs subframe `now`.
-    pub(super) fn run(&mut self, now: u64) {
+    /// Runs a subframe.
+    pub(super) fn run(&mut self, subframe: u64) {
         if !self.is_awake {
             return;
         }
-        let leaves_at = Time::from_millis(now + 1) + self.enb_processing;
+        let now = Time::from_millis(subframe);
+        let leaves_at = Time::from_millis(subframe + 1) + self.enb_processing;
         let over = &mut self.over;
         let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
         for user in &mut self.users[..self.devices] {
@@ -110,9 +112,9 @@ impl Uplink {
                 sender.begin(now, &mut release);
             }
         }
-        let mut turn = Turn { now, users: &mut self.users, shared: &self.shared, release: &mut release };
+        let mut turn = Turn { subframe, now, users: &mut self.users, shared: &self.shared, release: &mut release };
         for carrier in &mut self.carriers {
-            carrier.arrive(now, turn.users);
+            carrier.arrive(subframe, turn.users);
             carrier.fill(&mut turn);
         }
         for carrier in &mut self.carriers {
@@ -122,7 +124,7 @@ impl Uplink {
         for user in &mut turn.users[..self.devices] {
             if let Source::Device(sender, knowledge) = &mut user.source {
                 if sender.asks(now) {
-                    knowledge.request();
+                    knowledge.request(now, now + FEEDBACK);
                 }
                 knowledge.hear(now);
                 sender.end(now);
@@ -141,8 +143,8 @@ impl Uplink {
         &self.carriers[carrier].grants
     }
 
-    /// Starts a device's handover in subframe `now`: the device may send again, as `rnti`, from `resumes_at` on.
-    pub(super) fn hand_over(&mut self, device: usize, now: u64, resumes_at: u64, rnti: Rnti) {
+    /// Starts a device's handover at `now`: the device may send again, as `rnti`, from `resumes_at` on.
+    pub(super) fn hand_over(&mut self, device: usize, now: Time, resumes_at: Time, rnti: Rnti) {
         let user = &mut self.users[device];
         user.rnti = rnti;
         if let Source::Device(sender, knowledge) = &mut user.source {
@@ -160,7 +162,7 @@ impl Uplink {
     /// Passes the STATUS PDUs about the downlink to the uplink's sender, and those about the uplink to the downlink's
     /// sender. Before the first uplink packet, the uplink does not run. The uplink then has no queue, so the bytes of a
     /// STATUS would not delay data.
-    pub(super) fn exchange_status(&mut self, device: usize, now: u64, downlink: &mut Rlc) {
+    pub(super) fn exchange_status(&mut self, device: usize, now: Time, downlink: &mut Rlc) {
         if !self.is_awake {
             return;
         }
@@ -178,8 +180,9 @@ impl Uplink {
         self.sender(usize::from(device.0)).backlog()
     }
 
-    /// Capacity for a device in subframe `now`, the last subframe that was run, in IP bytes.
-    pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Capacity {
+    /// Capacity for a device in the last subframe that was run, in IP bytes.
+    pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, subframe: u64) -> Capacity {
+        let now = Time::from_millis(subframe);
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
@@ -188,21 +191,21 @@ impl Uplink {
             // Grants to others may scatter the idle PRBs. The base station could have placed these grants so that the
             // idle PRBs are contiguous. Therefore all idle PRBs count.
             let idle = carrier.region.without(carrier.used).len();
-            let sinr_db = link.channel.at(now).sinr_db;
+            let sinr_db = link.channel.at(subframe).sinr_db;
             bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db, packet);
         }
-        let (time, span) = (Time::from_millis(now), Duration::from_millis(1));
-        Capacity { time, span, device, direction: Direction::Uplink, bytes }
+        let span = Duration::from_millis(1);
+        Capacity { time: now, span, device, direction: Direction::Uplink, bytes }
     }
 
-    /// Capacity of all PRBs for a device in subframe `now`, the last subframe that was run, in IP bytes.
-    pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, now: u64) -> Bytes {
+    /// Capacity of all PRBs for a device in the last subframe that was run, in IP bytes.
+    pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, subframe: u64) -> Bytes {
         let user = &mut self.users[usize::from(device.0)];
-        let active = user.active_links(now);
+        let active = user.active_links(Time::from_millis(subframe));
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let sinr_db = link.channel.at(now).sinr_db;
+            let sinr_db = link.channel.at(subframe).sinr_db;
             bytes += link.carried(&self.shared, carrier.region.len(), sinr_db, packet);
         }
         bytes
@@ -217,7 +220,7 @@ impl Uplink {
     /// Activates and deactivates a device's further uplink carriers, depending on the device's uplink load.
     ///
     /// Chosen: independent of the device's downlink carriers, because the load of the downlink may differ.
-    fn aggregate(&mut self, index: usize, now: u64) {
+    fn aggregate(&mut self, index: usize, now: Time) {
         let user = &mut self.users[index];
         let Source::Device(sender, _) = &mut user.source else { return };
         let active = sender.aggregation.active();
@@ -225,7 +228,7 @@ impl Uplink {
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
             let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_until == now + 1);
+            let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
             load.count(carrier.region.len(), own, used, others, place + 1 == active);
         }
         sender.aggregation.observe(now, load);
@@ -278,10 +281,10 @@ pub(super) struct OnAir {
 
 #[cfg(test)]
 impl Uplink {
-    /// The blocks in subframe `now`, which is the next subframe.
-    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = OnAir> {
+    /// The blocks of the next subframe, whose number is `subframe`.
+    pub(super) fn due_in(&self, subframe: u64) -> impl Iterator<Item = OnAir> {
         (0..).zip(&self.carriers).flat_map(move |(index, carrier)| {
-            carrier.due_in(now).map(move |(user, prbs, mcs, transmissions)| OnAir {
+            carrier.due_in(subframe).map(move |(user, prbs, mcs, transmissions)| OnAir {
                 owner: self.users[usize::from(user)].owner,
                 carrier: index,
                 prbs,

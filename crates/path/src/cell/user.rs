@@ -1,7 +1,7 @@
 //! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Bytes, Draws};
+use airpace_core::{Bits, Bytes, Draws, Time};
 use airpace_event::Owner;
 use airpace_radio::Rnti;
 
@@ -64,22 +64,22 @@ pub(super) struct RadioLink {
     pub table: lte::McsTable,
     /// Whether the SINRs of the carrier's RBGs differ and are reported individually.
     pub has_subbands: bool,
-    /// Random draws for errors of the link's transport blocks, by subframe and codeword.
+    /// Random draws for errors of the link's transport blocks, by slot and codeword.
     pub luck: Draws,
     /// The user's average rate for the proportional fair scheduler, in bits per subframe.
     pub average_bits: f64,
-    /// The subframe after the last subframe in which data was queued for the user.
-    pub wanted_until: u64,
-    /// The last subframe in which the user was granted PRBs. The next fields are the number of these PRBs, and whether
-    /// all their blocks were received.
-    pub served_in: Option<u64>,
+    /// Start of the last slot in which data was queued for the user.
+    pub wanted_in: Option<Time>,
+    /// Start of the last slot in which the user was granted PRBs. The next fields are the number of these PRBs, and
+    /// whether all their blocks were received.
+    pub served_in: Option<Time>,
     pub served_prbs: u16,
     pub decoded: Option<bool>,
 }
 
 impl User {
-    /// Number of links that may carry new data in subframe `now`.
-    pub(super) fn active_links(&self, now: u64) -> usize {
+    /// Number of links that may carry new data at `now`.
+    pub(super) fn active_links(&self, now: Time) -> usize {
         match &self.source {
             Source::Device(device) if device.handover.is_interrupted(now) => 0,
             Source::Device(device) => device.aggregation.active(),
@@ -87,8 +87,8 @@ impl User {
         }
     }
 
-    /// Number of bits of transport blocks that are needed for all data queued in subframe `now`.
-    pub(super) fn wanted_bits(&self, now: u64) -> u64 {
+    /// Number of bits of transport blocks that are needed for all data queued at `now`.
+    pub(super) fn wanted_bits(&self, now: Time) -> u64 {
         match &self.source {
             Source::Device(device) => device.rlc.wanted(now) * 8,
             Source::Session(session) if session.waiting == 0 => 0,
@@ -116,13 +116,13 @@ impl Session {
 }
 
 impl RadioLink {
-    /// Number of PRBs granted to the user on this link in subframe `now`.
-    pub(super) fn prbs_in(&self, now: u64) -> u16 {
+    /// Number of PRBs granted to the user on this link in the slot that starts at `now`.
+    pub(super) fn prbs_in(&self, now: Time) -> u16 {
         if self.served_in == Some(now) { self.served_prbs } else { 0 }
     }
 
-    /// Whether all blocks sent to the user in subframe `now` were received; `None` if there were none.
-    pub(super) fn decoded_in(&self, now: u64) -> Option<bool> {
+    /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.
+    pub(super) fn decoded_in(&self, now: Time) -> Option<bool> {
         if self.served_in == Some(now) { self.decoded } else { None }
     }
 

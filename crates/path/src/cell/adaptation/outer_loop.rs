@@ -22,16 +22,16 @@ pub(in super::super) struct OuterLoop {
     up_db: f64,
     least_db: f64,
     most_db: f64,
-    /// MCS and offset of the latest subframes.
-    sent: [Step; FEEDBACK_MS as usize],
     trial: Option<Trial>,
     hold: Option<Hold>,
 }
 
-/// An MCS and the lowest offset, in dB, with which it is chosen.
+/// An MCS and the lowest offset with which it is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in super::super) struct Step {
+pub struct Step {
+    /// The MCS.
     pub mcs: u8,
+    /// The lowest offset of the outer loop, in dB, with which this MCS is chosen.
     pub from_db: f64,
 }
 
@@ -65,15 +65,9 @@ impl OuterLoop {
             up_db: down_db * config.outer_loop_target / (1.0 - config.outer_loop_target),
             least_db: config.outer_loop_min_db,
             most_db: config.outer_loop_max_db,
-            sent: [Step::default(); FEEDBACK_MS as usize],
             trial: None,
             hold: None,
         }
-    }
-
-    /// Records the MCS and offset of the blocks in this subframe.
-    pub(in super::super) fn subframe_begins(&mut self, subframe: u64, step: Step) {
-        self.sent[(subframe % FEEDBACK_MS) as usize] = step;
     }
 
     /// Ends the trial and the hold. Called when the channel has changed, because an MCS that failed before may now
@@ -83,10 +77,9 @@ impl OuterLoop {
         self.hold = None;
     }
 
-    /// Processes the feedback for a block whose MCS was chosen in subframe `sent`, at most [`FEEDBACK_MS`] ago: whether
-    /// the block was received.
-    pub(in super::super) fn on_first_transmission(&mut self, sent: u64, received: bool) {
-        let step = self.sent[(sent % FEEDBACK_MS) as usize];
+    /// Processes the feedback for a block: whether its first transmission was received. `step` was valid when the MCS of
+    /// the block was chosen.
+    pub(in super::super) fn on_first_transmission(&mut self, step: Step, received: bool) {
         if self.hold.is_some_and(|hold| hold.left > 0 && step.mcs >= hold.mcs) {
             // The block was sent before the hold started. Its loss is already taken into account.
             return;
@@ -147,9 +140,6 @@ impl OuterLoop {
         self.trial = None;
     }
 }
-
-/// Number of subframes after which all blocks whose MCS was chosen before the report of a loss have been sent.
-const FEEDBACK_MS: u64 = 8;
 
 /// Number of received blocks until the first hold ends. `MAX_PATIENCE` is the maximum of this number for later holds.
 const MIN_PATIENCE: u32 = 16;

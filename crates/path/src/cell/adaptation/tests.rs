@@ -39,12 +39,12 @@ fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u
     let mut feedback = VecDeque::new();
     let (mut sent, mut lost, mut mcs_sum, mut bits) = (0.0, 0.0, 0.0, 0);
     for subframe in 0..subframes {
-        while let Some(&(when, ok)) = feedback.front() {
+        while let Some(&(when, step, ok)) = feedback.front() {
             if when + 4 > subframe {
                 break;
             }
             feedback.pop_front();
-            adaptation.on_first_transmission(when, ok);
+            adaptation.on_first_transmission(step, ok);
         }
         adaptation.update(subframe, channel);
         let Some(mcs) = adaptation.mcs(1) else { continue };
@@ -52,7 +52,7 @@ fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u
         let block = Block { table, mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
         let sinr_db = channel.at(subframe).effective_sinr_db(GRID.all(), block.modulation());
         let received = !luck.chance(bler.first_error(block, sinr_db));
-        feedback.push_back((subframe, received));
+        feedback.push_back((subframe, adaptation.step(), received));
         if subframe >= subframes / 2 {
             sent += 1.0;
             mcs_sum += f64::from(mcs);
@@ -203,7 +203,7 @@ fn errors_that_no_lower_mcs_cures_do_not_lower_it() {
     let mut adaptation =
         LinkAdaptation::new(&AdaptationConfig::default().plan().unwrap(), &pbe, GRID, &Streams::new(1), "a");
     adaptation.update(0, &mut at_rest(30.0));
-    (0..100).for_each(|subframe| adaptation.on_first_transmission(subframe, false));
+    (0..100).for_each(|_| adaptation.on_first_transmission(adaptation.step(), false));
     assert_eq!(adaptation.mcs(1), Some(28));
 }
 
@@ -231,7 +231,7 @@ fn a_subband_report_tells_good_rbgs_from_bad() {
 fn a_handover_forgets() {
     let mut adaptation = adaptation(AdaptationConfig::default());
     adaptation.update(0, &mut at_rest(20.0));
-    adaptation.on_first_transmission(0, false);
+    adaptation.on_first_transmission(adaptation.step(), false);
     adaptation.reset();
     assert_eq!((adaptation.cqi(), adaptation.offset_db(), adaptation.mcs(1)), (0, 0.0, None));
     adaptation.update(1, &mut at_rest(5.0));

@@ -7,23 +7,26 @@
 //! Differs: a STATUS for which HARQ fails is not repeated, and t-PollRetransmit never expires; data for which HARQ fails
 //! is retransmitted after `RlcConfig::status_delay_ms`, independent of the STATUS.
 
+use std::time::Duration;
+
+use airpace_core::Time;
+
 use super::super::config::RlcConfig;
-use super::super::timing::FEEDBACK;
 
 /// Sender and receiver of the STATUS exchange for the data of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct StatusExchange {
     poll_pdus: u32,
     poll_bytes: u64,
-    prohibit: u64,
+    prohibit: Duration,
     mac_header: u32,
     /// Number of PDUs since the last poll. `bytes` is the number of bytes since then.
     pdus: u32,
     bytes: u64,
-    /// The subframe from which on a STATUS of the receiver is due; `None` if none is due.
-    wanted_at: Option<u64>,
-    /// The subframe from which on t-StatusProhibit permits a STATUS.
-    allowed_at: u64,
+    /// Time from which on a STATUS of the receiver is due; `None` if none is due.
+    wanted_at: Option<Time>,
+    /// Time from which on t-StatusProhibit permits a STATUS.
+    allowed_at: Time,
 }
 
 /// Maximum length of a STATUS's MAC subheader, in bytes.
@@ -31,17 +34,22 @@ pub(super) struct StatusExchange {
 /// Source: TS 36.321 §6.1.2 (R/F2/E/LCID and a length of 7 bits)
 const SUBHEADER: u32 = 2;
 
+/// Time from a poll until the receiver can send its STATUS.
+///
+/// Chosen: the time from a transport block of LTE to its HARQ acknowledgement.
+const ANSWER: Duration = Duration::from_millis(4);
+
 impl StatusExchange {
     pub(super) fn new(config: &RlcConfig) -> StatusExchange {
         StatusExchange {
             poll_pdus: config.poll_pdus,
             poll_bytes: config.poll_bytes,
-            prohibit: config.status_prohibit_ms.into(),
+            prohibit: Duration::from_millis(config.status_prohibit_ms.into()),
             mac_header: SUBHEADER.min(config.mac_header_bytes),
             pdus: 0,
             bytes: 0,
             wanted_at: None,
-            allowed_at: 0,
+            allowed_at: Time::ZERO,
         }
     }
 
@@ -59,21 +67,19 @@ impl StatusExchange {
         polls
     }
 
-    /// Records that the receiver was polled in subframe `now`.
-    ///
-    /// Chosen: the receiver's answer takes as long as a HARQ acknowledgement.
-    pub(super) fn polled(&mut self, now: u64) {
-        self.want(now + FEEDBACK);
+    /// Records that the receiver was polled at `now`.
+    pub(super) fn polled(&mut self, now: Time) {
+        self.want(now + ANSWER);
     }
 
-    /// Requests a report of a gap by the receiver from subframe `from` on, when t-Reordering has expired.
-    pub(super) fn want(&mut self, from: u64) {
+    /// Requests a report of a gap by the receiver from `from` on, when t-Reordering has expired.
+    pub(super) fn want(&mut self, from: Time) {
         self.wanted_at = Some(self.wanted_at.map_or(from, |at| at.min(from)));
     }
 
-    /// Length of the STATUS that the receiver sends in subframe `now`, including its MAC subheader; `None` if it sends
+    /// Length of the STATUS that the receiver sends at `now`, including its MAC subheader; `None` if it sends
     /// none. The STATUS reports `missing` PDUs as lost.
-    pub(super) fn take(&mut self, now: u64, missing: usize) -> Option<u32> {
+    pub(super) fn take(&mut self, now: Time, missing: usize) -> Option<u32> {
         self.wanted_at.filter(|&at| at.max(self.allowed_at) <= now)?;
         self.wanted_at = None;
         self.allowed_at = now + self.prohibit;
@@ -82,7 +88,7 @@ impl StatusExchange {
 
     /// Resets the exchange (handover).
     pub(super) fn reset(&mut self) {
-        (self.pdus, self.bytes, self.wanted_at, self.allowed_at) = (0, 0, None, 0);
+        (self.pdus, self.bytes, self.wanted_at, self.allowed_at) = (0, 0, None, Time::ZERO);
     }
 }
 
@@ -116,9 +122,9 @@ mod tests {
     fn a_receiver_answers_polls_at_most_once_in_the_prohibit_time() {
         let mut exchange = exchange();
         let mut sent = vec![];
-        for now in 0..200 {
-            exchange.polled(now);
-            sent.extend(exchange.take(now, 0).map(|_| now));
+        for ms in 0..200 {
+            exchange.polled(Time::from_millis(ms));
+            sent.extend(exchange.take(Time::from_millis(ms), 0).map(|_| ms));
         }
         assert_eq!(sent, [4, 64, 124, 184]);
     }

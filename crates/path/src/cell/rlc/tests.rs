@@ -14,6 +14,10 @@ fn packet(number: u64, bytes: u64) -> Packet {
     }
 }
 
+fn at(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
 fn rlc(mode: RlcMode, packets: &[u64]) -> Rlc {
     let mut rlc = Rlc::new(&RlcConfig { mode, ..RlcConfig::default() }, Bytes(1_000_000));
     for (number, &bytes) in packets.iter().enumerate() {
@@ -32,10 +36,10 @@ fn into(list: &mut Vec<(u64, Fate)>) -> impl FnMut(Packet, Fate) {
 fn a_packet_is_delivered_with_its_last_segment() {
     let mut rlc = rlc(RlcMode::Acknowledged, &[1000]);
     let mut out = Vec::new();
-    let (first, second) = (rlc.fill(0, 600), rlc.fill(1, 600));
-    rlc.decoded(0, first, &mut into(&mut out));
+    let (first, second) = (rlc.fill(at(0), 600), rlc.fill(at(1), 600));
+    rlc.decoded(at(0), first, &mut into(&mut out));
     assert!(out.is_empty(), "half a packet was delivered");
-    rlc.decoded(1, second, &mut into(&mut out));
+    rlc.decoded(at(1), second, &mut into(&mut out));
     assert_eq!(out, [(0, Fate::Delivered)]);
 }
 
@@ -44,41 +48,41 @@ fn headers_take_what_the_model_says() {
     let mut rlc = rlc(RlcMode::Acknowledged, &[1000, 1000]);
     // The block has two packets with PDCP headers, two bytes of length indicators, 2 bytes of RLC header and 3 bytes of
     // MAC header.
-    assert_eq!(rlc.wanted(0), 2 * 1002 + 2 + 2 + 3);
+    assert_eq!(rlc.wanted(at(0)), 2 * 1002 + 2 + 2 + 3);
     let mut out = Vec::new();
-    let wanted = rlc.wanted(0) as u32;
-    let content = rlc.fill(0, wanted);
-    rlc.decoded(0, content, &mut into(&mut out));
+    let wanted = rlc.wanted(at(0)) as u32;
+    let content = rlc.fill(at(0), wanted);
+    rlc.decoded(at(0), content, &mut into(&mut out));
     assert_eq!(out.len(), 2, "a block of exactly the wanted size takes everything");
-    assert_eq!((rlc.wanted(1), rlc.queued()), (0, Bytes::ZERO));
+    assert_eq!((rlc.wanted(at(1)), rlc.queued()), (0, Bytes::ZERO));
 }
 
 #[test]
 fn what_follows_a_lost_block_waits_for_it_and_leaves_with_it() {
     let mut rlc = rlc(RlcMode::Acknowledged, &[1000; 9]);
-    let blocks: Vec<_> = (0..9).map(|now| rlc.fill(now, 1007)).collect();
+    let blocks: Vec<_> = (0..9).map(|now| rlc.fill(at(now), 1007)).collect();
     let mut out = Vec::new();
     for (now, block) in (1..8).zip(&blocks[1..8]) {
-        rlc.decoded(now, *block, &mut into(&mut out));
+        rlc.decoded(at(now), *block, &mut into(&mut out));
         assert!(out.is_empty(), "block {now} overtook the lost one");
     }
-    rlc.decoded(8, blocks[0], &mut into(&mut out));
+    rlc.decoded(at(8), blocks[0], &mut into(&mut out));
     assert_eq!(out.iter().map(|&(number, _)| number).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
 }
 
 #[test]
 fn acknowledged_mode_sends_again_what_harq_gave_up() {
     let mut rlc = rlc(RlcMode::Acknowledged, &[1000, 1000]);
-    let (first, second) = (rlc.fill(0, 1007), rlc.fill(1, 1007));
+    let (first, second) = (rlc.fill(at(0), 1007), rlc.fill(at(1), 1007));
     let mut out = Vec::new();
-    rlc.decoded(1, second, &mut into(&mut out));
-    rlc.failed(32, first);
-    assert_eq!(rlc.wanted(33), 0, "the receiver's STATUS takes its time");
+    rlc.decoded(at(1), second, &mut into(&mut out));
+    rlc.failed(at(32), first);
+    assert_eq!(rlc.wanted(at(33)), 0, "the receiver's STATUS takes its time");
     let now = 32 + u64::from(RlcConfig::default().status_delay_ms);
     // The retransmission is divided into two segments, because the blocks are small.
     for now in [now, now + 1] {
-        let again = rlc.fill(now, 600);
-        rlc.decoded(now, again, &mut into(&mut out));
+        let again = rlc.fill(at(now), 600);
+        rlc.decoded(at(now), again, &mut into(&mut out));
     }
     assert_eq!(out, [(0, Fate::Delivered), (1, Fate::Delivered)]);
 }
@@ -87,14 +91,14 @@ fn acknowledged_mode_sends_again_what_harq_gave_up() {
 fn unacknowledged_mode_gives_up_and_loses_only_what_the_block_held() {
     let mut rlc = rlc(RlcMode::Unacknowledged, &[1000; 4]);
     // The second block contains the end of packet 0, the whole of packet 1 and the start of packet 2.
-    let blocks = [rlc.fill(0, 600), rlc.fill(1, 1700), rlc.fill(2, 4000)];
+    let blocks = [rlc.fill(at(0), 600), rlc.fill(at(1), 1700), rlc.fill(at(2), 4000)];
     let mut out = Vec::new();
-    rlc.decoded(0, blocks[0], &mut into(&mut out));
-    rlc.decoded(2, blocks[2], &mut into(&mut out));
-    rlc.failed(25, blocks[1]);
-    rlc.expire(41, &mut into(&mut out));
+    rlc.decoded(at(0), blocks[0], &mut into(&mut out));
+    rlc.decoded(at(2), blocks[2], &mut into(&mut out));
+    rlc.failed(at(25), blocks[1]);
+    rlc.expire(at(41), &mut into(&mut out));
     assert!(out.is_empty(), "t-Reordering began in subframe 2");
-    rlc.expire(42, &mut into(&mut out));
+    rlc.expire(at(42), &mut into(&mut out));
     let lost = Fate::HarqFailure;
     assert_eq!(out, [(0, lost), (1, lost), (2, lost), (3, Fate::Delivered)]);
 }
@@ -123,19 +127,19 @@ proptest! {
             let (room, after, outcome) = steps.get(now as usize).copied().unwrap_or((3000, 1, 1));
             if handover == Some(now as usize) {
                 on_air.clear();
-                rlc.forward(now + 40);
+                rlc.forward(at(now + 40));
             }
-            let content = rlc.fill(now, room);
+            let content = rlc.fill(at(now), room);
             on_air.push((now + after, content, outcome));
-            let (ended, rest): (Vec<_>, Vec<_>) = on_air.into_iter().partition(|&(at, ..)| at <= now);
+            let (ended, rest): (Vec<_>, Vec<_>) = on_air.into_iter().partition(|&(ends_at, ..)| ends_at <= now);
             on_air = rest;
             for (_, content, outcome) in ended {
                 match outcome {
-                    0 => rlc.failed(now, content),
-                    _ => rlc.decoded(now, content, &mut into(&mut out)),
+                    0 => rlc.failed(at(now), content),
+                    _ => rlc.decoded(at(now), content, &mut into(&mut out)),
                 }
             }
-            rlc.expire(now, &mut into(&mut out));
+            rlc.expire(at(now), &mut into(&mut out));
         }
         prop_assert_eq!(out.iter().map(|&(number, _)| number).collect::<Vec<_>>(), (0..sizes.len() as u64).collect::<Vec<_>>());
         if mode == RlcMode::Acknowledged {

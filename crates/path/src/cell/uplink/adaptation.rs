@@ -107,6 +107,8 @@ pub(super) struct Sounding {
     known: Option<Measured>,
     /// The MCS for the whole band if the device's power is sufficient, as of the last update.
     mcs: Option<u8>,
+    /// Input of the outer loop: the value of `mcs`, and the lowest offset with which this MCS is chosen.
+    step: Step,
     /// The measured SINR in dB for which the outer loop learned its current offset.
     settled_db: f64,
     /// The outer loop; present only if a lower MCS helps.
@@ -161,6 +163,7 @@ impl Sounding {
             under_way: VecDeque::new(),
             known: None,
             mcs: None,
+            step: Step::default(),
             settled_db: f64::INFINITY,
             outer: has_outer.then(|| OuterLoop::new(adaptation)),
             outer_config: adaptation.clone(),
@@ -189,10 +192,15 @@ impl Sounding {
             }
         }
         self.mcs = self.known.and_then(|known| self.mcs_at(table, known.sinr_db, 1));
-        if let (Some(outer), Some(known)) = (&mut self.outer, self.known) {
+        if let Some(known) = self.known {
             let mcs = self.mcs.unwrap_or(0);
-            outer.subframe_begins(subframe, Step { mcs, from_db: table.row(mcs).needed_db - known.sinr_db });
+            self.step = Step { mcs, from_db: table.row(mcs).needed_db - known.sinr_db };
         }
+    }
+
+    /// The step of the outer loop at present. It belongs to the blocks that are granted now.
+    pub(super) fn step(&self) -> Step {
+        self.step
     }
 
     /// The MCS for a block on `count` PRB pairs; `None` while even a block with the lowest MCS would not be received.
@@ -239,10 +247,10 @@ impl Sounding {
         self.power_prbs.is_some_and(|enough| count > enough)
     }
 
-    /// Processes whether the block whose grant was sent in subframe `granted` was received at the first attempt.
-    pub(super) fn on_first_transmission(&mut self, granted: u64, is_received: bool) {
+    /// Processes whether a block was received at the first attempt. `step` was valid when the block was granted.
+    pub(super) fn on_first_transmission(&mut self, step: Step, is_received: bool) {
         if let Some(outer) = &mut self.outer {
-            outer.on_first_transmission(granted, is_received);
+            outer.on_first_transmission(step, is_received);
         }
     }
 

@@ -139,7 +139,7 @@ impl Builder<'_> {
             indicators: 0,
             repeating: 0,
             average_bits: 1.0,
-            wanted_until: 0,
+            wanted_in: None,
             sent_in: None,
             sent_prbs: 0,
         }
@@ -218,7 +218,7 @@ impl Builder<'_> {
             live,
             vacant,
             pusch: Default::default(),
-            feedback: Default::default(),
+            feedback: VecDeque::new(),
             used: PrbSet::EMPTY,
             grants: Vec::new(),
             candidates: Vec::new(),

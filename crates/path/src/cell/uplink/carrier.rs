@@ -8,11 +8,14 @@
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2
 
+use std::collections::VecDeque;
+
 use airpace_core::tables::lte;
-use airpace_core::{Bits, Direction, Packet};
+use airpace_core::{Bits, Direction, Packet, Time};
 use airpace_event::{Fate, Owner};
 use airpace_radio::{Dci, DciFormat, PrbSet};
 
+use super::super::adaptation::Step;
 use super::super::background::Arrivals;
 use super::super::harq::InFlight;
 use super::super::rlc::Content;
@@ -46,8 +49,8 @@ pub(super) struct UplinkCarrier {
     pub vacant: Vec<u16>,
     /// Blocks to be sent, by subframe modulo 8.
     pub pusch: [Vec<Transmission>; PROCESSES as usize],
-    /// Results of blocks for the base station's reaction, by subframe modulo 8.
-    pub feedback: [Vec<Feedback>; PROCESSES as usize],
+    /// Results of blocks with the time of the base station's reaction, in order of time.
+    pub feedback: VecDeque<(Time, Feedback)>,
     /// PRBs with a transmission in the last subframe.
     pub used: PrbSet,
     /// Number of users that, according to the base station, needed PRBs for new data in the last subframe.
@@ -70,11 +73,11 @@ pub(super) struct Transmission {
     report: Option<Report>,
 }
 
-/// A buffer status report that was sent in subframe `sent_in`.
+/// A buffer status report that was sent in the subframe that starts at `sent_in`.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     level: u8,
-    sent_in: u64,
+    sent_in: Time,
 }
 
 /// Result of the reception of a block at the base station.
@@ -82,6 +85,9 @@ struct Report {
 pub(super) struct Feedback {
     pub user: u16,
     pub link: u8,
+    /// Start of the block's subframe.
+    sent_in: Time,
+    step: Step,
     is_first: bool,
     is_received: bool,
     report: Option<Report>,
@@ -89,7 +95,10 @@ pub(super) struct Feedback {
 
 /// State shared by the carriers while a subframe runs.
 pub(super) struct Turn<'a> {
-    pub now: u64,
+    /// Number of the subframe.
+    pub subframe: u64,
+    /// Start of the subframe.
+    pub now: Time,
     pub users: &'a mut [UplinkUser],
     pub shared: &'a Shared,
     /// Called for packets that leave the uplink.
@@ -98,8 +107,8 @@ pub(super) struct Turn<'a> {
 
 impl UplinkCarrier {
     /// Starts, continues and ends the uploads of background users.
-    pub(super) fn arrive(&mut self, now: u64, users: &mut [UplinkUser]) {
-        for (session, user) in self.arrivals.sessions(now, &mut self.vacant) {
+    pub(super) fn arrive(&mut self, subframe: u64, users: &mut [UplinkUser]) {
+        for (session, user) in self.arrivals.sessions(subframe, &mut self.vacant) {
             users[usize::from(user)].source = Source::Session(session, 0);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -118,7 +127,7 @@ impl UplinkCarrier {
 
     /// Lets devices fill the blocks granted for this subframe.
     pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
-        for block in &mut self.pusch[(turn.now % PROCESSES) as usize] {
+        for block in &mut self.pusch[(turn.subframe % PROCESSES) as usize] {
             if block.flight.held.transmissions() > 0 {
                 continue;
             }
@@ -134,15 +143,14 @@ impl UplinkCarrier {
     /// Sends the blocks of this subframe and draws their outcome. The blocks of all carriers must have been filled
     /// before, because a buffer status report counts the data that remains after these blocks.
     pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.now;
-        let process = (now % PROCESSES) as usize;
+        let process = (turn.subframe % PROCESSES) as usize;
         let mut blocks = std::mem::replace(&mut self.pusch[process], std::mem::take(&mut self.spare));
         self.used = PrbSet::EMPTY;
         for mut block in blocks.drain(..) {
             debug_assert!(self.used.intersection(block.prbs).is_empty(), "a PRB was granted twice");
             self.used = self.used.union(block.prbs);
             let (feedback, is_over) = send(&mut block, turn);
-            self.feedback[((now + FEEDBACK) % PROCESSES) as usize].push(feedback);
+            self.feedback.push_back((turn.now + FEEDBACK, feedback));
             if !is_over {
                 self.pusch[process].push(block);
             }
@@ -152,12 +160,14 @@ impl UplinkCarrier {
 
     /// The base station's reaction to the blocks that were received four subframes ago.
     pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
-        for feedback in self.feedback[(turn.now % PROCESSES) as usize].drain(..) {
+        while let Some(&(known_from, feedback)) = self.feedback.front()
+            && known_from <= turn.now
+        {
+            self.feedback.pop_front();
             let user = &mut turn.users[usize::from(feedback.user)];
             if feedback.is_first {
-                let granted = turn.now - FEEDBACK - GRANT_DELAY;
                 let sounding = &mut user.links[usize::from(feedback.link)].sounding;
-                sounding.on_first_transmission(granted, feedback.is_received);
+                sounding.on_first_transmission(feedback.step, feedback.is_received);
             }
             let Source::Device(sender, knowledge) = &mut user.source else { continue };
             match feedback.report {
@@ -165,7 +175,7 @@ impl UplinkCarrier {
                     let reading = turn.shared.config.bsr_reading;
                     knowledge.report(report.sent_in, sender.levels().bytes(report.level, reading));
                 }
-                None if feedback.is_received => knowledge.full_block(turn.now - FEEDBACK),
+                None if feedback.is_received => knowledge.full_block(feedback.sent_in),
                 None => {}
             }
         }
@@ -174,8 +184,7 @@ impl UplinkCarrier {
     /// Grants PRBs of the subframe four subframes later.
     pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
         self.grants.clear();
-        let target = turn.now + GRANT_DELAY;
-        let process = (target % PROCESSES) as usize;
+        let process = ((turn.subframe + GRANT_DELAY) % PROCESSES) as usize;
         let repeated = self.pusch[process].iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
         let mut free = self.region.without(repeated);
         self.collect(turn);
@@ -196,7 +205,7 @@ impl UplinkCarrier {
             //
             // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot be chosen
             // according to the fading of single RBGs.
-            self.scheduler.share(turn.now, &grid, grid.all(), &mut candidates, &[]);
+            self.scheduler.share(turn.subframe, &grid, grid.all(), &mut candidates, &[]);
             // Only some numbers of PRBs are valid for a grant. PRBs that a user cannot use for this reason are offered
             // to the next user.
             let mut left_over = 0;
@@ -213,18 +222,19 @@ impl UplinkCarrier {
         self.candidates.clear();
         self.wanting = 0;
         let now = turn.now;
+        let previous = turn.subframe.checked_sub(1).map(Time::from_millis);
         for &(index, link_index) in &self.live {
             let user = &mut turn.users[usize::from(index)];
             let is_active = usize::from(link_index) < user.active_links(now);
             let wanted = if is_active { user.wanted_bits(turn.shared) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
-            link.sounding.update(now, &turn.shared.table, &mut link.channel);
+            link.sounding.update(turn.subframe, &turn.shared.table, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
                 continue;
             }
-            let is_newcomer = link.wanted_until != now;
-            link.wanted_until = now + 1;
+            let is_newcomer = link.wanted_in != previous;
+            link.wanted_in = Some(now);
             self.wanting += 1;
             let Some(mcs) = link.sounding.mcs(&turn.shared.table, self.step_prbs) else { continue };
             let size = BlockSize { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
@@ -248,7 +258,7 @@ impl UplinkCarrier {
     /// Grants a user up to `quota` adjacent free PRBs for new data. Returns the number of granted PRBs.
     fn grant(&mut self, turn: &mut Turn<'_>, candidate: &Candidate, quota: u16, free: &mut PrbSet) -> u16 {
         let shared = turn.shared;
-        let target = turn.now + GRANT_DELAY;
+        let target = turn.subframe + GRANT_DELAY;
         let process = target % PROCESSES;
         let user = &mut turn.users[usize::from(candidate.user)];
         let link = &mut user.links[usize::from(candidate.link)];
@@ -280,29 +290,30 @@ impl UplinkCarrier {
             },
             user.owner,
         ));
-        let payload_bits = user.source.grant(shared, target, block.bits.0);
+        let step = link.sounding.step();
+        let payload_bits = user.source.grant(shared, Time::from_millis(target), block.bits.0);
         self.pusch[process as usize].push(Transmission {
             user: candidate.user,
             link: candidate.link,
             prbs,
             mcs,
-            flight: InFlight::new(block, Content::default(), payload_bits),
+            flight: InFlight::new(block, Content::default(), payload_bits, step),
             report: None,
         });
         size
     }
 
-    /// The blocks in subframe `now`, which is the next subframe: (user, PRBs, MCS, number of earlier transmissions).
+    /// The blocks of the next subframe, whose number is `subframe`: (user, PRBs, MCS, number of earlier transmissions).
     #[cfg(test)]
-    pub(super) fn due_in(&self, now: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
-        let blocks = &self.pusch[(now % PROCESSES) as usize];
+    pub(super) fn due_in(&self, subframe: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
+        let blocks = &self.pusch[(subframe % PROCESSES) as usize];
         blocks.iter().map(|block| (block.user, block.prbs, block.mcs, block.flight.held.transmissions()))
     }
 
     /// Discards all blocks and results of a user (handover).
     pub(super) fn forget(&mut self, user: u16) {
         self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
-        self.feedback.iter_mut().for_each(|told| told.retain(|feedback| feedback.user != user));
+        self.feedback.retain(|(_, feedback)| feedback.user != user);
     }
 }
 
@@ -317,13 +328,13 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     }
     let link = &mut user.links[usize::from(block.link)];
     let modulation = flight.block.modulation();
-    let heard_db = link.channel.at(now).effective_sinr_db(block.prbs, modulation);
+    let heard_db = link.channel.at(turn.subframe).effective_sinr_db(block.prbs, modulation);
     let sinr_db = heard_db - link.sounding.thinning_db(block.prbs.len());
     flight.held.add(modulation, shared.table.judged_db(block.mcs, sinr_db));
-    let is_received = !link.luck.at(now, 0).chance(shared.bler.error(flight.block, &flight.held));
+    let is_received = !link.luck.at(turn.subframe, 0).chance(shared.bler.error(flight.block, &flight.held));
     let gives_up = !is_received && flight.held.transmissions() > shared.config.max_retransmissions;
     let is_over = is_received || gives_up;
-    let process_bit = 1 << (now % PROCESSES);
+    let process_bit = 1 << (turn.subframe % PROCESSES);
     link.repeating = if is_over { link.repeating & !process_bit } else { link.repeating | process_bit };
     link.sent_in = Some(now);
     link.sent_prbs = block.prbs.len();
@@ -334,7 +345,8 @@ fn send(block: &mut Transmission, turn: &mut Turn<'_>) -> (Feedback, bool) {
     }
     let Transmission { user, link, .. } = *block;
     let report = block.report.filter(|_| is_received);
-    (Feedback { user, link, is_first, is_received, report }, is_over)
+    let step = block.flight.step;
+    (Feedback { user, link, sent_in: now, step, is_first, is_received, report }, is_over)
 }
 
 /// The smallest number of PRB pairs, at most `quota`, whose block has space for `wanted` bits. If no number up to

@@ -8,6 +8,8 @@
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5
 
+use std::time::Duration;
+
 use airpace_core::{Bytes, Packet, Rng, Time};
 use airpace_event::Fate;
 
@@ -22,21 +24,21 @@ pub(super) struct Sender {
     pub rlc: Rlc,
     pub aggregation: Aggregation,
     levels: Levels,
-    sr_period: u64,
-    sr_offset: u64,
-    periodic: u64,
-    retx: u64,
+    sr_period_ms: u64,
+    sr_offset_ms: u64,
+    periodic: Duration,
+    retx: Duration,
     /// Trigger of the buffer status report that waits for a block; `None` if no report waits.
     pending: Option<Trigger>,
-    /// The subframe in which the periodic timer expires. `retx_at` is the same for the retransmission timer.
-    periodic_at: u64,
-    retx_at: u64,
+    /// Time at which the periodic timer expires. `retx_at` is the same for the retransmission timer.
+    periodic_at: Time,
+    retx_at: Time,
     /// Whether the buffer contained data at the end of the last subframe.
     had_data: bool,
-    /// The last subframe with a grant for new data.
-    built_in: Option<u64>,
-    /// After a handover: the first subframe in which the device may send.
-    resumes_at: u64,
+    /// Start of the last slot with a grant for new data.
+    built_in: Option<Time>,
+    /// After a handover: the time from which on the device may send.
+    resumes_at: Time,
 }
 
 /// Trigger of a report.
@@ -48,22 +50,22 @@ enum Trigger {
 
 impl Sender {
     pub(super) fn new(config: &UplinkConfig, rlc: Rlc, aggregation: Aggregation, mut rng: Rng) -> Sender {
-        let sr_period = u64::from(config.sr_period_ms);
+        let sr_period_ms = u64::from(config.sr_period_ms);
         let is_never = config.periodic_bsr_ms == 0;
         Sender {
             rlc,
             aggregation,
             levels: if config.carriers > 1 { Levels::Extended } else { Levels::Plain },
-            sr_period,
-            sr_offset: rng.below(sr_period),
-            periodic: if is_never { u64::MAX } else { config.periodic_bsr_ms.into() },
-            retx: config.retx_bsr_ms.into(),
+            sr_period_ms,
+            sr_offset_ms: rng.below(sr_period_ms),
+            periodic: if is_never { Duration::MAX } else { ms(config.periodic_bsr_ms) },
+            retx: ms(config.retx_bsr_ms),
             pending: None,
-            periodic_at: u64::MAX,
-            retx_at: u64::MAX,
+            periodic_at: Time::NEVER,
+            retx_at: Time::NEVER,
             had_data: false,
             built_in: None,
-            resumes_at: 0,
+            resumes_at: Time::ZERO,
         }
     }
 
@@ -72,8 +74,8 @@ impl Sender {
         self.rlc.queued()
     }
 
-    /// The buffer status level of a report sent in subframe `now`.
-    pub(super) fn level(&self, now: u64) -> u8 {
+    /// The buffer status level of a report sent at `now`.
+    pub(super) fn level(&self, now: Time) -> u8 {
         self.levels.level_of(self.rlc.waiting(now))
     }
 
@@ -83,22 +85,22 @@ impl Sender {
     }
 
     /// Whether the device may not send because of a handover.
-    pub(super) fn is_interrupted(&self, now: u64) -> bool {
+    pub(super) fn is_interrupted(&self, now: Time) -> bool {
         now < self.resumes_at
     }
 
-    /// Starts a subframe: packets become ready, timers expire. `release` is called for packets that the base station
+    /// Starts a slot: packets become ready, timers expire. `release` is called for packets that the base station
     /// discards.
-    pub(super) fn begin(&mut self, now: u64, release: &mut dyn FnMut(Packet, Fate)) {
+    pub(super) fn begin(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
         self.aggregation.begin(now);
-        self.rlc.admit(Time::from_millis(now));
+        self.rlc.admit(now);
         if self.rlc.has_timers() {
             self.rlc.expire(now, release);
         }
         let has_data = self.rlc.waiting(now) > 0;
         if has_data && (!self.had_data || now >= self.retx_at) {
             self.pending = Some(Trigger::Regular);
-            self.retx_at = u64::MAX;
+            self.retx_at = Time::NEVER;
         } else if now >= self.periodic_at && self.pending.is_none() {
             self.pending = Some(Trigger::Periodic);
         }
@@ -109,7 +111,7 @@ impl Sender {
     ///
     /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits into the block without the report, but not with
     /// it)
-    pub(super) fn build(&mut self, now: u64, room: u32) -> (Content, bool) {
+    pub(super) fn build(&mut self, now: Time, room: u32) -> (Content, bool) {
         let needed = self.rlc.wanted(now);
         let spare = u64::from(room).saturating_sub(needed);
         let fits = u64::from(room) >= needed;
@@ -119,24 +121,24 @@ impl Sender {
             self.pending = None;
         }
         if reports {
-            self.periodic_at = now.saturating_add(self.periodic);
+            self.periodic_at = now + self.periodic;
         }
         self.retx_at = now + self.retx;
         self.built_in = Some(now);
         (content, reports)
     }
 
-    /// Whether the device sends a scheduling request in subframe `now`. Must be called after the blocks of this
-    /// subframe were filled.
-    pub(super) fn asks(&self, now: u64) -> bool {
+    /// Whether the device sends a scheduling request in the subframe that starts at `now`. Must be called after the
+    /// blocks of this subframe were filled.
+    pub(super) fn asks(&self, now: Time) -> bool {
         self.pending == Some(Trigger::Regular)
-            && now % self.sr_period == self.sr_offset
+            && now.as_millis() % self.sr_period_ms == self.sr_offset_ms
             && self.built_in != Some(now)
             && !self.is_interrupted(now)
     }
 
-    /// Ends a subframe.
-    pub(super) fn end(&mut self, now: u64) {
+    /// Ends a slot.
+    pub(super) fn end(&mut self, now: Time) {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
@@ -144,13 +146,17 @@ impl Sender {
     ///
     /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed is
     /// sent again)
-    pub(super) fn hand_over(&mut self, now: u64, resumes_at: u64) {
+    pub(super) fn hand_over(&mut self, now: Time, resumes_at: Time) {
         self.rlc.forward(resumes_at);
         self.aggregation.reset(now);
         self.pending = None;
-        self.periodic_at = u64::MAX;
-        self.retx_at = u64::MAX;
+        self.periodic_at = Time::NEVER;
+        self.retx_at = Time::NEVER;
         self.had_data = false;
         self.resumes_at = resumes_at;
     }
+}
+
+fn ms(milliseconds: u32) -> Duration {
+    Duration::from_millis(milliseconds.into())
 }

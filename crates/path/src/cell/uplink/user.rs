@@ -1,6 +1,6 @@
 //! Users that can be granted uplink PRBs.
 
-use airpace_core::{Draws, Packet};
+use airpace_core::{Draws, Packet, Time};
 use airpace_event::{Fate, Owner};
 use airpace_radio::Rnti;
 
@@ -51,16 +51,16 @@ pub(super) struct UplinkLink {
     pub repeating: u8,
     /// The user's average rate for the proportional fair scheduler, in bits per subframe.
     pub average_bits: f64,
-    /// The subframe after the last subframe in which the user needed PRBs according to the base station.
-    pub wanted_until: u64,
-    /// The last subframe in which the user sent. `sent_prbs` is the number of PRBs on which it sent.
-    pub sent_in: Option<u64>,
+    /// Start of the last slot in which the user needed PRBs according to the base station.
+    pub wanted_in: Option<Time>,
+    /// Start of the last slot in which the user sent. `sent_prbs` is the number of PRBs on which it sent.
+    pub sent_in: Option<Time>,
     pub sent_prbs: u16,
 }
 
 impl UplinkUser {
-    /// Number of links that may be granted new data in subframe `now`.
-    pub(super) fn active_links(&self, now: u64) -> usize {
+    /// Number of links that may be granted new data at `now`.
+    pub(super) fn active_links(&self, now: Time) -> usize {
         match &self.source {
             Source::Device(sender, _) if sender.is_interrupted(now) => 0,
             Source::Device(sender, _) => sender.aggregation.active(),
@@ -83,9 +83,9 @@ impl UplinkUser {
 }
 
 impl Source {
-    /// Grants a block of `bits` for subframe `data_in`. Returns the number of bits of a background user's data in the
+    /// Grants a block of `bits` for the slot that starts at `data_in`. Returns the number of bits of a background user's data in the
     /// block.
-    pub(super) fn grant(&mut self, shared: &Shared, data_in: u64, bits: u64) -> u64 {
+    pub(super) fn grant(&mut self, shared: &Shared, data_in: Time, bits: u64) -> u64 {
         match self {
             Source::Device(_, knowledge) => {
                 knowledge.grant(data_in, (bits / 8).saturating_sub(shared.header_bytes));
@@ -101,8 +101,8 @@ impl Source {
         }
     }
 
-    /// Processes a block that was received in subframe `now`.
-    pub(super) fn received(&mut self, now: u64, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+    /// Processes a block, sent at `now`, that was received.
+    pub(super) fn received(&mut self, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         match self {
             Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
             Source::Session(_, on_air) => *on_air -= 1,
@@ -110,8 +110,8 @@ impl Source {
         }
     }
 
-    /// Processes a block whose HARQ retransmissions were exhausted in subframe `now`.
-    pub(super) fn failed(&mut self, now: u64, content: Content, payload_bits: u64) {
+    /// Processes a block whose HARQ retransmissions were exhausted with the transmission at `now`.
+    pub(super) fn failed(&mut self, now: Time, content: Content, payload_bits: u64) {
         match self {
             Source::Device(sender, _) => sender.rlc.failed(now, content),
             Source::Session(session, on_air) => {
@@ -124,8 +124,8 @@ impl Source {
 }
 
 impl UplinkLink {
-    /// Number of PRBs on which the user sent in subframe `now`.
-    pub(super) fn prbs_in(&self, now: u64) -> u16 {
+    /// Number of PRBs on which the user sent in the slot that starts at `now`.
+    pub(super) fn prbs_in(&self, now: Time) -> u16 {
         if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
     }
 
