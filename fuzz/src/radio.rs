@@ -119,6 +119,7 @@ pub fn fusion(input: &[u8]) {
                     scope: Scope::Everyone,
                     carrier_prbs: Some(50),
                     cfi: Some(1),
+                    symbols: None,
                     dcis: vec![],
                     own: None,
                     layer: BitLayer::Physical,

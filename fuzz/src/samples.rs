@@ -324,6 +324,7 @@ fn record(pci: u16, ports: Ports, cp: CyclicPrefix) -> Vec<Complex32> {
                 scope: Scope::Everyone,
                 carrier_prbs: Some(6),
                 cfi: Some(2),
+                symbols: None,
                 dcis: vec![down, up],
                 own: None,
                 layer: BitLayer::Physical,

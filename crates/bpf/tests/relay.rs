@@ -34,6 +34,7 @@ fn report(now: Time, bits: u64) -> RadioReport {
         scope: Scope::Everyone,
         carrier_prbs: Some(50),
         cfi: Some(1),
+        symbols: None,
         dcis: vec![Dci {
             rnti: own,
             direction: Direction::Downlink,

@@ -306,6 +306,7 @@ impl Victim {
             scope: Scope::Everyone,
             carrier_prbs: Some(100),
             cfi: Some(1),
+            symbols: None,
             dcis: vec![grant(own, 0, prbs), grant(Rnti(0x200 + others), prbs, others)],
             own: Some(OwnRadio {
                 rnti: own,

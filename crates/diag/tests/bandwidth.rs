@@ -327,6 +327,7 @@ fn report(index: u64, carrier: u8, direction: Direction, prbs: u16, mcs: u8, ndi
         scope: Scope::Everyone,
         carrier_prbs: Some(100),
         cfi: Some(2),
+        symbols: None,
         dcis: vec![dci],
         own: Some(OwnRadio {
             rnti: Rnti(61),

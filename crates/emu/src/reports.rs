@@ -197,6 +197,7 @@ mod tests {
             scope: Scope::Own,
             carrier_prbs: Some(50),
             cfi: None,
+            symbols: None,
             dcis: vec![],
             own: None,
             layer: BitLayer::Physical,

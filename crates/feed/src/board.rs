@@ -220,6 +220,7 @@ fn report(modem_ns: u64, grants: [(Direction, Bits); 2], queue: Option<Bytes>) -
         scope: Scope::Own,
         carrier_prbs: None,
         cfi: None,
+        symbols: None,
         dcis: grants.into_iter().filter(|(_, bits)| *bits > Bits::ZERO).map(dci).collect(),
         own: Some(OwnRadio {
             rnti: OWN,

@@ -144,6 +144,7 @@ mod tests {
             scope,
             carrier_prbs: Some(50),
             cfi: None,
+            symbols: None,
             dcis: vec![],
             own: Some(OwnRadio {
                 rnti: Rnti(70),

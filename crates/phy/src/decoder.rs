@@ -128,6 +128,7 @@ impl Reading {
             },
             carrier_prbs: Some(self.prbs),
             cfi: Some(self.cfi),
+            symbols: None,
             dcis: self.found.iter().filter_map(|found| found.dci).collect(),
             own: None,
             layer: BitLayer::Physical,

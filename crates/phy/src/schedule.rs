@@ -186,6 +186,7 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(100),
             cfi: Some(1),
+            symbols: None,
             dcis,
             own: None,
             layer: BitLayer::Physical,

@@ -99,6 +99,7 @@ fn a_block_that_is_sent_again_was_not_received() {
                 scope: Scope::Everyone,
                 carrier_prbs: Some(25),
                 cfi: Some(3),
+                symbols: None,
                 dcis: both.into_iter().flatten().collect(),
                 own: None,
                 layer: BitLayer::Physical,

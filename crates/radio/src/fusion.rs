@@ -225,6 +225,7 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(50),
             cfi: Some(1),
+            symbols: None,
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,

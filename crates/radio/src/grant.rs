@@ -73,6 +73,16 @@ pub struct Dci {
     pub harq: Option<u8>,
     /// Number of spatial layers.
     pub layers: u8,
+    /// Number of OFDM symbols of the granted data, 1…14; `None` if unknown, and for LTE, where data has the whole
+    /// subframe after the control region.
+    ///
+    /// Source: TS 38.214 §5.1.2.1, §6.1.2.1 (L)
+    pub symbols: Option<u8>,
+    /// Number of slots from the DCI to its data: K0 of a downlink grant, K2 of an uplink grant. `None` if unknown, and
+    /// for LTE, where it is 0 on the downlink and 4 on the uplink of FDD.
+    ///
+    /// Source: TS 38.214 §5.1.2.1, §6.1.2.1
+    pub offset_slots: Option<u8>,
     /// Whether the transport block of each codeword is a retransmission in this HARQ process. The component that made
     /// the grant or tracked the NDI sets this field. One codeword may be a retransmission while the other codeword has
     /// new data.

@@ -70,6 +70,8 @@ struct Report {
     #[serde(skip_deserializing)]
     idle_prbs: Option<u16>,
     cfi: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    symbols: Option<u8>,
     layer: Layer,
     dcis: Vec<Grant>,
     own: Option<Own>,
@@ -96,6 +98,10 @@ struct Grant {
     ndi: [Option<u8>; 2],
     harq: Option<u8>,
     layers: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    symbols: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    offset_slots: Option<u8>,
     retransmission: [bool; 2],
 }
 
@@ -214,6 +220,7 @@ impl Report {
             carrier_prbs: report.carrier_prbs,
             idle_prbs: report.idle_prbs(),
             cfi: report.cfi,
+            symbols: report.symbols,
             layer: match report.layer {
                 BitLayer::Physical => Layer::Physical,
                 BitLayer::Transport => Layer::Transport,
@@ -243,6 +250,10 @@ impl Report {
             (Whose::Own, None) => Scope::Own,
             _ => return Err("`unexplained` goes with the scope `partly`, and is at least 1".to_owned()),
         };
+        let counts = self.dcis.iter().filter_map(|dci| dci.symbols).chain(self.symbols);
+        if let Some(symbols) = counts.max().filter(|&symbols| symbols > 14) {
+            return Err(format!("`symbols` is {symbols}; a slot has 14"));
+        }
         let end = self.dcis.iter().filter(|dci| matches!(dci.dir, Way::Down)).map(|dci| dci.prb.end()).max();
         if let (Some(end), Some(prbs)) = (end, self.carrier_prbs)
             && end > prbs
@@ -256,6 +267,7 @@ impl Report {
             scope,
             carrier_prbs: self.carrier_prbs,
             cfi: self.cfi,
+            symbols: self.symbols,
             dcis: self.dcis.into_iter().map(Grant::read).collect(),
             own: self.own.map(Own::read),
             layer: match self.layer {
@@ -282,6 +294,8 @@ impl Grant {
             ndi: dci.ndi.map(|ndi| ndi.map(u8::from)),
             harq: dci.harq,
             layers: dci.layers,
+            symbols: dci.symbols,
+            offset_slots: dci.offset_slots,
             retransmission: dci.retransmission,
         }
     }
@@ -301,6 +315,8 @@ impl Grant {
             ndi: self.ndi.map(|ndi| ndi.map(|ndi| ndi != 0)),
             harq: self.harq,
             layers: self.layers,
+            symbols: self.symbols,
+            offset_slots: self.offset_slots,
             retransmission: self.retransmission,
         }
     }
@@ -347,6 +363,8 @@ mod tests {
             ndi: [Some(true), None],
             harq: Some(7),
             layers: 2,
+            symbols: None,
+            offset_slots: None,
             retransmission: [false, true],
         };
         let own = OwnRadio {
@@ -364,11 +382,18 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(100),
             cfi: Some(3),
+            symbols: None,
             dcis: vec![dci, Dci::default()],
             own,
             layer,
         };
-        let wide = Dci { prbs: PrbSet::run(200, 73), format: DciFormat::Nr11, ..Dci::default() };
+        let wide = Dci {
+            prbs: PrbSet::run(200, 73),
+            format: DciFormat::Nr11,
+            symbols: Some(9),
+            offset_slots: Some(2),
+            ..Dci::default()
+        };
         let reports = [
             report(0, Some(own), BitLayer::Physical),
             report(1, None, BitLayer::Transport),
@@ -380,6 +405,7 @@ mod tests {
                 },
                 carrier_prbs: Some(273),
                 cfi: None,
+                symbols: Some(9),
                 dcis: vec![wide],
                 ..report(2, None, BitLayer::Physical)
             },
@@ -402,6 +428,7 @@ mod tests {
                 scope: Scope::Everyone,
                 carrier_prbs: Some(50),
                 cfi: Some(1),
+                symbols: None,
                 dcis: vec![Dci { prbs: PrbSet::run(7, 1), ..Dci::default() }],
                 own: None,
                 layer: BitLayer::Physical,
@@ -424,6 +451,7 @@ mod tests {
             (&with_prbs("[[40,50]]"), "PRB 50 is granted on a carrier of 50 PRBs"),
             (&with_prbs("[]").replace("\"slot\":1", "\"slot\":2"), "`slot` 2 is not in subframe 1"),
             (&with_prbs("[]").replace("\"numerology\":0", "\"numerology\":9"), "`numerology` is 9"),
+            (&with_prbs("[]").replace("\"cfi\":1", "\"cfi\":null,\"symbols\":15"), "`symbols` is 15"),
             (&with_prbs("[]").replace("everyone", "partly"), "`unexplained` goes with the scope `partly`"),
             (&missed("everyone", "", 0.5, 1), "`missed` goes with the scope `partly`"),
             (&missed("partly", "\"unexplained\":1,", 1.5, 1), "a `recall` above 1"),

@@ -104,6 +104,12 @@ pub struct RadioReport {
     pub carrier_prbs: Option<u16>,
     /// Control format indicator of LTE, 1…4: number of OFDM symbols in the control region. `None` if unknown, and for NR.
     pub cfi: Option<u8>,
+    /// Number of OFDM symbols of the slot that can carry downlink data, 0…14. A special slot of a TDD pattern has fewer
+    /// symbols than a downlink slot, and an uplink slot has 0. `None` if unknown, and for LTE, where the symbols follow
+    /// from the CFI.
+    ///
+    /// Source: TS 38.213 §11.1 (downlink, flexible and uplink symbols)
+    pub symbols: Option<u8>,
     /// Grants of this slot.
     pub dcis: Vec<Dci>,
     /// State of the reporting device; `None` for a bystander, and for the cell's own report.
@@ -123,19 +129,21 @@ impl RadioReport {
             scope: Scope::Everyone,
             carrier_prbs: None,
             cfi: None,
+            symbols: None,
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,
         }
     }
 
-    /// Number of downlink PRB pairs without a grant. `None` if the report does not contain all grants of the cell, or
-    /// does not contain the carrier's width.
+    /// Number of downlink PRB pairs without a grant; 0 in a slot without downlink symbols. `None` if the report does not
+    /// contain all grants of the cell, or does not contain the carrier's width.
     ///
     /// Source: PBE-CC §4.2.1 Eq. 4
     #[inline]
     pub fn idle_prbs(&self) -> Option<u16> {
         match self.scope {
+            _ if self.symbols == Some(0) => Some(0),
             Scope::Everyone => Some(self.carrier_prbs?.saturating_sub(self.granted_prbs().len())),
             Scope::EveryoneBut { .. } | Scope::Own => None,
         }
@@ -149,6 +157,7 @@ impl RadioReport {
     #[inline]
     pub fn idle_estimate(&self) -> Option<f64> {
         match self.scope {
+            _ if self.symbols == Some(0) => Some(0.0),
             Scope::Everyone => self.idle_prbs().map(f64::from),
             Scope::EveryoneBut { missed, .. } => {
                 let left = self.carrier_prbs?.saturating_sub(self.granted_prbs().len());
@@ -199,6 +208,7 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(50),
             cfi: Some(1),
+            symbols: None,
             dcis: vec![grant(0, 6), grant(6, 4), Dci { direction: Direction::Uplink, ..grant(20, 9) }],
             own: None,
             layer: BitLayer::Physical,
@@ -217,6 +227,10 @@ mod tests {
             assert_eq!((report.idle_prbs(), report.idle_estimate()), (None, estimate), "{scope:?}");
         }
         assert_eq!(report.idle_estimate(), Some(40.0));
+        for scope in [Scope::Everyone, Scope::Own, partly(None)] {
+            let uplink = RadioReport { symbols: Some(0), scope, ..report.clone() };
+            assert_eq!((uplink.idle_prbs(), uplink.idle_estimate()), (Some(0), Some(0.0)), "{scope:?}");
+        }
         assert_eq!(RadioReport { carrier_prbs: None, ..report }.idle_prbs(), None);
     }
 }

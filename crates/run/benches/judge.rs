@@ -48,6 +48,7 @@ fn play(recorder: &mut dyn Recorder) {
         scope: Scope::Everyone,
         carrier_prbs: Some(100),
         cfi: Some(1),
+        symbols: None,
         dcis: Vec::new(),
         own: None,
         layer: BitLayer::Physical,

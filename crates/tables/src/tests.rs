@@ -134,6 +134,7 @@ fn write(root: &Path, packets: u64) -> Result<(), FileError> {
             scope: Scope::Everyone,
             carrier_prbs: Some(50),
             cfi: Some(1),
+            symbols: None,
             dcis: grants.to_vec(),
             own: None,
             layer: BitLayer::Physical,

@@ -226,6 +226,7 @@ fn radio_reports_reach_the_connections() {
         scope: Scope::Everyone,
         carrier_prbs: Some(50),
         cfi: None,
+        symbols: None,
         dcis: vec![],
         own: None,
         layer: BitLayer::Physical,

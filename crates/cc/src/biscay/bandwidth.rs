@@ -238,6 +238,7 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(50),
             cfi: Some(1),
+            symbols: None,
             dcis: vec![Dci {
                 rnti: own,
                 direction: Direction::Uplink,

@@ -156,6 +156,7 @@ mod tests {
             scope: Scope::Everyone,
             carrier_prbs: Some(100),
             cfi: Some(1),
+            symbols: None,
             dcis,
             own: Some(OwnRadio {
                 rnti: OWN,

@@ -111,6 +111,7 @@ mod tests {
             scope,
             carrier_prbs: Some(50),
             cfi: None,
+            symbols: None,
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,

@@ -44,6 +44,7 @@ fn report(carrier: u8, subframe: u64, grants: &[(u16, u16)]) -> RadioReport {
         scope: Scope::Everyone,
         carrier_prbs: Some(100),
         cfi: Some(2),
+        symbols: None,
         dcis: dcis.collect(),
         own: Some(OwnRadio {
             rnti: OWN,

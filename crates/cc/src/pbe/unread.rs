@@ -125,6 +125,7 @@ mod tests {
             scope,
             carrier_prbs: Some(50),
             cfi: None,
+            symbols: None,
             dcis: dcis.collect(),
             own: None,
             layer: BitLayer::Physical,

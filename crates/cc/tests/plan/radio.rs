@@ -53,6 +53,7 @@ impl Plan {
             scope: Scope::Everyone,
             carrier_prbs: Some(PRBS),
             cfi: Some(1),
+            symbols: None,
             dcis: if served >= 1.0 { vec![grant] } else { vec![] },
             own: Some(OwnRadio {
                 rnti,
@@ -111,6 +112,7 @@ impl Plan {
                 scope: Scope::Everyone,
                 carrier_prbs: Some(PRBS),
                 cfi: Some(1),
+                symbols: None,
                 dcis: dcis.clone(),
                 own: Some(OwnRadio {
                     rnti,

@@ -18,6 +18,7 @@ fn report(index: u64, carrier: u8, decoded: Option<bool>, dcis: Vec<Dci>) -> Rad
         scope: Scope::Everyone,
         carrier_prbs: Some(50),
         cfi: Some(2),
+        symbols: None,
         dcis,
         own: Some(OwnRadio {
             rnti: Rnti(61),

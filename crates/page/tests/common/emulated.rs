@@ -305,6 +305,7 @@ impl World {
             scope: Scope::Everyone,
             carrier_prbs: Some(PRBS),
             cfi: Some(1),
+            symbols: None,
             dcis: vec![],
             own: None,
             layer: BitLayer::Physical,

@@ -191,6 +191,7 @@ pub fn simulate(
             scope: Scope::Everyone,
             carrier_prbs: Some(PRBS),
             cfi: Some(1),
+            symbols: None,
             dcis: Vec::new(),
             own: None,
             layer: BitLayer::Physical,

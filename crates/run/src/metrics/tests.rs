@@ -194,6 +194,7 @@ fn jain_of_prbs_compares_devices() {
         scope: Scope::Everyone,
         carrier_prbs: Some(50),
         cfi: Some(1),
+        symbols: None,
         dcis: vec![grant(0, 10), grant(10, 30), grant(40, 10)],
         own: None,
         layer: BitLayer::Physical,
@@ -228,6 +229,7 @@ fn what_goes_different_ways_is_not_compared() {
         scope: Scope::Everyone,
         carrier_prbs: Some(50),
         cfi: Some(1),
+        symbols: None,
         dcis: vec![
             grant(Direction::Downlink, 0, 20),
             grant(Direction::Uplink, 0, 10),

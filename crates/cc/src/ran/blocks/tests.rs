@@ -21,6 +21,7 @@ fn report(carrier: u8, subframe: u64, dcis: Vec<Dci>, decoded: Option<bool>) -> 
         scope: Scope::Everyone,
         carrier_prbs: Some(100),
         cfi: Some(1),
+        symbols: None,
         dcis,
         own: Some(OwnRadio {
             rnti: OWN,

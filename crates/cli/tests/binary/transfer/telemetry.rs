@@ -182,6 +182,7 @@ fn report(subframe: u64, scope: Scope, has_own_side: bool) -> RadioReport {
         scope,
         carrier_prbs: Some(50),
         cfi: Some(2),
+        symbols: None,
         dcis: vec![],
         own: has_own_side.then_some(own),
         layer: BitLayer::Physical,

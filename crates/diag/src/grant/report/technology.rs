@@ -162,6 +162,7 @@ impl Carrier {
             scope: Scope::Own,
             carrier_prbs: self.prbs,
             cfi: None,
+            symbols: None,
             dcis: vec![],
             own: Some(OwnRadio {
                 rnti: OWN_RNTI,

@@ -184,6 +184,7 @@ impl TraceRadio {
             scope,
             carrier_prbs,
             cfi: None,
+            symbols: None,
             dcis: if tbs == Bits::ZERO { Vec::new() } else { vec![grant] },
             own: Some(OwnRadio {
                 rnti: TRACE_RNTI,

@@ -34,6 +34,7 @@ fn report(subframe: u64, scope: Scope) -> RadioReport {
         scope,
         carrier_prbs: Some(50),
         cfi: Some(2),
+        symbols: None,
         dcis: vec![dci(Direction::Downlink), dci(Direction::Uplink)],
         own: Some(OwnRadio {
             rnti: own,
