@@ -12,6 +12,7 @@
 //! | --- | --- | --- |
 //! | [`receiver`] | the scheme's receiver on the mobile | §4, §5 |
 //! | [`capacity`] | averages of one carrier; Eq. 1–4 | §4.1, §4.2.1 |
+//! | [`resources`] | the value of a PRB by the data symbols of its slot | |
 //! | [`users`] | counts the users for N | §4.2.1 |
 //! | [`carriers`] | carriers, aligned and summed | §5 |
 //! | [`new_data`] | which blocks are retransmissions | §4.2.1 |
@@ -41,6 +42,7 @@ pub mod growth;
 pub mod guard;
 pub mod new_data;
 pub mod receiver;
+pub mod resources;
 pub mod sender;
 pub mod start;
 pub mod translation;

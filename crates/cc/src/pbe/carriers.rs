@@ -7,12 +7,13 @@
 //! Source: PBE-CC §5
 
 use airpace_core::Direction;
-use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
+use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
 
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
+use super::resources;
 use super::translation::{BlockSize, Translation};
-use super::unread::{MILLI, Unread};
+use super::unread::{MILLI, Unread, prbs};
 use super::users::{UserFilter, Weights};
 
 /// Maximum number of subframes for which the other carriers wait for a late carrier.
@@ -236,11 +237,15 @@ impl Carriers {
         let missed = report.missed().filter(|_| self.measure.estimates);
         let expected = missed.map_or(0.0, |missed| 1.0 - missed.recall);
         listened.compare(report, own, expected);
-        let is_of_use = missed.is_some() || report.idle_prbs().is_some();
+        let is_whole = report.scope == Scope::Everyone && report.idle_prbs().is_some();
+        let is_of_use = missed.is_some() || is_whole;
         let unread = if is_of_use { expected } else { 1.0 };
-        listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
-        if unread > 0.0 {
-            listened.tells = missed.is_some();
+        // An uplink slot has no downlink grants that could be missed.
+        if report.symbols != Some(0) {
+            listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
+            if unread > 0.0 {
+                listened.tells = missed.is_some();
+            }
         }
         let shared = listened.unread.share(report, own);
         let Some(shared) = shared.filter(|_| is_of_use) else { return false };
@@ -260,8 +265,9 @@ impl Carriers {
             // If the channel permits no data, idle PRBs are of no use to the device: data waits in the cell although
             // PRBs are idle.
             let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
-            let usable_prbs = if can_use { shared.idle as f64 / MILLI as f64 } else { 0.0 };
-            self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
+            let usable_prbs = if can_use { prbs(shared.idle) } else { 0.0 };
+            let carrier_prbs = ((resources::carrier(report) + MILLI / 2) / MILLI) as u16;
+            self.explained.on_report(subframe, usable_prbs, carrier_prbs);
         }
         self.newest = self.newest.max(subframe);
         self.advance();

@@ -11,7 +11,9 @@
 //! device with poor reception would send more than its share.
 
 use airpace_core::Direction;
-use airpace_radio::{OwnRadio, PrbSet, RadioReport};
+use airpace_radio::{OwnRadio, RadioReport};
+
+use super::resources;
 
 /// Number of counting units per PRB. PRBs are counted in thousandths, so that sums of estimates are exact.
 pub const MILLI: u64 = 1_000;
@@ -31,7 +33,7 @@ const SLOTS: f64 = 100.0;
 /// Chosen: a user then counts for at most ten windows.
 const MIN_HEARD: f64 = 0.1;
 
-/// Division of the PRBs of one slot, in thousandths of a PRB.
+/// Division of the PRBs of one slot, in thousandths of a PRB ([`resources`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     /// PRBs granted to this device.
@@ -43,6 +45,11 @@ pub struct Shared {
 /// Share of the cell's messages that can be decoded in a slot: 1 for a complete report.
 pub fn heard(report: &RadioReport) -> f64 {
     report.missed().map_or(1.0, |missed| missed.recall.clamp(MIN_HEARD, 1.0))
+}
+
+/// Converts thousandths of a PRB to PRBs.
+pub fn prbs(milli: u64) -> f64 {
+    milli as f64 / MILLI as f64
 }
 
 /// Statistics of the device's decoded grants.
@@ -62,23 +69,21 @@ impl Unread {
     /// The division of a slot's PRBs; `None` if the report contains neither the idle PRBs nor the number of missed
     /// messages.
     pub fn share(&mut self, report: &RadioReport, own: &OwnRadio) -> Option<Shared> {
-        let granted = report.granted_prbs();
-        let its = report
-            .dcis
-            .iter()
-            .filter(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink)
-            .fold(PrbSet::EMPTY, |set, dci| set.union(dci.prbs));
-        self.learn(f64::from(its.len()), f64::from(granted.len()), own);
-        let whole = |prbs: u16| u64::from(prbs) * MILLI;
-        if let Some(idle) = report.idle_prbs() {
-            return Some(Shared { own: whole(its.len()), idle: whole(idle) });
+        let downlink = report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
+        let granted = resources::granted(report, downlink.clone());
+        let its = resources::granted(report, downlink.filter(|dci| dci.rnti == own.rnti));
+        self.learn(prbs(its), prbs(granted), own);
+        let left = resources::carrier(report).saturating_sub(granted);
+        if report.idle_prbs().is_some() {
+            return Some(Shared { own: its, idle: left });
         }
         let missed = report.missed()?;
-        let left = f64::from(report.carrier_prbs?.saturating_sub(granted.len()));
-        let unread = missed.prbs.min(left);
-        self.read += (f64::from(u8::from(!its.is_empty())) - self.read) / SLOTS;
+        report.carrier_prbs?;
+        let left = prbs(left);
+        let unread = (missed.prbs * resources::weight(report)).min(left);
+        self.read += (f64::from(u8::from(its > 0)) - self.read) / SLOTS;
         let own_unread = match own.decoded {
-            _ if !its.is_empty() => 0.0,
+            _ if its > 0 => 0.0,
             Some(_) => self.own_prbs.unwrap_or(unread).min(left),
             None if self.told > 0.5 => 0.0,
             // If an own grant was decoded, the undecoded PRBs belong to others. The device's undecoded PRBs are
@@ -88,7 +93,7 @@ impl Unread {
         let idle = left - unread.max(own_unread);
         // The cast with `as` truncates fractions of a thousandth of a PRB.
         let milli = |prbs: f64| (prbs * MILLI as f64) as u64;
-        Some(Shared { own: whole(its.len()) + milli(own_unread), idle: milli(idle) })
+        Some(Shared { own: its + milli(own_unread), idle: milli(idle) })
     }
 
     fn learn(&mut self, its: f64, granted: f64, own: &OwnRadio) {
@@ -107,7 +112,7 @@ impl Unread {
 mod tests {
     use super::*;
     use airpace_core::Time;
-    use airpace_radio::{BitLayer, CarrierId, Dci, Missed, Rnti, Scope, Slot};
+    use airpace_radio::{BitLayer, CarrierId, Dci, Missed, PrbSet, Rnti, Scope, Slot};
 
     const OWN: Rnti = Rnti(100);
 

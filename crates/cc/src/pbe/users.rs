@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use airpace_core::Direction;
 use airpace_radio::{PrbSet, RadioReport, Rnti};
 
+use super::resources::{milli, symbols_of};
+use super::unread::prbs;
+
 /// Threshold of the number of subframes in the window above which a data user is active.
 ///
 /// Source: PBE-CC §4.2.1 (Ta > 1)
@@ -141,15 +144,16 @@ struct Grant {
     at: f64,
     rnti: Rnti,
     prbs: u16,
-    /// Number of PRBs and number of bits of the grants whose size in bits is known.
-    rated: (u16, u64),
+    /// Thousandths of PRBs ([`resources`](super::resources)) and number of bits of the grants whose size in bits is
+    /// known.
+    rated: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     subframes: u32,
     prbs: u32,
-    rated_prbs: u32,
+    rated_milliprbs: u64,
     bits: u64,
 }
 
@@ -177,8 +181,9 @@ impl Users {
             let prbs = its.clone().map(|other| other.prbs).fold(PrbSet::EMPTY, PrbSet::union).len();
             // A reserved MCS of a retransmission does not contain the number of bits.
             let rated = its.filter(|other| other.bits().0 > 0);
-            let rated = rated.fold((0u16, 0), |(prbs, bits), other| {
-                (prbs.saturating_add(other.prbs.len()), bits + other.bits().0)
+            let rated = rated.fold((0, 0), |(prbs, bits), other| {
+                let other_prbs = milli(u64::from(other.prbs.len()), symbols_of(other, report));
+                (prbs + other_prbs, bits + other.bits().0)
             });
             self.add(Grant { at: now, rnti: dci.rnti, prbs, rated });
             let subframe = report.slot.subframe();
@@ -196,6 +201,13 @@ impl Users {
         self.others = there + self.absent(report.slot.subframe(), now);
     }
 
+    /// Processes an uplink slot, in which no user can get a downlink grant. The slot counts as decoded to the same share
+    /// as the last slot with downlink symbols.
+    pub fn on_uplink_slot(&mut self, report: &RadioReport) {
+        let heard = self.last.map_or(1.0, |(_, heard)| heard);
+        self.pass_to(report, heard);
+    }
+
     /// Number of users that are not counted but may be present without being decoded.
     fn absent(&mut self, subframe: u64, heard: f64) -> u32 {
         let Some(deaf) = self.deaf else { return 0 };
@@ -209,15 +221,19 @@ impl Users {
     /// Number of the report's subframe, minus the number of undecoded subframes before it. A subframe without a report
     /// counts with the lower share of decoded messages of its two neighbours.
     fn heard_at(&mut self, report: &RadioReport, heard: f64) -> f64 {
+        if heard < HEARD_WELL {
+            self.deaf = Some(report.slot.subframe());
+        }
+        self.pass_to(report, heard)
+    }
+
+    fn pass_to(&mut self, report: &RadioReport, heard: f64) -> f64 {
         let subframe = report.slot.subframe();
         let (last, heard_last) = self.last.unwrap_or((subframe, 1.0));
         let between = subframe.saturating_sub(last).saturating_sub(1);
         self.unheard += between as f64 * (1.0 - heard.min(heard_last));
         self.unheard += (1.0 - heard) / report.slot.numerology.slots_per_subframe() as f64;
         self.last = Some((subframe, heard));
-        if heard < HEARD_WELL {
-            self.deaf = Some(subframe);
-        }
         subframe as f64 - self.unheard
     }
 
@@ -240,7 +256,7 @@ impl Users {
     pub fn weighted(&self, own_rate: f64) -> f64 {
         let others = self.tally.values().filter(|tally| self.filter.passes(tally));
         let weight = |tally: &Tally| {
-            let ratio = own_rate * f64::from(tally.rated_prbs) / tally.bits as f64;
+            let ratio = own_rate * prbs(tally.rated_milliprbs) / tally.bits as f64;
             if ratio.is_finite() && ratio > 0.0 { ratio.clamp(1.0 / MAX_WEIGHT, MAX_WEIGHT) } else { 1.0 }
         };
         1.0 + others.map(weight).sum::<f64>()
@@ -251,7 +267,7 @@ impl Users {
         let tally = self.tally.entry(grant.rnti).or_default();
         tally.subframes += 1;
         tally.prbs += u32::from(grant.prbs);
-        tally.rated_prbs += u32::from(grant.rated.0);
+        tally.rated_milliprbs += grant.rated.0;
         tally.bits += grant.rated.1;
     }
 
@@ -259,7 +275,7 @@ impl Users {
         if let Some(tally) = self.tally.get_mut(&grant.rnti) {
             tally.subframes -= 1;
             tally.prbs -= u32::from(grant.prbs);
-            tally.rated_prbs -= u32::from(grant.rated.0);
+            tally.rated_milliprbs -= grant.rated.0;
             tally.bits -= grant.rated.1;
             if tally.subframes == 0 {
                 self.tally.remove(&grant.rnti);

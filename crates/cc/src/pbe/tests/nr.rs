@@ -1,0 +1,190 @@
+//! Tests with reports of NR carriers: TDD slots and numerologies.
+
+use airpace_core::tables::nr;
+use airpace_radio::{DciFormat, Numerology};
+
+use super::*;
+
+/// The TDD pattern DDDSU. Numbers are data symbols; the special slot has nine or ten.
+const DDDSU: [[u8; 5]; 2] = [[13, 13, 13, 9, 0], [13, 13, 13, 10, 0]];
+
+/// The TDD pattern DDDSUUDDDD.
+const DDDSUUDDDD: [u8; 10] = [13, 13, 13, 9, 0, 0, 13, 13, 13, 13];
+
+/// The width of a carrier of 100 MHz with a subcarrier spacing of 30 kHz.
+const WIDE: u16 = 273;
+
+/// Transport block of MCS 27 of table 2 with four layers.
+fn block(n_prb: u16, symbols: u8) -> Bits {
+    let allocation = nr::Allocation { n_prb, symbols, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
+    nr::McsTable::Qam256.tbs(27, &allocation, 4).unwrap()
+}
+
+/// A carrier: its numerology, its width, and the data symbols of each slot of its TDD pattern.
+#[derive(Clone, Copy)]
+struct Cell<'a> {
+    mu: u8,
+    prbs: u16,
+    pattern: &'a [u8],
+}
+
+impl Cell<'_> {
+    fn symbols(&self, index: u64) -> u8 {
+        self.pattern[(index % self.pattern.len() as u64) as usize]
+    }
+
+    /// Report of slot `index` with grants of (user, PRBs).
+    fn report(&self, index: u64, grants: &[(u16, u16)]) -> RadioReport {
+        let symbols = self.symbols(index);
+        let mut start = 0;
+        let dcis = grants.iter().filter(|_| symbols > 0).map(|&(rnti, prbs)| {
+            start += prbs;
+            Dci {
+                rnti: Rnti(rnti),
+                format: DciFormat::Nr11,
+                prbs: PrbSet::run(start - prbs, prbs),
+                mcs: [Some(27), None],
+                tbs: [block(prbs, symbols), Bits::ZERO],
+                layers: 4,
+                symbols: Some(symbols),
+                ..Dci::default()
+            }
+        });
+        let slot = Slot { numerology: Numerology::new(self.mu).unwrap(), index };
+        RadioReport {
+            time: Time::from_nanos(index * slot.numerology.slot_duration().as_nanos() as u64),
+            slot,
+            carrier_prbs: Some(self.prbs),
+            symbols: Some(symbols),
+            cfi: None,
+            dcis: dcis.collect(),
+            own: Some(OwnRadio {
+                bits_per_prb: Some(block(self.prbs, 13).0 as f64 / f64::from(self.prbs)),
+                ..super::report(0, 0, &[]).own.unwrap()
+            }),
+            ..super::report(0, 0, &[])
+        }
+    }
+
+    /// Reports of `millis` ms.
+    fn reports(&self, millis: u64, grants: &[(u16, u16)]) -> Vec<RadioReport> {
+        (0..millis << self.mu).map(|index| self.report(index, grants)).collect()
+    }
+
+    /// True capacity of the idle cell in bits per ms.
+    fn capacity_bits(&self) -> f64 {
+        let bits = self.pattern.iter().map(|&symbols| block(self.prbs, symbols).0);
+        bits.sum::<u64>() as f64 * f64::from(1 << self.mu) / self.pattern.len() as f64
+    }
+
+    /// Computed capacity relative to the true one, with `change` applied to every report.
+    fn error_with(&self, grants: &[(u16, u16)], change: impl Fn(&mut RadioReport)) -> f64 {
+        let mut reports = self.reports(100, grants);
+        reports.iter_mut().for_each(change);
+        carrier_of(&reports, 40).averages().unwrap().capacity_bits() / self.capacity_bits() - 1.0
+    }
+
+    fn error(&self, grants: &[(u16, u16)]) -> f64 {
+        self.error_with(grants, |_| ())
+    }
+}
+
+fn without_symbols(report: &mut RadioReport) {
+    report.symbols = None;
+    report.dcis.iter_mut().for_each(|dci| dci.symbols = None);
+}
+
+#[test]
+fn the_capacity_of_an_idle_tdd_cell_is_that_of_its_downlink_symbols() {
+    let tdd = DDDSU.iter().map(|pattern| Cell { mu: 1, prbs: WIDE, pattern });
+    let fdd = Cell { mu: 0, prbs: 106, pattern: &[13] };
+    let mmwave = Cell { mu: 3, prbs: 264, pattern: &DDDSU[0] };
+    let long = Cell { mu: 1, prbs: WIDE, pattern: &DDDSUUDDDD };
+    for cell in tdd.chain([long, fdd, mmwave]) {
+        for own in [0, 16, cell.prbs / 2, cell.prbs] {
+            let error = cell.error(&[(100, own)][..usize::from(own > 0)]);
+            // Blocks of 16 or 136 PRBs have 2.2 % fewer bits per PRB than a block of 273 PRBs (TS 38.214 §5.1.3.2).
+            let is_partial = 0 < own && own < cell.prbs;
+            let most = if is_partial { 0.025 } else { 0.005 };
+            assert!(error.abs() < most, "{own} PRBs of {:?} granted: {error:+.4}", cell.pattern);
+        }
+    }
+    // Three downlink slots and a special slot in 2.5 ms: (3 · 1,179,864 + 770,568) bits / 2.5 ms.
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] };
+    assert_eq!(cell.capacity_bits().round(), 1_724_064.0);
+}
+
+#[test]
+fn without_the_symbols_of_slots_an_idle_cell_seems_a_third_faster() {
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] };
+    let idle = cell.error_with(&[], without_symbols);
+    assert!((idle - 0.37).abs() < 0.005, "5 / (3 + 0.653): {idle:+.4}");
+    let full = cell.error_with(&[(100, WIDE)], without_symbols);
+    assert!((full - 0.25).abs() < 0.005, "the uplink slot seems idle: {full:+.4}");
+}
+
+#[test]
+fn a_second_user_gets_half_of_a_tdd_cell() {
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] };
+    let averages = carrier_of(&cell.reports(100, &[(100, 136), (7, 137)]), 40).averages().unwrap();
+    assert_eq!((averages.users, averages.idle_prbs), (2.0, 0.0));
+    let share = averages.fair_share_bits() / cell.capacity_bits();
+    assert!((share - 0.5).abs() < 0.01, "Eq. 2: {share}");
+    let shorter = |report: &mut RadioReport| {
+        // The other user's grant has only half of the symbols, so that half of its resource elements are idle.
+        report.dcis.iter_mut().filter(|dci| dci.rnti == Rnti(7)).for_each(|dci| dci.symbols = Some(7));
+    };
+    let mut reports = cell.reports(100, &[(100, 136), (7, 137)]);
+    reports.iter_mut().for_each(shorter);
+    let averages = carrier_of(&reports, 40).averages().unwrap();
+    // A PRB of seven symbols has the value 1/2: 3 downlink slots leave 68.5 PRBs each, the special slot 137 / 6.
+    let idle = (3.0 * 137.0 / 2.0 + 137.0 / 6.0) / 2.5;
+    assert!((averages.idle_prbs - idle).abs() < 0.01, "{} and {idle}", averages.idle_prbs);
+}
+
+#[test]
+fn uplink_slots_are_no_evidence() {
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] };
+    let fresh = |change: fn(&mut RadioReport)| {
+        let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+        for mut report in cell.reports(600, &[(100, 60), (7, 60)]) {
+            change(&mut report);
+            receiver.on_radio(&report);
+        }
+        let now = Time::from_millis(600);
+        let is_fresh = Feedback::read(receiver.feedback(now).as_bytes()).unwrap().fresh;
+        let mut seen = Inspect::default();
+        receiver.inspect(&mut seen);
+        let users = seen.values.iter().find(|(name, _)| *name == "users_n").unwrap().1;
+        (is_fresh, users)
+    };
+    assert_eq!(fresh(|_| ()), (true, 2.0));
+    let unread = |report: &mut RadioReport| {
+        // Downlink slots are read incompletely, uplink slots have nothing to read.
+        if report.symbols != Some(0) {
+            report.scope = Scope::EveryoneBut { unexplained: 1, missed: None };
+        }
+    };
+    assert!(!fresh(unread).0, "one slot in five is complete, but has no grants");
+    let own = |report: &mut RadioReport| report.scope = Scope::Own;
+    assert!(!fresh(own).0, "a modem's log does not contain the grants of others");
+}
+
+#[test]
+fn users_outlast_a_fade_in_a_tdd_cell_too() {
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] };
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
+    let mut users_after = |slots: std::ops::Range<u64>, grants: &[(u16, u16)], scope: Scope| {
+        for index in slots {
+            let mut report = cell.report(index, grants);
+            if report.symbols != Some(0) {
+                report.scope = scope;
+            }
+            carrier.on_report(&report, shared(&report), report.own.as_ref().unwrap(), 40);
+        }
+        carrier.users()
+    };
+    assert_eq!(users_after(0..100, &[(100, 60), (7, 60)], Scope::Everyone), 2);
+    assert_eq!(users_after(100..600, &[], partly(0.0, 2.0)), 2, "250 ms in which almost nothing was decoded");
+    assert_eq!(users_after(600..1_100, &[], partly(0.0, 2.0)), 1, "after ten times the window");
+}
