@@ -16,7 +16,7 @@ use airpace_radio::{BitLayer, Dci, OwnRadio, RadioReport};
 use super::new_data::NewData;
 use super::resources::{self, milli, symbols_of};
 use super::unread::{Shared, heard, prbs};
-use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
+use super::users::{UserFilter, Users, Weights};
 
 /// Maximum averaging window, in subframes. It limits the memory use, whatever RTprop a header contains.
 const MAX_WINDOW: u64 = 2_000;
@@ -322,7 +322,7 @@ impl Carrier {
     /// Number of users that share the carrier. If no other user was decoded, but undecoded grants take as many PRBs as
     /// the grants of a data user, at least one other user is assumed.
     pub fn users(&self) -> u32 {
-        let least = if self.unnamed_prbs > f64::from(ACTIVE_PRBS) { 2 } else { 1 };
+        let least = if self.unnamed_prbs > f64::from(self.users.active_prbs()) { 2 } else { 1 };
         self.users.count().max(least)
     }
 }

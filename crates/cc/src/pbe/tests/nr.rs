@@ -188,3 +188,42 @@ fn users_outlast_a_fade_in_a_tdd_cell_too() {
     assert_eq!(users_after(100..600, &[], partly(0.0, 2.0)), 2, "250 ms in which almost nothing was decoded");
     assert_eq!(users_after(600..1_100, &[], partly(0.0, 2.0)), 1, "after ten times the window");
 }
+
+/// Number of users after `millis` ms of a TDD cell. `grants` returns the grants of a slot: (user, PRBs, bytes).
+fn users_of(prbs: u16, grants: impl Fn(u64) -> Vec<(u16, u16, u64)>) -> u32 {
+    let cell = Cell { mu: 1, prbs, pattern: &DDDSU[0] };
+    let mut carrier = Carrier::new(UserFilter::Both, Weights::Equal);
+    for index in 0..200 {
+        let its = grants(index);
+        let granted: Vec<_> = its.iter().map(|&(rnti, prbs, _)| (rnti, prbs)).collect();
+        let mut report = cell.report(index, &granted);
+        for (dci, (_, _, bytes)) in report.dcis.iter_mut().zip(its) {
+            dci.tbs[0] = Bytes(bytes).bits();
+        }
+        carrier.on_report(&report, shared(&report), report.own.as_ref().unwrap(), 40);
+    }
+    carrier.users()
+}
+
+#[test]
+fn control_users_of_a_wide_carrier_have_a_whole_resource_block_group() {
+    let own = (100, 60, 9_000);
+    // The window contains the last 80 slots. Slots 180 to 182 are downlink slots; 180 and 181 are in one millisecond.
+    let in_slots = |slots: &'static [u64]| {
+        move |index: u64| {
+            if slots.contains(&index) { vec![own, (7, 32, 2_000)] } else { vec![own] }
+        }
+    };
+    let often = |prbs, bytes| move |_: u64| vec![own, (7, prbs, bytes)];
+    assert_eq!(users_of(WIDE, often(16, 2_000)), 1, "one group of 16 PRBs");
+    assert_eq!(users_of(WIDE, often(17, 2_000)), 2);
+    assert_eq!(users_of(106, often(8, 2_000)), 1, "one group of 8 PRBs");
+    assert_eq!(users_of(106, often(9, 2_000)), 2);
+    assert_eq!(users_of(24, often(5, 2_000)), 2, "the paper's four PRBs");
+    assert_eq!(users_of(WIDE, often(32, 70)), 1, "70 bytes in up to two slots of a millisecond");
+    assert_eq!(users_of(WIDE, often(32, 300)), 2);
+    assert_eq!(users_of(WIDE, in_slots(&[180])), 1, "a single grant");
+    assert_eq!(users_of(WIDE, in_slots(&[180, 181])), 1, "two slots of one millisecond");
+    assert_eq!(users_of(WIDE, in_slots(&[181, 182])), 2, "two slots of two milliseconds");
+    assert_eq!(users_of(WIDE, often(32, 0)), 2, "blocks of unknown size count by their PRBs");
+}
