@@ -115,6 +115,15 @@ impl TddPattern {
     }
 }
 
+/// The number of subframes of which a common window of several carriers must be a multiple.
+pub fn common_alignment(alignments: impl Iterator<Item = u64>) -> u64 {
+    alignments.fold(1, |common, alignment| {
+        (1..=LONGEST_MS)
+            .find(|subframes| subframes.is_multiple_of(common) && subframes.is_multiple_of(alignment))
+            .unwrap_or(LONGEST_MS)
+    })
+}
+
 /// The window of at least `subframes` subframes that is a multiple of `alignment`.
 pub fn aligned(subframes: u64, alignment: u64) -> u64 {
     subframes.next_multiple_of(alignment)
@@ -179,5 +188,7 @@ mod tests {
     fn a_window_is_rounded_up() {
         assert_eq!([1, 5, 6, 43].map(|subframes| aligned(subframes, 5)), [5, 5, 10, 45]);
         assert_eq!(aligned(43, 1), 43);
+        let common = |alignments: &[u64]| common_alignment(alignments.iter().copied());
+        assert_eq!([common(&[]), common(&[1, 5, 1]), common(&[5, 2]), common(&[10, 5])], [1, 5, 10, 10]);
     }
 }

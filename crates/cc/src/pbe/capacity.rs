@@ -32,7 +32,8 @@ const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 /// Chosen: 1.5 times the time of Npkt packets.
 const RECENT_SUBFRAMES: f64 = 10.0;
 
-/// Number of granted subframes over which retransmissions are counted.
+/// Number of granted subframes over which retransmissions are counted. On NR, each granted slot counts as its part of a
+/// subframe.
 ///
 /// Chosen: if a tenth of the blocks fail, this number is sufficient to measure the block error rate so accurately that
 /// the capacity has an error of a few percent.
@@ -236,7 +237,7 @@ impl Carrier {
             // retransmission.
             let band = if carrier_prbs > 0 { prbs(carrier_prbs) } else { 1.0 };
             let weight = prbs(sample.read_prbs) / band;
-            let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
+            let keep = 1.0 - 1.0 / (ERROR_SUBFRAMES * self.slots);
             let (again, own) = (prbs(sample.retransmitted_prbs), prbs(sample.read_prbs - sample.unsure_prbs));
             self.new_prbs = self.new_prbs * keep + weight * (own - again);
             self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
@@ -298,7 +299,7 @@ impl Carrier {
         // suggests. A grant with two codewords is divided into two blocks.
         let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
-        averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
+        averages.block_bits = (averages.capacity_bits() / self.slots).max(mean_grant) / codewords;
         Some(averages)
     }
 

@@ -9,6 +9,8 @@
 use airpace_core::Direction;
 use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
 
+use crate::nr::{TddPattern, aligned, common_alignment};
+
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::resources;
@@ -41,13 +43,13 @@ const UNREAD_SHARE: f64 = 0.5;
 /// Chosen: at this share, one message in ten is decoded. Some messages of each user are then decoded within a tenth of
 /// a second.
 const DEAF_SHARE: f64 = 0.9;
-/// Number of own grants over which the share of missed grants is averaged.
+/// Number of own grants over which the share of missed grants is averaged, for each slot of a subframe.
 const UNREAD_GRANTS: f64 = 16.0;
-/// Number of reports over which the share of missed messages is averaged.
+/// Number of subframes over which the share of missed messages is averaged.
 ///
 /// Chosen: a tenth of a second. If a burst makes a few tens of subframes unreadable, the carrier does not count as
 /// missing.
-const UNREAD_REPORTS: f64 = 100.0;
+const UNREAD_SUBFRAMES: f64 = 100.0;
 
 /// Settings of the carrier measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +84,7 @@ pub struct Carriers {
     carriers: Vec<Listened>,
     newest: u64,
     head: u64,
-    /// Averaging window (RTprop), in subframes.
+    /// Averaging window (RTprop), in subframes. It is rounded up to whole TDD periods.
     window: u64,
     activations: u8,
     explained: Explained,
@@ -93,6 +95,9 @@ struct Listened {
     id: CarrierId,
     active: bool,
     last: u64,
+    /// The last subframe whose last slot was reported, as far as the last report shows it.
+    complete: u64,
+    pattern: TddPattern,
     /// Share of the device's recent grants that were not decoded: the device received data without a decoded grant.
     unread_grants: f64,
     /// Share of the device's grants that the reports expect to have missed.
@@ -112,6 +117,8 @@ impl Listened {
             id,
             active: false,
             last: 0,
+            complete: 0,
+            pattern: TddPattern::default(),
             unread_grants: 0.0,
             expected_unread: 0.0,
             unread_reports: 0.0,
@@ -129,8 +136,9 @@ impl Listened {
         }
         let is_read =
             report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
-        self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / UNREAD_GRANTS;
-        self.expected_unread += (unread - self.expected_unread) / UNREAD_GRANTS;
+        let grants = UNREAD_GRANTS * report.slot.numerology.slots_per_subframe() as f64;
+        self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / grants;
+        self.expected_unread += (unread - self.expected_unread) / grants;
     }
 
     /// Whether the carrier's reports must be ignored: too many messages were not decoded, or more own grants were
@@ -234,6 +242,8 @@ impl Carriers {
             }
         };
         let listened = &mut self.carriers[at];
+        listened.pattern.on_report(report);
+        let slots = report.slot.numerology.slots_per_subframe() as f64;
         let missed = report.missed().filter(|_| self.measure.estimates);
         let expected = missed.map_or(0.0, |missed| 1.0 - missed.recall);
         listened.compare(report, own, expected);
@@ -242,7 +252,7 @@ impl Carriers {
         let unread = if is_of_use { expected } else { 1.0 };
         // An uplink slot has no downlink grants that could be missed.
         if report.symbols != Some(0) {
-            listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
+            listened.unread_reports += (unread - listened.unread_reports) / (UNREAD_SUBFRAMES * slots);
             if unread > 0.0 {
                 listened.tells = missed.is_some();
             }
@@ -259,6 +269,7 @@ impl Carriers {
         let listened = &mut self.carriers[at];
         listened.active = own.active;
         listened.last = subframe;
+        listened.complete = if report.slot.ends_subframe() { subframe } else { subframe.saturating_sub(1) };
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, shared, own, users_window);
@@ -277,11 +288,15 @@ impl Carriers {
     /// Advances the averages to the last subframe that all carriers have reported.
     fn advance(&mut self) {
         let newest = self.newest;
-        let heard = self.carriers.iter().filter(|listened| listened.active).map(|listened| listened.last);
-        let slowest = heard.filter(|last| last + WAIT_SUBFRAMES >= newest).min().unwrap_or(newest);
+        let active = self.carriers.iter().filter(|listened| listened.active);
+        let heard = active.clone().filter(|listened| listened.last + WAIT_SUBFRAMES >= newest);
+        let slowest = heard.map(|listened| listened.complete).min().unwrap_or(newest);
         self.head = self.head.max(slowest);
+        // A window with a part of a TDD period would contain too many or too few uplink slots.
+        let alignment = common_alignment(active.map(|listened| listened.pattern.alignment()));
+        let window = aligned(self.window, alignment);
         for listened in &mut self.carriers {
-            listened.carrier.advance(self.head, self.window);
+            listened.carrier.advance(self.head, window);
         }
     }
 

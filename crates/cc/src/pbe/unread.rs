@@ -19,13 +19,13 @@ use super::resources;
 pub const MILLI: u64 = 1_000;
 
 /// Number of own grants over which the size of an own grant, and the share of grants that the modem reports, are
-/// averaged.
+/// averaged, for each slot of a subframe.
 ///
 /// Chosen: some tens of milliseconds for a device with a queue.
 const OWN_GRANTS: f64 = 32.0;
 
-/// Number of slots over which the device's share of the granted PRBs is averaged.
-const SLOTS: f64 = 100.0;
+/// Number of subframes over which the device's share of the granted PRBs is averaged.
+const SUBFRAMES: f64 = 100.0;
 
 /// Minimum share of decoded messages that is assumed for a slot. It limits the time for which a user that has left
 /// still counts while almost nothing is decoded.
@@ -72,7 +72,8 @@ impl Unread {
         let downlink = report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
         let granted = resources::granted(report, downlink.clone());
         let its = resources::granted(report, downlink.filter(|dci| dci.rnti == own.rnti));
-        self.learn(prbs(its), prbs(granted), own);
+        let slots = report.slot.numerology.slots_per_subframe() as f64;
+        self.learn(prbs(its), prbs(granted), own, slots);
         let left = resources::carrier(report).saturating_sub(granted);
         if report.idle_prbs().is_some() {
             return Some(Shared { own: its, idle: left });
@@ -81,7 +82,7 @@ impl Unread {
         report.carrier_prbs?;
         let left = prbs(left);
         let unread = (missed.prbs * resources::weight(report)).min(left);
-        self.read += (f64::from(u8::from(its > 0)) - self.read) / SLOTS;
+        self.read += (f64::from(u8::from(its > 0)) - self.read) / (SUBFRAMES * slots);
         let own_unread = match own.decoded {
             _ if its > 0 => 0.0,
             Some(_) => self.own_prbs.unwrap_or(unread).min(left),
@@ -96,14 +97,16 @@ impl Unread {
         Some(Shared { own: its + milli(own_unread), idle: milli(idle) })
     }
 
-    fn learn(&mut self, its: f64, granted: f64, own: &OwnRadio) {
+    /// Updates the averages with a slot. `slots` is the number of slots per subframe.
+    fn learn(&mut self, its: f64, granted: f64, own: &OwnRadio, slots: f64) {
+        let own_grants = OWN_GRANTS * slots;
         if its > 0.0 {
             let mean = self.own_prbs.unwrap_or(its);
-            self.own_prbs = Some(mean + (its - mean) / OWN_GRANTS);
-            self.told += (f64::from(u8::from(own.decoded.is_some())) - self.told) / OWN_GRANTS;
+            self.own_prbs = Some(mean + (its - mean) / own_grants);
+            self.told += (f64::from(u8::from(own.decoded.is_some())) - self.told) / own_grants;
         }
         if granted > 0.0 {
-            self.share += (its / granted - self.share) / SLOTS;
+            self.share += (its / granted - self.share) / (SUBFRAMES * slots);
         }
     }
 }

@@ -227,3 +227,53 @@ fn control_users_of_a_wide_carrier_have_a_whole_resource_block_group() {
     assert_eq!(users_of(WIDE, in_slots(&[181, 182])), 2, "two slots of two milliseconds");
     assert_eq!(users_of(WIDE, often(32, 0)), 2, "blocks of unknown size count by their PRBs");
 }
+
+#[test]
+fn a_window_contains_whole_tdd_periods() {
+    for (cell, window) in [
+        (Cell { mu: 1, prbs: WIDE, pattern: &DDDSU[0] }, 43),
+        (Cell { mu: 1, prbs: WIDE, pattern: &DDDSUUDDDD }, 7),
+        (Cell { mu: 3, prbs: 264, pattern: &DDDSU[0] }, 21),
+    ] {
+        let mut carriers = Carriers::new(measure());
+        carriers.set_window(window);
+        for (index, report) in (0u64..).zip(cell.reports(200, &[(100, cell.prbs)])) {
+            carriers.on_report(&report);
+            if index >= 60 << cell.mu {
+                let error = carriers.state().physical_bits / cell.capacity_bits() - 1.0;
+                assert!(error.abs() < 0.001, "slot {index} of {:?}: {error:+.4}", cell.pattern);
+            }
+        }
+    }
+}
+
+#[test]
+fn times_are_times_at_every_numerology() {
+    for mu in 0..=3 {
+        let cell = Cell { mu, prbs: 100, pattern: &[13] };
+        let mut carriers = Carriers::new(measure());
+        let mut missing_after = |slots: std::ops::Range<u64>, is_read: bool| {
+            for index in slots {
+                let scope = Scope::EveryoneBut { unexplained: 1, missed: None };
+                let scope = if is_read { Scope::Everyone } else { scope };
+                carriers.on_report(&RadioReport { scope, ..cell.report(index, &[(100, 50)]) });
+            }
+            carriers.state().missing
+        };
+        assert_eq!(missing_after(0..100 << mu, true), 0);
+        assert_eq!(missing_after(100 << mu..160 << mu, false), 0, "60 ms of incomplete reports, µ = {mu}");
+        assert_eq!(missing_after(160 << mu..180 << mu, false), 1, "80 ms of incomplete reports, µ = {mu}");
+        let mut carriers = Carriers::new(measure());
+        let mut lost = |slots: std::ops::Range<u64>, is_read: bool| {
+            for index in slots {
+                let mut report = cell.report(index, if is_read { &[(100, 50)] } else { &[] });
+                report.own.as_mut().unwrap().decoded = Some(true);
+                carriers.on_report(&report);
+            }
+            carriers.state().missing
+        };
+        assert_eq!(lost(0..100 << mu, true), 0);
+        assert_eq!(lost(100 << mu..109 << mu, false), 0, "own grants were missed for 9 ms, µ = {mu}");
+        assert_eq!(lost(109 << mu..113 << mu, false), 1, "own grants were missed for 13 ms, µ = {mu}");
+    }
+}
