@@ -19,6 +19,7 @@
 //! | [`unread`] | estimates for the grants that incomplete reports lack | |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
+//! | [`harq`] | the delay that retransmissions add | §4.2.2 |
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
 //! | [`growth`] | detects a linear start that stalls | §4.1 |
 //! | [`feedback`] | the bytes exchanged between sender and receiver | §5 |
@@ -40,6 +41,7 @@ pub mod explained;
 pub mod feedback;
 pub mod growth;
 pub mod guard;
+pub mod harq;
 pub mod new_data;
 pub mod receiver;
 pub mod resources;

@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 use airpace_core::Direction;
 use airpace_radio::{BitLayer, Dci, OwnRadio, RadioReport};
 
+use crate::nr::TddPattern;
+
+use super::harq::{HarqTiming, Timing};
 use super::new_data::NewData;
 use super::resources::{self, milli, symbols_of};
 use super::unread::{Shared, heard, prbs};
@@ -175,6 +178,7 @@ pub struct Carrier {
     long_term_share: f64,
     recently_idle_prbs: f64,
     new_data: NewData,
+    harq: HarqTiming,
     new_prbs: f64,
     retransmitted_prbs: f64,
     layer: BitLayer,
@@ -196,6 +200,7 @@ impl Carrier {
             long_term_share: 1.0,
             recently_idle_prbs: 0.0,
             new_data: NewData::default(),
+            harq: HarqTiming::default(),
             new_prbs: 0.0,
             retransmitted_prbs: 0.0,
             layer: BitLayer::Physical,
@@ -215,7 +220,7 @@ impl Carrier {
         } else {
             self.users.on_uplink_slot(report);
         }
-        let sample = Sample::new(report, shared, own, &mut self.new_data);
+        let sample = Sample::new(report, shared, own, &mut self.new_data, &mut self.harq);
         let carrier_prbs = sample.carrier_prbs;
         if carrier_prbs > 0 {
             let share = prbs(shared.own) * self.claimants() / prbs(carrier_prbs);
@@ -320,6 +325,11 @@ impl Carrier {
         }
     }
 
+    /// The delays that the radio adds on this carrier, which has the TDD pattern `pattern`.
+    pub fn timing(&self, pattern: &TddPattern) -> Timing {
+        self.harq.timing(pattern)
+    }
+
     /// Number of users that share the carrier. If no other user was decoded, but undecoded grants take as many PRBs as
     /// the grants of a data user, at least one other user is assumed.
     pub fn users(&self) -> u32 {
@@ -329,7 +339,13 @@ impl Carrier {
 }
 
 impl Sample {
-    fn new(report: &RadioReport, shared: Shared, own: &OwnRadio, new_data: &mut NewData) -> Sample {
+    fn new(
+        report: &RadioReport,
+        shared: Shared,
+        own: &OwnRadio,
+        new_data: &mut NewData,
+        harq: &mut HarqTiming,
+    ) -> Sample {
         let is_downlink = report.symbols != Some(0);
         let mut sample = Sample {
             subframe: report.slot.subframe(),
@@ -356,6 +372,9 @@ impl Sample {
             let symbols = symbols_of(dci, report);
             let prbs = u64::from(dci.prbs.len());
             let blocks = new_data.split(dci);
+            if let Some(process) = dci.harq {
+                harq.on_grant(report.slot, process, blocks.again > 0);
+            }
             sample.unsure_prbs += milli(prbs * blocks.unknown / blocks.all().max(1), symbols);
             if blocks.again > 0 || blocks.unknown > 0 && has_reserved_mcs(dci) {
                 // Retransmissions use PRBs, but a reserved MCS does not determine the number of bits.

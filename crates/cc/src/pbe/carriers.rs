@@ -13,6 +13,7 @@ use crate::nr::{TddPattern, aligned, common_alignment};
 
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
+use super::harq::Timing;
 use super::resources;
 use super::translation::{BlockSize, Translation};
 use super::unread::{MILLI, Unread, prbs};
@@ -182,6 +183,9 @@ pub struct CellState {
     pub missing: u8,
     /// Maximum over the carriers of the share of messages that recently could not be decoded.
     pub lacking: f64,
+    /// Delays that the radio adds without a queue: the maximum over the counted carriers; those of LTE if there is no
+    /// counted carrier.
+    pub timing: Timing,
 }
 
 /// Threshold of the long-term share below which the device has no queue in the cell.
@@ -309,6 +313,7 @@ impl Carriers {
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
         let mut idle_share = f64::INFINITY;
+        let mut timing: Option<Timing> = None;
         let (mut capacity_sum, mut fair_share_sum) = (0.0, 0.0);
         let (mut sinr_sum, mut sinr_prbs) = (0.0, 0.0);
         let Carriers { carriers, translation, measure, newest, .. } = self;
@@ -322,6 +327,8 @@ impl Carriers {
             }
             let Some(averages) = listened.carrier.averages() else { continue };
             state.carriers += 1;
+            let its = listened.carrier.timing(&listened.pattern);
+            timing = Some(timing.map_or(its, |timing| timing.max(its)));
             state.physical_bits += averages.capacity_bits();
             state.own_bits += averages.bits_per_prb * averages.own_prbs;
             state.idle_prbs += averages.idle_prbs;
@@ -357,6 +364,7 @@ impl Carriers {
             state.users = users_prbs / state.carrier_prbs;
             state.idle_share = idle_share;
         }
+        state.timing = timing.unwrap_or_default();
         state
     }
 

@@ -277,3 +277,56 @@ fn times_are_times_at_every_numerology() {
         assert_eq!(lost(109 << mu..113 << mu, false), 1, "own grants were missed for 13 ms, µ = {mu}");
     }
 }
+
+/// Whether a receiver in an idle cell locates the bottleneck in the Internet if all packets have `excess_ms` ms more
+/// than the minimum delay after the first second. `reports` returns the reports of a millisecond.
+fn is_internet(excess_ms: u64, reports: impl Fn(u64) -> Vec<RadioReport>) -> bool {
+    let mut receiver = PbeReceiver::new(tuning("pbe"), Bytes(1500));
+    let header = Header { rtprop: Some(Duration::from_millis(40)), ..Header::default() }.write();
+    for ms in 0..2_000 {
+        reports(ms).iter().for_each(|report| receiver.on_radio(report));
+        let excess = if ms < 1_000 { 0 } else { excess_ms };
+        for packet in 0..100 {
+            receiver.on_packet(&Arrival {
+                now: Time::from_nanos((1_000 + ms) * 1_000_000 + packet * 10_000),
+                sent: Time::from_nanos((980 + ms - excess) * 1_000_000 + packet * 10_000),
+                number: 100 * ms + packet,
+                bytes: Bytes(1500),
+                ecn: Ecn::NotEct,
+                header: header.as_bytes(),
+                device: DeviceFlows::ALONE,
+            });
+        }
+    }
+    Feedback::read(receiver.feedback(Time::from_secs(3)).as_bytes()).unwrap().internet
+}
+
+#[test]
+fn the_threshold_of_the_delay_follows_the_retransmissions() {
+    // DDSU.
+    let cell = Cell { mu: 1, prbs: WIDE, pattern: &[13, 13, 9, 0] };
+    // Every tenth block is retransmitted after eight slots, which is 4 ms: Dth − Dprop = 15 ms.
+    let slots = |ms: u64| {
+        [2 * ms, 2 * ms + 1].map(|index| {
+            let mut report = cell.report(index, &[(100, 50)]);
+            for dci in &mut report.dcis {
+                (dci.harq, dci.retransmission) =
+                    (Some((index % 8) as u8), [(index / 8).is_multiple_of(10), false]);
+            }
+            report
+        })
+    };
+    let lte = |carrier: u8, ms: u64| {
+        let mut report = report(carrier, ms, &[(100, 20)]);
+        report.dcis[0].harq = Some((ms % 4) as u8);
+        report.dcis[0].retransmission = [(ms / 4).is_multiple_of(10), false];
+        report
+    };
+    assert!(!is_internet(14, |ms| slots(ms).to_vec()));
+    assert!(is_internet(16, |ms| slots(ms).to_vec()));
+    assert!(!is_internet(26, |ms| vec![lte(0, ms)]), "LTE keeps its constants");
+    assert!(is_internet(28, |ms| vec![lte(0, ms)]));
+    let both = |ms| slots(ms).into_iter().chain([lte(8, ms)]).collect();
+    assert!(!is_internet(26, both), "both technologies: the larger threshold");
+    assert!(is_internet(28, both));
+}
