@@ -15,7 +15,7 @@ use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::harq::Timing;
 use super::resources;
-use super::translation::{BlockSize, Translation};
+use super::translation::{BlockSize, Coding, Translation};
 use super::unread::{MILLI, Unread, prbs};
 use super::users::{UserFilter, Weights};
 
@@ -348,7 +348,8 @@ impl Carriers {
                     sinr_prbs += averages.carrier_prbs;
                 }
             } else {
-                let (capacity, fair_share) = translate(translation, &averages, measure);
+                let coding = if listened.pattern.is_nr() { Coding::Nr } else { Coding::Lte };
+                let (capacity, fair_share) = translate(translation, &averages, measure, coding);
                 state.capacity_bits += capacity;
                 state.fair_share_bits += fair_share;
             }
@@ -380,7 +381,12 @@ impl Carriers {
 }
 
 /// Ct and Cf of one carrier.
-fn translate(translation: &mut Translation, averages: &Averages, measure: &Measure) -> (f64, f64) {
+fn translate(
+    translation: &mut Translation,
+    averages: &Averages,
+    measure: &Measure,
+    coding: Coding,
+) -> (f64, f64) {
     let (capacity, fair_share) = (averages.capacity_bits(), averages.fair_share_bits());
     match averages.layer {
         BitLayer::Transport => (capacity, fair_share),
@@ -388,12 +394,13 @@ fn translate(translation: &mut Translation, averages: &Averages, measure: &Measu
             // Differs: Eq. 5 with the observed error rate. The error rate that the paper computes from the SINR was
             // measured in the paper's cells. If blocks are sent in pairs, the retransmission of one failed block takes
             // the PRBs of two blocks.
-            let expected = translation.block_error(averages.block_bits, averages.sinr_db);
+            let expected = translation.coded_block_error(averages.block_bits, averages.sinr_db, coding);
             let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
             (capacity * share, fair_share * share)
         }
         BitLayer::Physical => {
-            let mut goodput = |bits| translation.goodput(bits, averages.block_bits, averages.sinr_db);
+            let (block_bits, sinr_db) = (averages.block_bits, averages.sinr_db);
+            let mut goodput = |bits| translation.coded_goodput(bits, block_bits, sinr_db, coding);
             (goodput(capacity), goodput(fair_share))
         }
     }
