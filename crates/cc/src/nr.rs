@@ -42,8 +42,9 @@ const MIN_DOWNLINK_SYMBOLS: u8 = 11;
 /// Learns the period of a carrier's TDD pattern from the symbols of its slots.
 #[derive(Clone, Debug, Default)]
 pub struct TddPattern {
-    /// Whether the carrier is one of NR.
+    /// Whether the carrier is one of NR. `has_short_slots`: whether its slots are shorter than a subframe.
     is_nr: bool,
+    has_short_slots: bool,
     /// The last kind of each slot of 10 ms; `None` for a slot that was not reported.
     slots: Vec<Option<Kind>>,
     /// Number of slots that were reported at least once.
@@ -58,6 +59,7 @@ impl TddPattern {
     /// Processes the report of a slot of the carrier. Reports of LTE carriers change nothing.
     pub fn on_report(&mut self, report: &RadioReport) {
         self.is_nr |= is_nr(report);
+        self.has_short_slots |= report.slot.numerology.mu() > 0;
         let Some(symbols) = report.symbols else { return };
         let kind = match symbols {
             0 => Kind::Uplink,
@@ -71,8 +73,13 @@ impl TddPattern {
         let slots_per_subframe = slot.numerology.slots_per_subframe();
         let length = LONGEST_MS * slots_per_subframe;
         if self.slots_per_subframe != slots_per_subframe {
-            *self = TddPattern { is_nr: true, slots_per_subframe, ..TddPattern::default() };
-            self.slots = vec![None; length as usize];
+            *self = TddPattern {
+                is_nr: true,
+                has_short_slots: slots_per_subframe > 1,
+                slots: vec![None; length as usize],
+                slots_per_subframe,
+                ..TddPattern::default()
+            };
         }
         let entry = &mut self.slots[(slot.index % length) as usize];
         let before = entry.replace(kind);
@@ -107,7 +114,7 @@ impl TddPattern {
     /// The number of subframes of which an averaging window must be a multiple, so that it contains whole periods: 1 for
     /// LTE and FDD.
     pub fn alignment(&self) -> u64 {
-        if !self.has_uplink && (self.slots_per_subframe == 1 || !self.is_nr) {
+        if !self.has_uplink && !self.has_short_slots {
             return 1;
         }
         let period_us = self.period_us.unwrap_or(UNKNOWN_PERIOD_US);
@@ -181,7 +188,10 @@ mod tests {
         pattern.on_report(&report(1, 39, Some(0)));
         assert_eq!((pattern.tdd_period_us(), pattern.alignment()), (Some(1_000), 1));
         let dci = Dci { format: DciFormat::Nr11, ..Dci::default() };
-        assert!(is_nr(&RadioReport { dcis: vec![dci], ..report(0, 0, None) }));
+        let fdd = RadioReport { dcis: vec![dci], ..report(0, 0, None) };
+        let mut pattern = TddPattern::default();
+        pattern.on_report(&fdd);
+        assert_eq!((is_nr(&fdd), pattern.is_nr(), pattern.alignment()), (true, true, 1), "15 kHz");
     }
 
     #[test]
