@@ -15,6 +15,7 @@
 //! | [`resources`] | the value of a PRB by the data symbols of its slot | |
 //! | [`users`] | counts the users for N | §4.2.1 |
 //! | [`carriers`] | carriers, aligned and summed | §5 |
+//! | [`legs`] | whether the network uses both LTE and NR | |
 //! | [`new_data`] | which blocks are retransmissions | §4.2.1 |
 //! | [`unread`] | estimates for the grants that incomplete reports lack | |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
@@ -42,6 +43,7 @@ pub mod feedback;
 pub mod growth;
 pub mod guard;
 pub mod harq;
+pub mod legs;
 pub mod new_data;
 pub mod receiver;
 pub mod resources;

@@ -325,6 +325,12 @@ impl Carrier {
         }
     }
 
+    /// Whether at most `most_idle` of the carrier's PRBs were idle in the last few subframes.
+    pub fn is_full(&self, most_idle: f64) -> bool {
+        let subframes = self.window.len() as f64 / self.slots;
+        subframes > 0.0 && self.recently_idle_prbs <= most_idle * prbs(self.sums.carrier_prbs) / subframes
+    }
+
     /// The delays that the radio adds on this carrier, which has the TDD pattern `pattern`.
     pub fn timing(&self, pattern: &TddPattern) -> Timing {
         self.harq.timing(pattern)

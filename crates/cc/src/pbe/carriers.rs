@@ -14,6 +14,7 @@ use crate::nr::{TddPattern, aligned, common_alignment};
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::harq::Timing;
+use super::legs::Legs;
 use super::resources;
 use super::translation::{BlockSize, Coding, Translation};
 use super::unread::{MILLI, Unread, prbs};
@@ -89,6 +90,7 @@ pub struct Carriers {
     window: u64,
     activations: u8,
     explained: Explained,
+    legs: Legs,
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +144,11 @@ impl Listened {
         self.expected_unread += (unread - self.expected_unread) / grants;
     }
 
+    /// Whether the carrier has no recent report. `newest` is the newest subframe of all carriers.
+    fn is_missing(&self, newest: u64) -> bool {
+        self.last + MISSING_SUBFRAMES < newest
+    }
+
     /// Whether the carrier's reports must be ignored: too many messages were not decoded, or more own grants were
     /// missed than the reports expect.
     fn is_unread(&self) -> bool {
@@ -177,7 +184,8 @@ pub struct CellState {
     pub long_term_share: f64,
     /// Number of users per carrier, averaged with the carriers' PRBs as weights.
     pub users: f64,
-    /// Number of carriers that are counted.
+    /// Number of carriers that are counted. Carriers of a leg of EN-DC that the network does not use are neither counted
+    /// nor missing.
     pub carriers: u8,
     /// Number of active carriers without recent reports or with mostly undecoded messages.
     pub missing: u8,
@@ -223,6 +231,7 @@ impl Carriers {
             window: 40,
             activations: 0,
             explained: Explained::new(measure.full_idle_share),
+            legs: Legs::default(),
         }
     }
 
@@ -266,6 +275,7 @@ impl Carriers {
         let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
             self.carriers[at].carrier = Carrier::new(self.measure.filter, self.measure.weights);
+            self.legs.on_use(self.carriers[at].pattern.is_nr(), subframe);
             if self.carriers.iter().any(|listened| listened.active) {
                 self.activations = self.activations.wrapping_add(1);
             }
@@ -278,15 +288,39 @@ impl Carriers {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, shared, own, users_window);
             // If the channel permits no data, idle PRBs are of no use to the device: data waits in the cell although
-            // PRBs are idle.
-            let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
-            let usable_prbs = if can_use { prbs(shared.idle) } else { 0.0 };
-            let carrier_prbs = ((resources::carrier(report) + MILLI / 2) / MILLI) as u16;
-            self.explained.on_report(subframe, usable_prbs, carrier_prbs);
+            // PRBs are idle. Idle PRBs of a leg that the network does not use are of no use either.
+            if !self.legs.is_unused(listened.pattern.is_nr()) {
+                let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
+                let usable_prbs = if can_use { prbs(shared.idle) } else { 0.0 };
+                let carrier_prbs = (resources::carrier(report) + MILLI / 2) / MILLI;
+                self.explained.on_report(subframe, usable_prbs, carrier_prbs.try_into().unwrap_or(u16::MAX));
+            }
         }
         self.newest = self.newest.max(subframe);
         self.advance();
+        if own.active {
+            self.update_legs(at, subframe, shared.own > 0);
+        }
         true
+    }
+
+    /// Processes a slot of carrier `at` for the legs of EN-DC. `is_used`: whether the device has a grant in it.
+    fn update_legs(&mut self, at: usize, subframe: u64, is_used: bool) {
+        let is_nr = self.carriers[at].pattern.is_nr();
+        if is_used {
+            self.legs.on_use(is_nr, subframe);
+        }
+        let is_present = |listened: &&Listened| listened.active && !listened.is_missing(self.newest);
+        let its = self.carriers.iter().filter(is_present);
+        let most_idle = self.measure.full_idle_share;
+        if its.clone().any(|other| other.pattern.is_nr() != is_nr) {
+            let mut its = its.filter(|other| other.pattern.is_nr() == is_nr);
+            let is_full = its.all(|listened| listened.carrier.is_full(most_idle));
+            self.legs.on_state(is_nr, subframe, is_full);
+        } else {
+            // The leg is the only one.
+            self.legs.on_use(is_nr, subframe);
+        }
     }
 
     /// Advances the averages to the last subframe that all carriers have reported.
@@ -316,13 +350,16 @@ impl Carriers {
         let mut timing: Option<Timing> = None;
         let (mut capacity_sum, mut fair_share_sum) = (0.0, 0.0);
         let (mut sinr_sum, mut sinr_prbs) = (0.0, 0.0);
-        let Carriers { carriers, translation, measure, newest, .. } = self;
+        let Carriers { carriers, translation, measure, newest, legs, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
             state.lacking = state.lacking.max(listened.unread_reports);
             let is_unread = measure.unread_test && listened.is_unread();
-            if listened.last + MISSING_SUBFRAMES < *newest || is_unread {
+            if listened.is_missing(*newest) || is_unread {
                 state.missing += 1;
+                continue;
+            }
+            if legs.is_unused(listened.pattern.is_nr()) {
                 continue;
             }
             let Some(averages) = listened.carrier.averages() else { continue };

@@ -1,7 +1,12 @@
 //! Tests with reports of NR carriers: TDD slots and numerologies.
 
+use airpace_core::Direction;
 use airpace_core::tables::nr;
 use airpace_radio::{DciFormat, Numerology};
+use proptest::prelude::*;
+
+use crate::biscay;
+use crate::biscay::receiver::BiscayReceiver;
 
 use super::*;
 
@@ -343,4 +348,102 @@ fn blocks_of_a_megabit_do_not_halve_the_goodput() {
     assert!((goodput("pbe:retransmissions=sinr") - 0.985 / 1.1).abs() < 0.001);
     assert!(goodput("pbe") > 0.96, "none of the blocks failed; the prior is a tenth");
     assert!(goodput("pbe@paper") < 0.6, "the text's model");
+}
+
+#[test]
+fn a_leg_that_the_network_does_not_use_does_not_count() {
+    let cell = Cell { mu: 1, prbs: 106, pattern: &DDDSU[0] };
+    let mut carriers = Carriers::new(tuning("pbe").measure);
+    // The LTE leg has 100 PRBs of 500 bits. `lte` and `nr` are the PRBs granted to the device.
+    let mut after = |subframes: std::ops::Range<u64>, lte: u16, nr: u16| {
+        for subframe in subframes {
+            carriers.on_report(&report(0, subframe, &[(100, lte)][..usize::from(lte > 0)]));
+            for index in [2 * subframe, 2 * subframe + 1] {
+                let granted = &[(100, nr)][..usize::from(nr > 0)];
+                carriers.on_report(&RadioReport { carrier: CarrierId(8), ..cell.report(index, granted) });
+            }
+        }
+        let state = carriers.state();
+        let is_explained = !carriers.explained().leaves_more_than(Duration::ZERO, Duration::from_millis(20));
+        let delay_ms = state.timing.radio_delay.as_millis();
+        (state.carriers, state.missing, state.physical_bits / 50_000.0, delay_ms, is_explained)
+    };
+    let sum = 1.0 + cell.capacity_bits() / 50_000.0;
+    let (counted, missing, capacity, delay_ms, _) = after(0..200, 60, 0);
+    assert_eq!((counted, missing, delay_ms), (2, 0, 27), "the LTE leg has idle PRBs");
+    // The LTE leg has 60 PRBs of the device and 40 idle PRBs.
+    assert!((capacity - sum).abs() < 0.05, "{capacity} and {sum}");
+    assert_eq!(after(200..300, 100, 0).0, 2, "less than 100 ms with a queue");
+    assert_eq!(
+        after(300..400, 100, 0),
+        (1, 0, 1.0, 27, true),
+        "the LTE leg has a queue, the NR leg no grant"
+    );
+    let (counted, _, capacity, ..) = after(400..1_000, 50, 0);
+    assert_eq!((counted, capacity), (1, 1.0), "the queue has drained");
+    assert_eq!(after(1_000..1_100, 50, 106).0, 2, "the network uses both");
+    let (counted, _, capacity, delay_ms, _) = after(1_100..1_300, 0, 106);
+    assert_eq!((counted, delay_ms), (1, 18), "the NR leg has a queue, the LTE leg no grant");
+    assert!((capacity - (sum - 1.0)).abs() < 0.05);
+}
+
+/// Arbitrary values of a grant: user, PRBs, MCS, size, symbols, slots until the data, HARQ process, and flags.
+type AnyGrant = (u16, (u16, u16), u8, u32, Option<u8>, Option<u8>, Option<u8>, [bool; 4]);
+
+fn grant_of(&(rnti, (start, len), mcs, bits, symbols, offset_slots, harq, flags): &AnyGrant) -> Dci {
+    let [is_uplink, is_nr, ndi, is_again] = flags;
+    Dci {
+        rnti: Rnti(rnti),
+        direction: if is_uplink { Direction::Uplink } else { Direction::Downlink },
+        format: if is_nr { DciFormat::Nr11 } else { DciFormat::F1 },
+        prbs: PrbSet::run(start, len),
+        mcs: [Some(mcs % 32), None],
+        tbs: [Bits(u64::from(bits)), Bits::ZERO],
+        ndi: [Some(ndi), None],
+        harq,
+        layers: mcs % 5,
+        symbols,
+        offset_slots,
+        retransmission: [is_again, false],
+        ..Dci::default()
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_report_gives_finite_rates(
+        reports in prop::collection::vec(
+            (0u8..3, 0u8..=4, 0u64..40, any::<Option<u8>>(), any::<Option<u16>>(), 0u8..4,
+             prop::collection::vec(
+                 (98u16..102, (0u16..200, 0u16..76), any::<u8>(), any::<u32>(), any::<Option<u8>>(),
+                  any::<Option<u8>>(), any::<Option<u8>>(), any::<[bool; 4]>()),
+                 0..4)),
+            1..300),
+    ) {
+        let mut pbe = PbeReceiver::new(tuning("pbe:user_weights=rate"), Bytes(1500));
+        let spec = SchemeSpec::parse("biscay:bandwidth=tbs:tbs_ttis=1:sample_ms=1:block_table=nr").unwrap();
+        let mut biscay =
+            BiscayReceiver::new(biscay::Tuning::read(spec.options()).unwrap(), Bytes(1500), false);
+        let mut millis = 0;
+        for (carrier, mu, step, symbols, carrier_prbs, scope, grants) in &reports {
+            millis += step / 8;
+            let slot = Slot { numerology: Numerology::new(*mu).unwrap(), index: (millis << mu) + step % (1 << mu) };
+            let scope = [Scope::Everyone, partly(0.3, 20.0), Scope::Own,
+                         Scope::EveryoneBut { unexplained: 1, missed: None }][usize::from(*scope)];
+            let report = RadioReport {
+                slot, scope, symbols: *symbols, carrier_prbs: *carrier_prbs,
+                dcis: grants.iter().map(grant_of).collect(),
+                ..super::report(*carrier, millis, &[])
+            };
+            pbe.on_radio(&report);
+            biscay.on_radio(&report);
+            let now = Time::from_millis(millis);
+            let mut seen = Inspect::default();
+            let _ = (pbe.feedback(now), biscay.feedback(now));
+            pbe.inspect(&mut seen);
+            for (name, value) in &seen.values {
+                prop_assert!(!value.is_infinite() && (!value.is_nan() || name.ends_with("_ms")), "{name} = {value}");
+            }
+        }
+    }
 }
