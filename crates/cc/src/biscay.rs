@@ -99,7 +99,11 @@ const OPTIONS: &[OptionSpec] = &[
         default: "granted_bytes",
         summary: "source of the bandwidth: granted_bytes (the MAC's sum per 100 ms), tbs (each TTI's blocks)",
     },
-    OptionSpec { name: "tbs_ttis", default: "20", summary: "with bandwidth=tbs: how many TTIs are added up" },
+    OptionSpec {
+        name: "tbs_ttis",
+        default: "20",
+        summary: "with bandwidth=tbs: how many TTIs of 1 ms are added up; on 5G rounded up to whole TDD periods",
+    },
     OptionSpec {
         name: "block_table",
         default: "lte",

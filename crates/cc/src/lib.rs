@@ -21,6 +21,7 @@
 //! | one module per scheme | its controller and, if it has one, its receiver |
 //! | `delivery_rate`, `filter`, `window` | parts that endpoints and controllers share |
 //! | `pcc` | monitor intervals, utilities and trials: the common base of `allegro`, `vivace` and `morc` |
+//! | `nr` | properties of 5G NR carriers: the period of a TDD pattern |
 //! | `ack_trace` | the events that the controller of one flow receives, and its outputs, as lines of text |
 //! | `ran` | `+ran`: subtracts the delay of HARQ and RLC retransmissions from the delays that a scheme sees |
 
@@ -41,6 +42,7 @@ mod copa;
 mod cubic;
 mod delivery_rate;
 mod ledbat;
+mod nr;
 mod pcc;
 mod reno;
 mod vegas;

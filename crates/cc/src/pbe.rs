@@ -12,12 +12,15 @@
 //! | --- | --- | --- |
 //! | [`receiver`] | the scheme's receiver on the mobile | §4, §5 |
 //! | [`capacity`] | averages of one carrier; Eq. 1–4 | §4.1, §4.2.1 |
+//! | [`resources`] | the value of a PRB by the data symbols of its slot | |
 //! | [`users`] | counts the users for N | §4.2.1 |
 //! | [`carriers`] | carriers, aligned and summed | §5 |
+//! | [`legs`] | whether the network uses both LTE and NR | |
 //! | [`new_data`] | which blocks are retransmissions | §4.2.1 |
 //! | [`unread`] | estimates for the grants that incomplete reports lack | |
 //! | [`translation`] | physical capacity to goodput; Eq. 5 | §4.2.1 |
 //! | [`delay`] | Dprop and Dth | §4.2.2 |
+//! | [`harq`] | the delay that retransmissions add | §4.2.2 |
 //! | [`bottleneck`] | wireless or Internet; Eq. 6 | §4.2.2 |
 //! | [`growth`] | detects a linear start that stalls | §4.1 |
 //! | [`feedback`] | the bytes exchanged between sender and receiver | §5 |
@@ -39,8 +42,11 @@ pub mod explained;
 pub mod feedback;
 pub mod growth;
 pub mod guard;
+pub mod harq;
+pub mod legs;
 pub mod new_data;
 pub mod receiver;
+pub mod resources;
 pub mod sender;
 pub mod start;
 pub mod translation;

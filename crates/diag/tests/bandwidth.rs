@@ -211,17 +211,33 @@ fn nr_blocks(subframes: &[u64], bytes: u64) -> Vec<u8> {
     payload
 }
 
-/// With EN-DC, a phone has grants of LTE and of NR at once. Their carriers have the same number, and their subframes may
-/// have the same number too.
-#[test]
-fn grants_of_lte_and_nr_in_one_subframe_are_two_grants() {
-    const NR_BYTES: u64 = 1_500;
-    // Frames of NR have any number in a subframe of LTE, such as the number of LTE's frame.
-    for frames_ahead in [0, 1, 517] {
+const NR_BYTES: u64 = 1_500;
+
+/// A log of a phone with EN-DC, over 2,000 subframes. NR has a grant in each of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct EnDc {
+    /// Number of frames by which NR's frames are ahead of LTE's.
+    frames_ahead: u64,
+    /// The first subframe in which LTE has a grant.
+    lte_from: u64,
+    /// Number of frames by which NR's frames jump in subframe 1,000, at a change of the NR cell.
+    jump: u64,
+}
+
+/// Reports and bits that a log gives.
+struct FromLog {
+    reports: Vec<RadioReport>,
+    left_out: u64,
+    bits: BTreeMap<Rat, u64>,
+    lte_bits: u64,
+}
+
+impl EnDc {
+    fn read(self) -> FromLog {
         let (mut bandwidth, mut reports) = (Bandwidth::new(100), Reports::new(Radio::FIRST));
         let mut composer = Composer::new(ComposeOptions::default());
         let (mut packets, mut lte_bits) = (vec![], 0);
-        for index in 0..2_000 {
+        for index in self.lte_from..2_000 {
             let report = report(index, 0, Direction::Uplink, 10, 12, index / 8 % 2 == 0);
             lte_bits += report.dcis[0].bits().0;
             composer.push(&report, |composed| {
@@ -231,8 +247,8 @@ fn grants_of_lte_and_nr_in_one_subframe_are_two_grants() {
         composer
             .finish(|composed| packets.push((composed.at.as_millis(), composed.code.0, composed.payload)));
         for batch in 0..100 {
-            let subframes: Vec<u64> =
-                (20 * batch..20 * (batch + 1)).map(|at| at + 10 * frames_ahead).collect();
+            let frames = self.frames_ahead + if batch >= 50 { self.jump } else { 0 };
+            let subframes: Vec<u64> = (20 * batch..20 * (batch + 1)).map(|at| at + 10 * frames).collect();
             packets.push((20 * (batch + 1), 0xB883, nr_blocks(&subframes, NR_BYTES)));
         }
         packets.sort_by_key(|(at, ..)| *at);
@@ -247,33 +263,88 @@ fn grants_of_lte_and_nr_in_one_subframe_are_two_grants() {
             given.extend(reports.take(Until::Behind(100)));
         }
         given.extend(reports.take(Until::End));
-
         let mut bits: BTreeMap<Rat, u64> = BTreeMap::new();
         for point in bandwidth.finish() {
             for own in point.carriers {
                 *bits.entry(own.rat).or_default() += own.blocks.as_bps() / 10;
             }
         }
-        // The last blocks of LTE are transmitted after the last window.
-        assert!(bits[&Rat::Lte] > lte_bits * 99 / 100, "{frames_ahead}: {bits:?} of {lte_bits}");
-        assert_eq!(bits[&Rat::Nr], 2_000 * 8 * NR_BYTES, "{frames_ahead}");
+        FromLog { reports: given, left_out: reports.left_out(), bits, lte_bits }
+    }
+}
 
-        assert_eq!(reports.left_out(), 0, "{frames_ahead}");
-        let of = |carrier| given.iter().filter(move |report| report.carrier == carrier);
-        let blocks = |carrier| of(carrier).map(|report| report.dcis.len()).sum::<usize>();
-        assert_eq!((blocks(CarrierId(0)), blocks(FIRST_OF_NR)), (2_000, 2_000), "{frames_ahead}");
-        assert!(of(FIRST_OF_NR).all(|report| report.carrier_prbs.is_none()), "no packet has NR's bandwidth");
-        assert!(of(FIRST_OF_NR).flat_map(|report| &report.dcis).all(|dci| dci.format == DciFormat::Nr01));
-        // Reports are in the order of their subframes, and reports of the same subframe have almost the same time.
-        assert!(
-            given.windows(2).all(|pair| pair[0].slot.subframe() <= pair[1].slot.subframe()),
-            "{frames_ahead}"
-        );
-        let lte: BTreeMap<u64, Time> = of(CarrierId(0)).map(|it| (it.slot.subframe(), it.time)).collect();
-        for report in of(FIRST_OF_NR) {
+impl FromLog {
+    fn of(&self, carrier: CarrierId) -> impl Iterator<Item = &RadioReport> {
+        self.reports.iter().filter(move |report| report.carrier == carrier)
+    }
+
+    /// Number of grants of LTE's and of NR's carrier.
+    fn grants(&self) -> (usize, usize) {
+        let count = |carrier| self.of(carrier).map(|report| report.dcis.len()).sum();
+        (count(CarrierId(0)), count(FIRST_OF_NR))
+    }
+
+    /// Asserts that reports of the same subframe have almost the same time.
+    fn assert_times_agree(&self, log: EnDc) {
+        let lte: BTreeMap<u64, Time> =
+            self.of(CarrierId(0)).map(|report| (report.slot.subframe(), report.time)).collect();
+        let mut compared = 0;
+        for report in self.of(FIRST_OF_NR) {
             let Some(time) = lte.get(&report.slot.subframe()) else { continue };
             let apart_ms = report.time.as_millis().abs_diff(time.as_millis());
-            assert!(apart_ms <= 25, "{frames_ahead}: {apart_ms} ms");
+            assert!(apart_ms <= 25, "{log:?}: {apart_ms} ms");
+            compared += 1;
+        }
+        assert!(compared > 900, "{log:?}: {compared} subframes have reports of both");
+    }
+}
+
+/// With EN-DC, a phone has grants of LTE and of NR at once. Their carriers have the same number, and their subframes may
+/// have the same number too.
+#[test]
+fn grants_of_lte_and_nr_in_one_subframe_are_two_grants() {
+    // Frames of NR have any number in a subframe of LTE, such as the number of LTE's frame.
+    for frames_ahead in [0, 1, 517] {
+        let log = EnDc { frames_ahead, ..EnDc::default() };
+        let read = log.read();
+        // The last blocks of LTE are transmitted after the last window.
+        assert!(read.bits[&Rat::Lte] > read.lte_bits * 99 / 100, "{log:?}: {:?}", read.bits);
+        assert_eq!(read.bits[&Rat::Nr], 2_000 * 8 * NR_BYTES, "{log:?}");
+        assert_eq!((read.left_out, read.grants()), (0, (2_000, 2_000)), "{log:?}");
+        assert!(read.of(FIRST_OF_NR).all(|it| it.carrier_prbs.is_none()), "no packet has NR's bandwidth");
+        assert!(read.of(FIRST_OF_NR).flat_map(|it| &it.dcis).all(|dci| dci.format == DciFormat::Nr01));
+        let in_order = |pair: &[RadioReport]| pair[0].slot.subframe() <= pair[1].slot.subframe();
+        assert!(read.reports.windows(2).all(in_order), "{log:?}");
+        read.assert_times_agree(log);
+    }
+}
+
+#[test]
+fn a_log_that_starts_with_nr_numbers_lte_after_it() {
+    for frames_ahead in [0, 1, 517] {
+        let log = EnDc { frames_ahead, lte_from: 500, ..EnDc::default() };
+        let read = log.read();
+        assert_eq!((read.left_out, read.grants()), (0, (1_500, 2_000)), "{log:?}");
+        read.assert_times_agree(log);
+    }
+}
+
+/// A jump of the frame numbers that no packet announces looks like wrong or late records at first: the frame clock accepts
+/// higher numbers with the fourth record, and lower numbers after 100 ms.
+#[test]
+fn a_change_of_the_nr_cell_alone_loses_no_grant_of_lte() {
+    for jump in [1, 100, 310, 900] {
+        let log = EnDc { frames_ahead: 3, jump, ..EnDc::default() };
+        let read = log.read();
+        let (lte, nr) = read.grants();
+        assert_eq!((lte, nr as u64 + read.left_out), (2_000, 2_000), "{log:?}");
+        let bound = if jump > 512 { 120 } else { 3 };
+        assert!(read.left_out <= bound, "{log:?}: {} grants of NR are left out", read.left_out);
+        for carrier in [CarrierId(0), FIRST_OF_NR] {
+            let of_carrier: Vec<&RadioReport> = read.of(carrier).collect();
+            let in_order =
+                |pair: &[&RadioReport]| pair[0].slot < pair[1].slot && pair[0].time <= pair[1].time;
+            assert!(of_carrier.windows(2).all(in_order), "{log:?}: {carrier:?}");
         }
     }
 }

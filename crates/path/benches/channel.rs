@@ -27,7 +27,7 @@ fn adaptation(bler: &Bler) -> LinkAdaptation {
 
 fn subframes(c: &mut Criterion) {
     let bler = Bler::new(&BlerConfig::default()).expect("an error model");
-    let block = Block { table: McsTable::Qam64, mcs: 20, bits: Bits(39_232) };
+    let block = Block { table: McsTable::Qam64.into(), mcs: 20, bits: Bits(39_232) };
     let profiles = [
         ("static", DelayProfile::Flat),
         ("epa", DelayProfile::Epa),

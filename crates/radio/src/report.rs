@@ -76,7 +76,7 @@ pub struct OwnRadio {
     /// Measured signal to interference and noise ratio (dB); `None` if unknown.
     pub sinr_db: Option<f64>,
     /// Downlink bits per PRB pair at the device's current CQI, over all layers; zero if the device can receive no data,
-    /// `None` if unknown.
+    /// `None` if unknown. On NR: bits per PRB of a slot with 13 data symbols, in the reports of all slots.
     pub bits_per_prb: Option<f64>,
     /// Whether the device decoded the transport block granted to it in this slot; `None` without a grant, or if the
     /// outcome is unknown.

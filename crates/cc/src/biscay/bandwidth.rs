@@ -2,9 +2,15 @@
 //! interval.
 //!
 //! Source: BISCAY §3.2.2; BISCAY §5.2
+//!
+//! Differs: on carriers of NR and TDD, a window is rounded up to whole periods of the TDD pattern. A TTI of NR may be
+//! shorter than a subframe, and the uplink of the pattern DDDSU has one slot in 2.5 ms: windows of one to four ms would
+//! contain no uplink slot, or one too many.
 
 use airpace_core::{Bits, Direction, Rate};
-use airpace_radio::RadioReport;
+use airpace_radio::{BitLayer, RadioReport, Slot};
+
+use crate::nr::{TddPattern, aligned, common_alignment};
 
 use super::grants::{BlockTable, Grants};
 
@@ -15,7 +21,7 @@ pub enum Method {
     ///
     /// Source: BISCAY §3.2.2 Eq. 1
     Blocks {
-        /// Number of TTIs per sum.
+        /// Number of TTIs of LTE per sum, that is, of milliseconds.
         ttis: u64,
     },
     /// The MAC layer's own summary of the bytes granted to the device.
@@ -30,7 +36,7 @@ pub enum Method {
 const SUMMARY: u64 = 100;
 
 impl Method {
-    /// Number of subframes over which grants are summed.
+    /// Number of subframes over which grants are summed, before it is rounded up to whole TDD periods.
     pub fn window(self) -> u64 {
         match self {
             Method::Blocks { ttis } => ttis.max(1),
@@ -64,7 +70,8 @@ pub struct Determination {
 }
 
 impl Determination {
-    /// Maximum age of a bandwidth value, in ms: the summing window plus the time to the next sample.
+    /// Maximum age of a bandwidth value, in ms: the summing window plus the time to the next sample. On NR and TDD, the
+    /// value may be older by one TDD period.
     pub fn lag_ms(&self) -> u64 {
         let interval = match self.sampling {
             Sampling::Every(ms) => ms,
@@ -80,6 +87,12 @@ pub struct CellularBandwidth {
     rules: Determination,
     grants: Grants,
     carriers: Vec<Carrier>,
+    /// The TDD pattern of each carrier that has reported, sorted by the carrier's number.
+    patterns: Vec<(u8, TddPattern)>,
+    /// Number of subframes over which grants are summed.
+    window: u64,
+    /// Grants of data that is sent after the slot of the last report.
+    ahead: Vec<Ahead>,
     /// Number of the newest subframe reported.
     newest: u64,
     next_look: u64,
@@ -110,6 +123,14 @@ struct Carrier {
     complete: Option<Bits>,
 }
 
+/// Bits that are granted for a later subframe.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    carrier: u8,
+    subframe: u64,
+    bits: Bits,
+}
+
 impl CellularBandwidth {
     /// State before the first report.
     pub fn new(direction: Direction, rules: Determination) -> CellularBandwidth {
@@ -117,6 +138,9 @@ impl CellularBandwidth {
             rules,
             grants: Grants::new(direction, rules.table),
             carriers: vec![],
+            patterns: vec![],
+            window: rules.method.window(),
+            ahead: vec![],
             newest: 0,
             next_look: 0,
             sampled: None,
@@ -153,19 +177,61 @@ impl CellularBandwidth {
 
     /// Processes one report of one carrier. Returns whether the report contained this device's grants.
     pub fn on_report(&mut self, report: &RadioReport) -> bool {
-        let Some(bits) = self.grants.bits(report) else { return false };
-        let goodput = match report.layer {
-            airpace_radio::BitLayer::Physical => Bits((bits.0 as f64 * (1.0 - self.rules.overhead)) as u64),
-            airpace_radio::BitLayer::Transport => bits,
+        let (id, slot) = (report.carrier.0, report.slot);
+        let overhead = self.rules.overhead;
+        let goodput = |bits: Bits| match report.layer {
+            BitLayer::Physical => Bits((bits.0 as f64 * (1.0 - overhead)) as u64),
+            BitLayer::Transport => bits,
         };
-        let subframe = report.slot.subframe();
+        let ahead = &mut self.ahead;
+        let bits = self.grants.bits(report, |slots, bits| {
+            let data = Slot { index: slot.index.saturating_add(u64::from(slots)), ..slot };
+            ahead.push(Ahead { carrier: id, subframe: data.subframe(), bits: goodput(bits) });
+        });
+        let Some(bits) = bits else { return false };
+        let subframe = slot.subframe();
         self.newest = self.newest.max(subframe);
-        self.add_to_frame(subframe, goodput);
-        self.add(report.carrier.0, subframe / self.rules.method.window(), goodput);
+        self.learn_period(report);
+        self.add_due(id, subframe);
+        self.add_to_frame(subframe, goodput(bits));
+        self.add(id, subframe / self.window, goodput(bits));
         if self.newest >= self.next_look {
             self.look();
         }
         true
+    }
+
+    /// Updates the window. If its length changes, all sums start again; the last sample stays.
+    fn learn_period(&mut self, report: &RadioReport) {
+        let id = report.carrier.0;
+        let index = self.patterns.binary_search_by_key(&id, |(known, _)| *known).unwrap_or_else(|index| {
+            self.patterns.insert(index, (id, TddPattern::default()));
+            index
+        });
+        self.patterns[index].1.on_report(report);
+        let alignment = common_alignment(self.patterns.iter().map(|(_, pattern)| pattern.alignment()));
+        let window = aligned(self.rules.method.window(), alignment);
+        if window != self.window {
+            self.window = window;
+            self.carriers.clear();
+            if self.next_look != u64::MAX {
+                self.next_look = 0;
+            }
+        }
+    }
+
+    /// Adds the grants of a carrier whose data is sent up to `subframe`.
+    fn add_due(&mut self, id: u8, subframe: u64) {
+        let is_due = |(_, ahead): &(usize, &Ahead)| ahead.carrier == id && ahead.subframe <= subframe;
+        let first = |all: &[Ahead]| {
+            let due = all.iter().enumerate().filter(is_due);
+            due.min_by_key(|(_, ahead)| ahead.subframe).map(|(index, _)| index)
+        };
+        while let Some(index) = first(&self.ahead) {
+            let due = self.ahead.remove(index);
+            self.add_to_frame(due.subframe, due.bits);
+            self.add(id, due.subframe / self.window, due.bits);
+        }
     }
 
     fn add(&mut self, id: u8, window: u64, bits: Bits) {
@@ -192,11 +258,11 @@ impl CellularBandwidth {
     }
 
     fn is_at_a_start(&self) -> bool {
-        self.newest.is_multiple_of(self.rules.method.window())
+        self.newest.is_multiple_of(self.window)
     }
 
     fn look(&mut self) {
-        let length = self.rules.method.window();
+        let length = self.window;
         let present = self.newest / length;
         // Source: BISCAY §3.2.2 Eq. 1 (the sum over carriers)
         // Chosen: a carrier that has not reported for two windows is no longer active.
@@ -218,7 +284,8 @@ impl CellularBandwidth {
 mod tests {
     use airpace_core::Time;
     use airpace_core::tables::lte::McsTable;
-    use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, Rnti, Scope, Slot};
+    use airpace_core::tables::nr;
+    use airpace_radio::{CarrierId, Dci, DciFormat, Numerology, OwnRadio, PrbSet, Rnti, Scope};
 
     use super::*;
 
@@ -335,6 +402,73 @@ mod tests {
             bandwidth.on_report(&report(0, subframe, 10_000));
         }
         assert_eq!(bandwidth.get().map(Rate::as_mbps), Some(10.0));
+    }
+
+    /// The uplink of a carrier at 30 kHz with the TDD pattern DDDSU. The first slot of each period has the grant of the
+    /// uplink slot. `change` is applied to every report.
+    fn tdd_uplink(method: Method, change: impl Fn(&mut RadioReport)) -> Vec<f64> {
+        let rules = Determination {
+            method,
+            sampling: Sampling::Every(method.window().min(10)),
+            table: BlockTable::Nr(nr::McsTable::Qam64),
+            ..RULES
+        };
+        let mut bandwidth = CellularBandwidth::new(Direction::Uplink, rules);
+        let mut seen = vec![];
+        for index in 0..1_200 {
+            let mut report = report(0, 0, 0);
+            report.slot = Slot { numerology: Numerology::KHZ_30, index };
+            report.symbols = Some([13, 13, 13, 9, 0][index as usize % 5]);
+            report.carrier_prbs = Some(273);
+            if index % 5 == 0 {
+                let dci = &mut report.dcis[0];
+                (dci.prbs, dci.mcs[0], dci.tbs[0]) = (PrbSet::run(0, 273), Some(28), Bits::ZERO);
+                (dci.format, dci.symbols, dci.offset_slots) = (DciFormat::Nr01, Some(14), Some(4));
+                (dci.harq, dci.ndi[0]) = (None, None);
+            } else {
+                report.dcis.clear();
+            }
+            change(&mut report);
+            bandwidth.on_report(&report);
+            seen.extend(bandwidth.get().filter(|_| index >= 400).map(Rate::as_mbps));
+        }
+        assert_eq!(seen.len(), 800, "a value exists after 200 ms");
+        seen
+    }
+
+    #[test]
+    fn windows_of_a_tdd_uplink_contain_whole_periods() {
+        // A block of 237,776 bits in 2.5 ms.
+        let expected = 237.776 / 2.5;
+        let methods = (1..=20).map(|ttis| Method::Blocks { ttis }).chain([Method::GrantedBytes]);
+        for method in methods {
+            let seen = tdd_uplink(method, |_| ());
+            assert!(seen.iter().all(|mbps| (mbps / expected - 1.0).abs() < 1e-6), "{method:?}: {seen:?}");
+        }
+        let without_pattern = tdd_uplink(Method::Blocks { ttis: 1 }, |report| report.symbols = None);
+        assert!(without_pattern.iter().all(|mbps| (mbps / expected - 1.0).abs() < 1e-6), "5 ms is assumed");
+    }
+
+    #[test]
+    fn uplink_data_counts_when_it_is_sent() {
+        let mut bandwidth = CellularBandwidth::new(
+            Direction::Uplink,
+            Determination { method: Method::Blocks { ttis: 10 }, sampling: Sampling::Every(10), ..RULES },
+        );
+        let mut first_seen = None;
+        for index in 0..60 {
+            let mut report = report(0, 0, 10_000);
+            report.slot = Slot { numerology: Numerology::KHZ_15, index };
+            report.symbols = Some(13);
+            report.dcis[0].offset_slots = Some(4);
+            if index != 8 {
+                report.dcis.clear();
+            }
+            bandwidth.on_report(&report);
+            first_seen = first_seen
+                .or(bandwidth.get().filter(|rate| *rate > Rate::ZERO).map(|rate| (index, rate.as_mbps())));
+        }
+        assert_eq!(first_seen, Some((20, 1.0)), "granted in subframe 8, sent in subframe 12");
     }
 
     #[test]

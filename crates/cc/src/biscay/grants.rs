@@ -28,11 +28,19 @@ pub enum BlockTable {
     Nr(nr::McsTable),
 }
 
-/// Properties of a slot that NR's TBS procedure needs besides the number of PRBs.
+/// Properties of a slot that NR's TBS procedure needs besides the number of PRBs and of symbols.
 ///
-/// Chosen: the allocation has all 14 symbols of a slot, and one of the symbols contains only reference signals.
+/// Chosen: one of the symbols contains only reference signals.
 const NR_SLOT: nr::Allocation =
     nr::Allocation { n_prb: 0, symbols: 14, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
+
+/// Number of symbols of a downlink grant of NR if neither the grant nor the report contains it.
+///
+/// Chosen: the slot has one control symbol.
+const NR_DOWNLINK_SYMBOLS: u8 = 13;
+
+/// The corresponding number of an uplink grant. An uplink slot has no control symbol.
+const NR_UPLINK_SYMBOLS: u8 = 14;
 
 /// Sums the grants of one device in one direction.
 #[derive(Clone, Debug)]
@@ -55,9 +63,12 @@ impl Grants {
         Grants { direction, table, carriers: vec![] }
     }
 
-    /// Bits newly granted to the reporting device in this report's subframe and carrier; `None` if the report does not
-    /// identify the device. A retransmitted block does not count as new bandwidth.
-    pub fn bits(&mut self, report: &RadioReport) -> Option<Bits> {
+    /// Bits newly granted to the reporting device for this report's slot and carrier; `None` if the report does not
+    /// identify the device. A retransmitted block does not count as new bandwidth. `later` receives the bits of grants
+    /// whose data is sent in a later slot, with the number of slots until then.
+    ///
+    /// Source: TS 38.214 §5.1.2.1, §6.1.2.1 (K0 and K2)
+    pub fn bits(&mut self, report: &RadioReport, mut later: impl FnMut(u8, Bits)) -> Option<Bits> {
         let own = report.own.as_ref()?;
         if report.layer == BitLayer::Transport {
             // All delivery opportunities of a recorded link belong to the device: the recorded device always had data
@@ -73,20 +84,24 @@ impl Grants {
         let (direction, table) = (self.direction, self.table);
         let own_grants = report.dcis.iter().filter(|dci| dci.rnti == own.rnti && dci.direction == direction);
         let processes = &mut self.carriers[carrier];
-        Some(
-            own_grants
-                .map(|dci| match dci.harq {
-                    Some(harq) => new_bits(dci, table, &mut processes[usize::from(harq) % PROCESSES]),
-                    // If the DCI does not name its HARQ process, the previous transmission is unknown.
-                    None => new_bits(dci, table, &mut [None; 2]),
-                })
-                .sum(),
-        )
+        let mut now = Bits::ZERO;
+        for dci in own_grants {
+            let bits = match dci.harq {
+                Some(harq) => new_bits(dci, report, table, &mut processes[usize::from(harq) % PROCESSES]),
+                // If the DCI does not name its HARQ process, the previous transmission is unknown.
+                None => new_bits(dci, report, table, &mut [None; 2]),
+            };
+            match dci.offset_slots {
+                None | Some(0) => now += bits,
+                Some(slots) => later(slots, bits),
+            }
+        }
+        Some(now)
     }
 }
 
 /// Total size, in bits, of the blocks of `dci` that are not retransmissions.
-fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
+fn new_bits(dci: &Dci, report: &RadioReport, table: BlockTable, process: &mut [Option<Block>; 2]) -> Bits {
     let blocks = (0..2).filter(|&codeword| dci.is_sent(codeword)).count();
     let mut granted = Bits::ZERO;
     for (codeword, slot) in process.iter_mut().enumerate() {
@@ -94,7 +109,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
             continue;
         }
         let known = match dci.tbs[codeword] {
-            Bits::ZERO => dci.mcs[codeword].and_then(|mcs| table.block(dci, mcs, blocks)),
+            Bits::ZERO => dci.mcs[codeword].and_then(|mcs| table.block(dci, report, mcs, blocks)),
             bits => Some(bits),
         };
         let before = *slot;
@@ -113,7 +128,7 @@ fn new_bits(dci: &Dci, table: BlockTable, process: &mut [Option<Block>; 2]) -> B
 
 impl BlockTable {
     /// Size, in bits, of one of the `blocks` blocks of `dci`, which has MCS index `mcs`; `None` if `mcs` is reserved.
-    fn block(self, dci: &Dci, mcs: u8, blocks: usize) -> Option<Bits> {
+    fn block(self, dci: &Dci, report: &RadioReport, mcs: u8, blocks: usize) -> Option<Bits> {
         let n_prb = dci.prbs.len();
         // The layers are divided equally among the codewords.
         let layers = (usize::from(dci.layers.max(1)) / blocks.max(1)).clamp(1, 4) as u8;
@@ -124,8 +139,20 @@ impl BlockTable {
             }
             BlockTable::Lte(_) if dci.format == DciFormat::F1C => lte::tbs_format_1c(mcs),
             BlockTable::Lte(table) => lte_block(table.mcs(mcs)?.i_tbs?, n_prb, layers),
-            BlockTable::Nr(table) => table.tbs(mcs, &nr::Allocation { n_prb, ..NR_SLOT }, layers),
+            BlockTable::Nr(table) => {
+                let symbols = nr_symbols(dci, report);
+                table.tbs(mcs, &nr::Allocation { n_prb, symbols, ..NR_SLOT }, layers)
+            }
         }
+    }
+}
+
+/// Number of symbols of a grant of NR.
+fn nr_symbols(dci: &Dci, report: &RadioReport) -> u8 {
+    let of_slot = report.symbols.filter(|&symbols| symbols > 0);
+    match dci.direction {
+        Direction::Downlink => dci.symbols.or(of_slot).unwrap_or(NR_DOWNLINK_SYMBOLS),
+        Direction::Uplink => dci.symbols.unwrap_or(NR_UPLINK_SYMBOLS),
     }
 }
 
@@ -147,6 +174,15 @@ mod tests {
     use super::*;
 
     const OWN: Rnti = Rnti(0x3D);
+
+    impl Grants {
+        /// The bits of all grants of the report.
+        fn all_bits(&mut self, report: &RadioReport) -> Option<Bits> {
+            let mut sum = Bits::ZERO;
+            let now = self.bits(report, |_, bits| sum += bits)?;
+            Some(now + sum)
+        }
+    }
 
     fn uplink(dcis: Vec<Dci>) -> RadioReport {
         RadioReport {
@@ -189,34 +225,62 @@ mod tests {
     #[test]
     fn a_dci_without_its_size_is_looked_up_in_the_uplink_table_of_lte() {
         // Row 28 of the uplink table is TBS index 26: 75,376 bits on 100 PRBs.
-        assert_eq!(lte().bits(&uplink(vec![grant(28, 100)])), Some(Bits(75_376)));
+        assert_eq!(lte().all_bits(&uplink(vec![grant(28, 100)])), Some(Bits(75_376)));
         let told = Dci { tbs: [Bits(1_000), Bits::ZERO], ..grant(28, 100) };
-        assert_eq!(lte().bits(&uplink(vec![told])), Some(Bits(1_000)), "the size in the DCI has priority");
+        assert_eq!(
+            lte().all_bits(&uplink(vec![told])),
+            Some(Bits(1_000)),
+            "the size in the DCI has priority"
+        );
     }
 
     #[test]
     fn nr_computes_the_size_for_all_layers() {
         let mut nr = Grants::new(Direction::Uplink, BlockTable::Nr(nr::McsTable::Qam256));
-        let one = nr.bits(&uplink(vec![grant(27, 50)])).unwrap();
-        let four = nr.bits(&uplink(vec![Dci { layers: 4, ..grant(27, 50) }])).unwrap();
+        let one = nr.all_bits(&uplink(vec![grant(27, 50)])).unwrap();
+        let four = nr.all_bits(&uplink(vec![Dci { layers: 4, ..grant(27, 50) }])).unwrap();
         // 156 resource elements · 50 PRBs · 8 bits · 948/1024, in code blocks of whole bytes.
         assert_eq!(one, Bits(57_376));
         assert!((four.0 as f64 / one.0 as f64 - 4.0).abs() < 0.02, "{four:?}");
     }
 
     #[test]
+    fn the_symbols_of_a_grant_give_its_size() {
+        let size = |direction, symbols, of_slot| {
+            let dci = Dci { direction, symbols, layers: 4, ..grant(27, 273) };
+            let report = RadioReport { symbols: of_slot, ..uplink(vec![dci]) };
+            Grants::new(direction, BlockTable::Nr(nr::McsTable::Qam256)).all_bits(&report).unwrap().0
+        };
+        assert_eq!(size(Direction::Downlink, None, None), 1_179_864, "13 symbols");
+        assert_eq!(size(Direction::Downlink, None, Some(9)), 770_568, "a special slot");
+        assert_eq!(size(Direction::Downlink, Some(9), Some(13)), 770_568);
+        let whole = size(Direction::Uplink, None, Some(0));
+        assert_eq!(whole, size(Direction::Uplink, Some(14), Some(0)), "14 symbols");
+        assert!(size(Direction::Uplink, Some(7), None) < whole / 2);
+    }
+
+    #[test]
+    fn data_of_a_later_slot_is_reported_with_its_slot() {
+        let later = Dci { offset_slots: Some(4), ..grant(28, 100) };
+        let now = Dci { offset_slots: Some(0), ..grant(28, 100) };
+        let mut seen = vec![];
+        let bits = lte().bits(&uplink(vec![later, now]), |slots, bits| seen.push((slots, bits)));
+        assert_eq!((bits, seen), (Some(Bits(75_376)), vec![(4, Bits(75_376))]));
+    }
+
+    #[test]
     fn a_block_sent_again_is_no_new_bandwidth_however_that_is_told() {
         let mut grants = lte();
         let first = Dci { ndi: [Some(true), None], harq: Some(3), ..grant(20, 10) };
-        let bits = grants.bits(&uplink(vec![first])).unwrap();
+        let bits = grants.all_bits(&uplink(vec![first])).unwrap();
         assert!(bits > Bits::ZERO);
         let marked = Dci { retransmission: [true, false], tbs: [bits, Bits::ZERO], ..first };
-        assert_eq!(grants.bits(&uplink(vec![marked])), Some(Bits::ZERO));
+        assert_eq!(grants.all_bits(&uplink(vec![marked])), Some(Bits::ZERO));
         let reserved = Dci { mcs: [Some(29), None], ..first };
-        assert_eq!(grants.bits(&uplink(vec![reserved])), Some(Bits::ZERO), "the NDI has not toggled");
+        assert_eq!(grants.all_bits(&uplink(vec![reserved])), Some(Bits::ZERO), "the NDI has not toggled");
         let toggled = Dci { ndi: [Some(false), None], ..reserved };
         assert_eq!(
-            grants.bits(&uplink(vec![toggled])),
+            grants.all_bits(&uplink(vec![toggled])),
             Some(bits),
             "it is a new block of the same size; its first DCI was missed"
         );
@@ -226,14 +290,14 @@ mod tests {
     fn only_its_own_grants_of_its_own_direction_count() {
         let other = Dci { rnti: Rnti(7), ..grant(28, 50) };
         let down = Dci { direction: Direction::Downlink, ..grant(28, 50) };
-        assert_eq!(lte().bits(&uplink(vec![other, down])), Some(Bits::ZERO));
+        assert_eq!(lte().all_bits(&uplink(vec![other, down])), Some(Bits::ZERO));
         let bystander = RadioReport { own: None, ..uplink(vec![grant(28, 50)]) };
-        assert_eq!(lte().bits(&bystander), None, "a report that does not name its device has no grants");
+        assert_eq!(lte().all_bits(&bystander), None, "a report that does not name its device has no grants");
     }
 
     #[test]
     fn a_recorded_link_grants_all_its_chances() {
         let trace = RadioReport { layer: BitLayer::Transport, carrier_prbs: Some(3), ..uplink(vec![]) };
-        assert_eq!(lte().bits(&trace), Some(Bits(2_100)));
+        assert_eq!(lte().all_bits(&trace), Some(Bits(2_100)));
     }
 }

@@ -11,11 +11,15 @@
 use std::collections::VecDeque;
 
 use airpace_core::Direction;
-use airpace_radio::{BitLayer, Dci, OwnRadio, PrbSet, RadioReport};
+use airpace_radio::{BitLayer, Dci, OwnRadio, RadioReport};
 
+use crate::nr::TddPattern;
+
+use super::harq::{HarqTiming, Timing};
 use super::new_data::NewData;
-use super::unread::{MILLI, Shared, heard};
-use super::users::{ACTIVE_PRBS, UserFilter, Users, Weights};
+use super::resources::{self, milli, symbols_of};
+use super::unread::{Shared, heard, prbs};
+use super::users::{UserFilter, Users, Weights};
 
 /// Maximum averaging window, in subframes. It limits the memory use, whatever RTprop a header contains.
 const MAX_WINDOW: u64 = 2_000;
@@ -31,7 +35,8 @@ const LONG_TERM_SUBFRAMES: f64 = 2_000.0;
 /// Chosen: 1.5 times the time of Npkt packets.
 const RECENT_SUBFRAMES: f64 = 10.0;
 
-/// Number of granted subframes over which retransmissions are counted.
+/// Number of granted subframes over which retransmissions are counted. On NR, each granted slot counts as its part of a
+/// subframe.
 ///
 /// Chosen: if a tenth of the blocks fail, this number is sufficient to measure the block error rate so accurately that
 /// the capacity has an error of a few percent.
@@ -49,10 +54,11 @@ const PULL: f64 = 1.0 / 4.0;
 /// The averages of one carrier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Averages {
-    /// Rw: bits that one PRB carries in a subframe.
+    /// Rw: bits that one PRB carries in a subframe of LTE, or in a slot of NR with 13 data symbols.
     pub bits_per_prb: f64,
     /// Pa: PRBs granted to this device per subframe. All numbers of PRBs in this struct are per subframe. If a carrier
-    /// has several slots per subframe, the numbers are sums over the slots.
+    /// has several slots per subframe, the numbers are sums over the slots. PRBs of NR count by their resource elements
+    /// for data ([`resources`]).
     pub own_prbs: f64,
     /// Pidle: PRBs granted to no user.
     pub idle_prbs: f64,
@@ -116,10 +122,13 @@ impl Averages {
     }
 }
 
-/// The part of one subframe's report from which this device's capacity is computed.
+/// The part of one slot's report from which this device's capacity is computed. PRBs are in thousandths
+/// ([`resources`]).
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     subframe: u64,
+    /// Whether the slot has downlink symbols.
+    is_downlink: bool,
     carrier_prbs: u64,
     /// PRBs of the device's decoded grants, in this sample's slot.
     read_prbs: u64,
@@ -134,7 +143,8 @@ struct Sample {
     rated_bits: u64,
     rated_blocks: u64,
     rated_grants: u64,
-    /// Bits per PRB at the current channel quality, in thousandths of a bit.
+    /// Bits per PRB at the current channel quality, in thousandths of a bit; 0 in an uplink slot, where no data can be
+    /// sent to the device.
     promised_millibits: u64,
     sinr_millidb: Option<i64>,
 }
@@ -149,6 +159,8 @@ struct Sums {
     rated_blocks: u64,
     rated_grants: u64,
     promised_millibits: u64,
+    /// Number of slots with downlink symbols.
+    downlink_slots: u64,
     sinr_millidb: i64,
     /// Number of samples with a SINR.
     sinr_samples: u64,
@@ -166,6 +178,7 @@ pub struct Carrier {
     long_term_share: f64,
     recently_idle_prbs: f64,
     new_data: NewData,
+    harq: HarqTiming,
     new_prbs: f64,
     retransmitted_prbs: f64,
     layer: BitLayer,
@@ -187,6 +200,7 @@ impl Carrier {
             long_term_share: 1.0,
             recently_idle_prbs: 0.0,
             new_data: NewData::default(),
+            harq: HarqTiming::default(),
             new_prbs: 0.0,
             retransmitted_prbs: 0.0,
             layer: BitLayer::Physical,
@@ -200,29 +214,36 @@ impl Carrier {
     pub fn on_report(&mut self, report: &RadioReport, shared: Shared, own: &OwnRadio, users_window: u64) {
         self.layer = report.layer;
         self.slots = report.slot.numerology.slots_per_subframe() as f64;
-        self.users.on_subframe(report, own.rnti, users_window.clamp(1, MAX_WINDOW), heard(report));
-        let sample = Sample::new(report, shared, own, &mut self.new_data);
+        let is_downlink = report.symbols != Some(0);
+        if is_downlink {
+            self.users.on_subframe(report, own.rnti, users_window.clamp(1, MAX_WINDOW), heard(report));
+        } else {
+            self.users.on_uplink_slot(report);
+        }
+        let sample = Sample::new(report, shared, own, &mut self.new_data, &mut self.harq);
         let carrier_prbs = sample.carrier_prbs;
         if carrier_prbs > 0 {
-            let share = prbs(shared.own) * self.claimants() / carrier_prbs as f64;
+            let share = prbs(shared.own) * self.claimants() / prbs(carrier_prbs);
             self.long_term_share += (share - self.long_term_share) / (LONG_TERM_SUBFRAMES * self.slots);
         }
-        let read = u64::from(report.granted_prbs().len()) - sample.read_prbs;
-        let unnamed =
-            (carrier_prbs.saturating_sub(read) as f64 - prbs(shared.own) - prbs(shared.idle)).max(0.0);
-        self.unnamed_prbs +=
-            (unnamed * self.slots - self.unnamed_prbs) / (users_window.max(1) as f64 * self.slots);
+        if is_downlink {
+            let downlink = report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
+            let read = resources::granted(report, downlink).saturating_sub(sample.read_prbs);
+            let unnamed =
+                (prbs(carrier_prbs.saturating_sub(read)) - prbs(shared.own) - prbs(shared.idle)).max(0.0);
+            self.unnamed_prbs +=
+                (unnamed * self.slots - self.unnamed_prbs) / (users_window.max(1) as f64 * self.slots);
+        }
         let recent = RECENT_SUBFRAMES * self.slots;
         self.recently_idle_prbs += (prbs(shared.idle) * self.slots - self.recently_idle_prbs) / recent;
         if sample.read_prbs > sample.unsure_prbs {
             // Each grant is weighted by its size. A device that uses its whole capacity gets large blocks, which fail
             // more often. The weight is the size of the whole grant, even if only one of its codewords is a
             // retransmission.
-            let band = carrier_prbs.max(1) as f64;
-            let weight = sample.read_prbs as f64 / band;
-            let keep = 1.0 - 1.0 / ERROR_SUBFRAMES;
-            let (again, own) =
-                (sample.retransmitted_prbs as f64, (sample.read_prbs - sample.unsure_prbs) as f64);
+            let band = if carrier_prbs > 0 { prbs(carrier_prbs) } else { 1.0 };
+            let weight = prbs(sample.read_prbs) / band;
+            let keep = 1.0 - 1.0 / (ERROR_SUBFRAMES * self.slots);
+            let (again, own) = (prbs(sample.retransmitted_prbs), prbs(sample.read_prbs - sample.unsure_prbs));
             self.new_prbs = self.new_prbs * keep + weight * (own - again);
             self.retransmitted_prbs = self.retransmitted_prbs * keep + weight * again;
         }
@@ -268,7 +289,7 @@ impl Carrier {
             own_prbs: prbs(sums.shared.own) / count,
             idle_prbs: prbs(sums.shared.idle) / count,
             recently_idle_prbs: self.recently_idle_prbs,
-            carrier_prbs: sums.carrier_prbs as f64 / count,
+            carrier_prbs: prbs(sums.carrier_prbs) / count,
             users: self.claimants(),
             pull: if self.weights == Weights::Rate { PULL } else { 0.0 },
             block_bits: 0.0,
@@ -283,7 +304,7 @@ impl Carrier {
         // suggests. A grant with two codewords is divided into two blocks.
         let mean_grant = if granted { sums.rated_bits as f64 / sums.rated_grants as f64 } else { 0.0 };
         let codewords = if granted { sums.rated_blocks as f64 / sums.rated_grants as f64 } else { 1.0 };
-        averages.block_bits = averages.capacity_bits().max(mean_grant) / codewords;
+        averages.block_bits = (averages.capacity_bits() / self.slots).max(mean_grant) / codewords;
         Some(averages)
     }
 
@@ -291,8 +312,8 @@ impl Carrier {
     fn bits_per_prb(&self) -> f64 {
         let sums = &self.sums;
         match sums.rated_prbs {
-            0 => sums.promised_millibits as f64 * 1e-3 / self.window.len().max(1) as f64,
-            prbs => sums.rated_bits as f64 / prbs as f64,
+            0 => sums.promised_millibits as f64 * 1e-3 / sums.downlink_slots.max(1) as f64,
+            rated => sums.rated_bits as f64 / prbs(rated),
         }
     }
 
@@ -304,24 +325,38 @@ impl Carrier {
         }
     }
 
+    /// Whether at most `most_idle` of the carrier's PRBs were idle in the last few subframes.
+    pub fn is_full(&self, most_idle: f64) -> bool {
+        let subframes = self.window.len() as f64 / self.slots;
+        subframes > 0.0 && self.recently_idle_prbs <= most_idle * prbs(self.sums.carrier_prbs) / subframes
+    }
+
+    /// The delays that the radio adds on this carrier, which has the TDD pattern `pattern`.
+    pub fn timing(&self, pattern: &TddPattern) -> Timing {
+        self.harq.timing(pattern)
+    }
+
     /// Number of users that share the carrier. If no other user was decoded, but undecoded grants take as many PRBs as
     /// the grants of a data user, at least one other user is assumed.
     pub fn users(&self) -> u32 {
-        let least = if self.unnamed_prbs > f64::from(ACTIVE_PRBS) { 2 } else { 1 };
+        let least = if self.unnamed_prbs > f64::from(self.users.active_prbs()) { 2 } else { 1 };
         self.users.count().max(least)
     }
 }
 
-/// Converts thousandths of a PRB to PRBs.
-fn prbs(milli: u64) -> f64 {
-    milli as f64 / MILLI as f64
-}
-
 impl Sample {
-    fn new(report: &RadioReport, shared: Shared, own: &OwnRadio, new_data: &mut NewData) -> Sample {
+    fn new(
+        report: &RadioReport,
+        shared: Shared,
+        own: &OwnRadio,
+        new_data: &mut NewData,
+        harq: &mut HarqTiming,
+    ) -> Sample {
+        let is_downlink = report.symbols != Some(0);
         let mut sample = Sample {
             subframe: report.slot.subframe(),
-            carrier_prbs: u64::from(report.carrier_prbs.unwrap_or(0)),
+            is_downlink,
+            carrier_prbs: resources::carrier(report),
             read_prbs: 0,
             retransmitted_prbs: 0,
             unsure_prbs: 0,
@@ -331,30 +366,33 @@ impl Sample {
             rated_blocks: 0,
             rated_grants: 0,
             // The cast with `as` maps NaN and negative values to zero.
-            promised_millibits: own.bits_per_prb.map_or(0, |bits| libm::round(bits * 1e3) as u64),
+            promised_millibits: own
+                .bits_per_prb
+                .filter(|_| is_downlink)
+                .map_or(0, |bits| libm::round(bits * 1e3) as u64),
             sinr_millidb: own.sinr_db.map(|sinr_db| libm::round(sinr_db * 1e3) as i64),
         };
         new_data.on_report(report);
-        let mut granted = PrbSet::EMPTY;
-        for dci in &report.dcis {
-            if dci.rnti != own.rnti || dci.direction != Direction::Downlink {
-                continue;
-            }
-            granted = granted.union(dci.prbs);
+        let is_its = |dci: &&Dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink;
+        for dci in report.dcis.iter().filter(is_its) {
+            let symbols = symbols_of(dci, report);
             let prbs = u64::from(dci.prbs.len());
             let blocks = new_data.split(dci);
-            sample.unsure_prbs += prbs * blocks.unknown / blocks.all().max(1);
+            if let Some(process) = dci.harq {
+                harq.on_grant(report.slot, process, blocks.again > 0);
+            }
+            sample.unsure_prbs += milli(prbs * blocks.unknown / blocks.all().max(1), symbols);
             if blocks.again > 0 || blocks.unknown > 0 && has_reserved_mcs(dci) {
                 // Retransmissions use PRBs, but a reserved MCS does not determine the number of bits.
-                sample.retransmitted_prbs += prbs * blocks.again / blocks.all();
+                sample.retransmitted_prbs += milli(prbs * blocks.again / blocks.all(), symbols);
             } else if dci.bits().0 > 0 {
-                sample.rated_prbs += prbs;
+                sample.rated_prbs += milli(prbs, symbols);
                 sample.rated_bits += dci.bits().0;
                 sample.rated_blocks += dci.tbs.iter().filter(|bits| bits.0 > 0).count() as u64;
                 sample.rated_grants += 1;
             }
         }
-        sample.read_prbs = u64::from(granted.len());
+        sample.read_prbs = resources::granted(report, report.dcis.iter().filter(is_its));
         sample.retransmitted_prbs = sample.retransmitted_prbs.min(sample.read_prbs);
         sample.unsure_prbs = sample.unsure_prbs.min(sample.read_prbs - sample.retransmitted_prbs);
         sample
@@ -378,6 +416,7 @@ impl Sums {
         self.rated_blocks += sample.rated_blocks;
         self.rated_grants += sample.rated_grants;
         self.promised_millibits += sample.promised_millibits;
+        self.downlink_slots += u64::from(sample.is_downlink);
         self.sinr_millidb += sample.sinr_millidb.unwrap_or(0);
         self.sinr_samples += u64::from(sample.sinr_millidb.is_some());
     }
@@ -391,6 +430,7 @@ impl Sums {
         self.rated_blocks -= sample.rated_blocks;
         self.rated_grants -= sample.rated_grants;
         self.promised_millibits -= sample.promised_millibits;
+        self.downlink_slots -= u64::from(sample.is_downlink);
         self.sinr_millidb -= sample.sinr_millidb.unwrap_or(0);
         self.sinr_samples -= u64::from(sample.sinr_millidb.is_some());
     }

@@ -7,12 +7,17 @@
 //! Source: PBE-CC §5
 
 use airpace_core::Direction;
-use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport};
+use airpace_radio::{BitLayer, CarrierId, OwnRadio, RadioReport, Scope};
+
+use crate::nr::{TddPattern, aligned, common_alignment};
 
 use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
-use super::translation::{BlockSize, Translation};
-use super::unread::{MILLI, Unread};
+use super::harq::Timing;
+use super::legs::Legs;
+use super::resources;
+use super::translation::{BlockSize, Coding, Translation};
+use super::unread::{MILLI, Unread, prbs};
 use super::users::{UserFilter, Weights};
 
 /// Maximum number of subframes for which the other carriers wait for a late carrier.
@@ -40,13 +45,13 @@ const UNREAD_SHARE: f64 = 0.5;
 /// Chosen: at this share, one message in ten is decoded. Some messages of each user are then decoded within a tenth of
 /// a second.
 const DEAF_SHARE: f64 = 0.9;
-/// Number of own grants over which the share of missed grants is averaged.
+/// Number of own grants over which the share of missed grants is averaged, for each slot of a subframe.
 const UNREAD_GRANTS: f64 = 16.0;
-/// Number of reports over which the share of missed messages is averaged.
+/// Number of subframes over which the share of missed messages is averaged.
 ///
 /// Chosen: a tenth of a second. If a burst makes a few tens of subframes unreadable, the carrier does not count as
 /// missing.
-const UNREAD_REPORTS: f64 = 100.0;
+const UNREAD_SUBFRAMES: f64 = 100.0;
 
 /// Settings of the carrier measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,10 +86,11 @@ pub struct Carriers {
     carriers: Vec<Listened>,
     newest: u64,
     head: u64,
-    /// Averaging window (RTprop), in subframes.
+    /// Averaging window (RTprop), in subframes. It is rounded up to whole TDD periods.
     window: u64,
     activations: u8,
     explained: Explained,
+    legs: Legs,
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +98,9 @@ struct Listened {
     id: CarrierId,
     active: bool,
     last: u64,
+    /// The last subframe whose last slot was reported, as far as the last report shows it.
+    complete: u64,
+    pattern: TddPattern,
     /// Share of the device's recent grants that were not decoded: the device received data without a decoded grant.
     unread_grants: f64,
     /// Share of the device's grants that the reports expect to have missed.
@@ -111,6 +120,8 @@ impl Listened {
             id,
             active: false,
             last: 0,
+            complete: 0,
+            pattern: TddPattern::default(),
             unread_grants: 0.0,
             expected_unread: 0.0,
             unread_reports: 0.0,
@@ -128,8 +139,14 @@ impl Listened {
         }
         let is_read =
             report.dcis.iter().any(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink);
-        self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / UNREAD_GRANTS;
-        self.expected_unread += (unread - self.expected_unread) / UNREAD_GRANTS;
+        let grants = UNREAD_GRANTS * report.slot.numerology.slots_per_subframe() as f64;
+        self.unread_grants += (if is_read { 0.0 } else { 1.0 } - self.unread_grants) / grants;
+        self.expected_unread += (unread - self.expected_unread) / grants;
+    }
+
+    /// Whether the carrier has no recent report. `newest` is the newest subframe of all carriers.
+    fn is_missing(&self, newest: u64) -> bool {
+        self.last + MISSING_SUBFRAMES < newest
     }
 
     /// Whether the carrier's reports must be ignored: too many messages were not decoded, or more own grants were
@@ -167,12 +184,16 @@ pub struct CellState {
     pub long_term_share: f64,
     /// Number of users per carrier, averaged with the carriers' PRBs as weights.
     pub users: f64,
-    /// Number of carriers that are counted.
+    /// Number of carriers that are counted. Carriers of a leg of EN-DC that the network does not use are neither counted
+    /// nor missing.
     pub carriers: u8,
     /// Number of active carriers without recent reports or with mostly undecoded messages.
     pub missing: u8,
     /// Maximum over the carriers of the share of messages that recently could not be decoded.
     pub lacking: f64,
+    /// Delays that the radio adds without a queue: the maximum over the counted carriers; those of LTE if there is no
+    /// counted carrier.
+    pub timing: Timing,
 }
 
 /// Threshold of the long-term share below which the device has no queue in the cell.
@@ -210,6 +231,7 @@ impl Carriers {
             window: 40,
             activations: 0,
             explained: Explained::new(measure.full_idle_share),
+            legs: Legs::default(),
         }
     }
 
@@ -233,20 +255,27 @@ impl Carriers {
             }
         };
         let listened = &mut self.carriers[at];
+        listened.pattern.on_report(report);
+        let slots = report.slot.numerology.slots_per_subframe() as f64;
         let missed = report.missed().filter(|_| self.measure.estimates);
         let expected = missed.map_or(0.0, |missed| 1.0 - missed.recall);
         listened.compare(report, own, expected);
-        let is_of_use = missed.is_some() || report.idle_prbs().is_some();
+        let is_whole = report.scope == Scope::Everyone && report.idle_prbs().is_some();
+        let is_of_use = missed.is_some() || is_whole;
         let unread = if is_of_use { expected } else { 1.0 };
-        listened.unread_reports += (unread - listened.unread_reports) / UNREAD_REPORTS;
-        if unread > 0.0 {
-            listened.tells = missed.is_some();
+        // An uplink slot has no downlink grants that could be missed.
+        if report.symbols != Some(0) {
+            listened.unread_reports += (unread - listened.unread_reports) / (UNREAD_SUBFRAMES * slots);
+            if unread > 0.0 {
+                listened.tells = missed.is_some();
+            }
         }
         let shared = listened.unread.share(report, own);
         let Some(shared) = shared.filter(|_| is_of_use) else { return false };
         let subframe = report.slot.subframe();
         if own.active && !self.carriers[at].active {
             self.carriers[at].carrier = Carrier::new(self.measure.filter, self.measure.weights);
+            self.legs.on_use(self.carriers[at].pattern.is_nr(), subframe);
             if self.carriers.iter().any(|listened| listened.active) {
                 self.activations = self.activations.wrapping_add(1);
             }
@@ -254,28 +283,58 @@ impl Carriers {
         let listened = &mut self.carriers[at];
         listened.active = own.active;
         listened.last = subframe;
+        listened.complete = if report.slot.ends_subframe() { subframe } else { subframe.saturating_sub(1) };
         if own.active {
             let users_window = self.measure.users_window.unwrap_or(self.window);
             listened.carrier.on_report(report, shared, own, users_window);
             // If the channel permits no data, idle PRBs are of no use to the device: data waits in the cell although
-            // PRBs are idle.
-            let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
-            let usable_prbs = if can_use { shared.idle as f64 / MILLI as f64 } else { 0.0 };
-            self.explained.on_report(subframe, usable_prbs, report.carrier_prbs.unwrap_or(0));
+            // PRBs are idle. Idle PRBs of a leg that the network does not use are of no use either.
+            if !self.legs.is_unused(listened.pattern.is_nr()) {
+                let can_use = own.bits_per_prb.is_none_or(|bits| bits > 0.0);
+                let usable_prbs = if can_use { prbs(shared.idle) } else { 0.0 };
+                let carrier_prbs = (resources::carrier(report) + MILLI / 2) / MILLI;
+                self.explained.on_report(subframe, usable_prbs, carrier_prbs.try_into().unwrap_or(u16::MAX));
+            }
         }
         self.newest = self.newest.max(subframe);
         self.advance();
+        if own.active {
+            self.update_legs(at, subframe, shared.own > 0);
+        }
         true
+    }
+
+    /// Processes a slot of carrier `at` for the legs of EN-DC. `is_used`: whether the device has a grant in it.
+    fn update_legs(&mut self, at: usize, subframe: u64, is_used: bool) {
+        let is_nr = self.carriers[at].pattern.is_nr();
+        if is_used {
+            self.legs.on_use(is_nr, subframe);
+        }
+        let is_present = |listened: &&Listened| listened.active && !listened.is_missing(self.newest);
+        let its = self.carriers.iter().filter(is_present);
+        let most_idle = self.measure.full_idle_share;
+        if its.clone().any(|other| other.pattern.is_nr() != is_nr) {
+            let mut its = its.filter(|other| other.pattern.is_nr() == is_nr);
+            let is_full = its.all(|listened| listened.carrier.is_full(most_idle));
+            self.legs.on_state(is_nr, subframe, is_full);
+        } else {
+            // The leg is the only one.
+            self.legs.on_use(is_nr, subframe);
+        }
     }
 
     /// Advances the averages to the last subframe that all carriers have reported.
     fn advance(&mut self) {
         let newest = self.newest;
-        let heard = self.carriers.iter().filter(|listened| listened.active).map(|listened| listened.last);
-        let slowest = heard.filter(|last| last + WAIT_SUBFRAMES >= newest).min().unwrap_or(newest);
+        let active = self.carriers.iter().filter(|listened| listened.active);
+        let heard = active.clone().filter(|listened| listened.last + WAIT_SUBFRAMES >= newest);
+        let slowest = heard.map(|listened| listened.complete).min().unwrap_or(newest);
         self.head = self.head.max(slowest);
+        // A window with a part of a TDD period would contain too many or too few uplink slots.
+        let alignment = common_alignment(active.map(|listened| listened.pattern.alignment()));
+        let window = aligned(self.window, alignment);
         for listened in &mut self.carriers {
-            listened.carrier.advance(self.head, self.window);
+            listened.carrier.advance(self.head, window);
         }
     }
 
@@ -288,19 +347,25 @@ impl Carriers {
         let mut long_term_prbs = 0.0;
         let mut users_prbs = 0.0;
         let mut idle_share = f64::INFINITY;
+        let mut timing: Option<Timing> = None;
         let (mut capacity_sum, mut fair_share_sum) = (0.0, 0.0);
         let (mut sinr_sum, mut sinr_prbs) = (0.0, 0.0);
-        let Carriers { carriers, translation, measure, newest, .. } = self;
+        let Carriers { carriers, translation, measure, newest, legs, .. } = self;
         let as_one = measure.block == BlockSize::Capacity && !measure.count_retransmissions;
         for listened in carriers.iter().filter(|listened| listened.active) {
             state.lacking = state.lacking.max(listened.unread_reports);
             let is_unread = measure.unread_test && listened.is_unread();
-            if listened.last + MISSING_SUBFRAMES < *newest || is_unread {
+            if listened.is_missing(*newest) || is_unread {
                 state.missing += 1;
+                continue;
+            }
+            if legs.is_unused(listened.pattern.is_nr()) {
                 continue;
             }
             let Some(averages) = listened.carrier.averages() else { continue };
             state.carriers += 1;
+            let its = listened.carrier.timing(&listened.pattern);
+            timing = Some(timing.map_or(its, |timing| timing.max(its)));
             state.physical_bits += averages.capacity_bits();
             state.own_bits += averages.bits_per_prb * averages.own_prbs;
             state.idle_prbs += averages.idle_prbs;
@@ -320,7 +385,8 @@ impl Carriers {
                     sinr_prbs += averages.carrier_prbs;
                 }
             } else {
-                let (capacity, fair_share) = translate(translation, &averages, measure);
+                let coding = if listened.pattern.is_nr() { Coding::Nr } else { Coding::Lte };
+                let (capacity, fair_share) = translate(translation, &averages, measure, coding);
                 state.capacity_bits += capacity;
                 state.fair_share_bits += fair_share;
             }
@@ -336,6 +402,7 @@ impl Carriers {
             state.users = users_prbs / state.carrier_prbs;
             state.idle_share = idle_share;
         }
+        state.timing = timing.unwrap_or_default();
         state
     }
 
@@ -351,7 +418,12 @@ impl Carriers {
 }
 
 /// Ct and Cf of one carrier.
-fn translate(translation: &mut Translation, averages: &Averages, measure: &Measure) -> (f64, f64) {
+fn translate(
+    translation: &mut Translation,
+    averages: &Averages,
+    measure: &Measure,
+    coding: Coding,
+) -> (f64, f64) {
     let (capacity, fair_share) = (averages.capacity_bits(), averages.fair_share_bits());
     match averages.layer {
         BitLayer::Transport => (capacity, fair_share),
@@ -359,12 +431,13 @@ fn translate(translation: &mut Translation, averages: &Averages, measure: &Measu
             // Differs: Eq. 5 with the observed error rate. The error rate that the paper computes from the SINR was
             // measured in the paper's cells. If blocks are sent in pairs, the retransmission of one failed block takes
             // the PRBs of two blocks.
-            let expected = translation.block_error(averages.block_bits, averages.sinr_db);
+            let expected = translation.coded_block_error(averages.block_bits, averages.sinr_db, coding);
             let share = (1.0 - measure.overhead) / (1.0 + averages.retransmissions(expected));
             (capacity * share, fair_share * share)
         }
         BitLayer::Physical => {
-            let mut goodput = |bits| translation.goodput(bits, averages.block_bits, averages.sinr_db);
+            let (block_bits, sinr_db) = (averages.block_bits, averages.sinr_db);
+            let mut goodput = |bits| translation.coded_goodput(bits, block_bits, sinr_db, coding);
             (goodput(capacity), goodput(fair_share))
         }
     }

@@ -12,12 +12,14 @@ use airpace_core::Time;
 
 use crate::filter::WindowedMin;
 
+use super::harq::Timing;
+
 /// Window of the minimum one-way delay, Dprop.
 ///
 /// Source: PBE-CC §4.2.2
 const DPROP_WINDOW: Duration = Duration::from_secs(10);
 
-/// Maximum delay that the radio adds without a queue: three retransmissions of eight subframes each, and 3 ms of
+/// Maximum delay that the radio of LTE adds without a queue: three retransmissions of eight subframes each, and 3 ms of
 /// jitter.
 ///
 /// ```text
@@ -25,7 +27,7 @@ const DPROP_WINDOW: Duration = Duration::from_secs(10);
 /// ```
 ///
 /// Source: PBE-CC §4.2.2
-pub const RADIO_DELAY: Duration = Duration::from_millis(3 * 8 + 3);
+pub const RADIO_DELAY: Duration = Timing::LTE.radio_delay;
 
 /// The one-way delay of a flow and its minimum.
 #[derive(Clone, Debug)]
@@ -54,11 +56,11 @@ impl OneWayDelay {
         Duration::from_nanos(self.latest.saturating_sub(dprop).max(0) as u64)
     }
 
-    /// Whether the last packet's delay exceeds Dth.
+    /// Whether the last packet's delay exceeds Dth = Dprop + `radio_delay`.
     ///
     /// Source: PBE-CC §4.2.2
-    pub fn exceeds_threshold(&self) -> bool {
-        self.excess() > RADIO_DELAY
+    pub fn exceeds_threshold(&self, radio_delay: Duration) -> bool {
+        self.excess() > radio_delay
     }
 
     /// One-way delay of the last packet, and the minimum of the window, in nanoseconds. Both contain the unknown offset
@@ -81,7 +83,7 @@ mod tests {
         for millis in 0..seconds * 1_000 {
             let sent = millis * 1_000_000;
             tracked.on_packet(Time::from_nanos(clock(sent + delay(sent))), Time::from_nanos(sent));
-            exceeded += usize::from(tracked.exceeds_threshold());
+            exceeded += usize::from(tracked.exceeds_threshold(RADIO_DELAY));
             if millis + 1_000 > seconds * 1_000 {
                 last = last.max(tracked.excess());
             }

@@ -2,11 +2,11 @@
 //! that the sender exceeds the capacity of the cell; and while the cell has a queue for the device, no PRB is idle.
 //!
 //! ```text
-//! reported rate above the device's own     · (2 − standing / 8 ms),                at least nothing
-//! the sum of both parts                    · (1 − (standing − 8 ms) / 50 ms),      at least a half
+//! reported rate above the device's own     · (2 − standing / harq),                at least nothing
+//! the sum of both parts                    · (1 − (standing − harq) / 50 ms),      at least a half
 //! ```
 //!
-//! `standing` is the minimum delay beyond Dprop of the packets of the last 40 ms. The rates of complete reports are not
+//! `harq` is the time until a retransmission, 8 ms on LTE. `standing` is the minimum delay beyond Dprop of the packets of the last 40 ms. The rates of complete reports are not
 //! reduced.
 //!
 //! Differs: the paper's decoder decodes every message, so that PBE-CC needs no delay within the cell.
@@ -22,11 +22,6 @@ use crate::filter::WindowedMin;
 ///
 /// Chosen: five HARQ round trips, so that at least one packet was not retransmitted.
 const STANDING: Duration = Duration::from_millis(40);
-
-/// Delay that the radio itself adds to every packet in a busy cell.
-///
-/// Chosen: one retransmission after eight subframes.
-const RADIO_MS: f64 = 8.0;
 
 /// Time in which the additional queue drains if the other part of the reported rate is correct.
 ///
@@ -62,18 +57,22 @@ impl Doubt {
         self.least.update(now, excess);
     }
 
-    /// The factors for reported rates if the fraction `lacking` of the messages could not be decoded.
-    pub fn belief(&self, lacking: f64) -> Belief {
+    /// The factors for reported rates if the fraction `lacking` of the messages could not be decoded. `harq` is the time
+    /// from a transmission to its retransmission.
+    ///
+    /// Chosen: in a busy cell, the radio itself delays every packet by one retransmission.
+    pub fn belief(&self, lacking: f64, harq: Duration) -> Belief {
         if lacking <= LACKING {
             return Belief::WHOLE;
         }
         let standing_ms = self.least.get().unwrap_or_default().as_secs_f64() * 1e3;
-        if standing_ms <= RADIO_MS {
+        let radio_ms = harq.as_secs_f64() * 1e3;
+        if standing_ms <= radio_ms {
             return Belief::WHOLE;
         }
         Belief {
-            more: (2.0 - standing_ms / RADIO_MS).max(0.0),
-            all: (1.0 - (standing_ms - RADIO_MS) / DRAIN_MS).max(MIN_FACTOR),
+            more: (2.0 - standing_ms / radio_ms).max(0.0),
+            all: (1.0 - (standing_ms - radio_ms) / DRAIN_MS).max(MIN_FACTOR),
         }
     }
 }
@@ -105,6 +104,7 @@ impl Belief {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pbe::harq::Timing;
 
     fn after(delays_ms: impl IntoIterator<Item = u64>) -> Doubt {
         let mut doubt = Doubt::default();
@@ -116,7 +116,9 @@ mod tests {
 
     /// The accepted part of a reported rate of 20 Mbit/s, if the device has 12 Mbit/s.
     fn believed_mbps(delays_ms: impl IntoIterator<Item = u64>, lacking: f64) -> f64 {
-        let believed = after(delays_ms).belief(lacking).of(Rate::from_mbps(20.0), Rate::from_mbps(12.0));
+        let believed = after(delays_ms)
+            .belief(lacking, Timing::LTE.harq)
+            .of(Rate::from_mbps(20.0), Rate::from_mbps(12.0));
         (believed.as_mbps() * 1e3).round() / 1e3
     }
 
@@ -131,7 +133,7 @@ mod tests {
 
     #[test]
     fn of_less_than_the_device_has_nothing_depends_on_what_is_idle() {
-        let belief = after([18; 60]).belief(0.5);
+        let belief = after([18; 60]).belief(0.5, Timing::LTE.harq);
         assert_eq!(belief.of(Rate::from_mbps(5.0), Rate::from_mbps(12.0)), Rate::from_mbps(4.0));
         assert_eq!(belief.of(Rate::ZERO, Rate::ZERO), Rate::ZERO);
     }

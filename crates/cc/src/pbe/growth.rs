@@ -20,12 +20,6 @@ const PARTS: usize = 4;
 /// 1.2 from one RTprop to the next.
 const RISE: f64 = 1.05;
 
-/// Minimum rise of the delay over all parts. Jitter and one retransmission can cause such a rise at a constant delay:
-/// within a round trip of some milliseconds, one retransmission delays every packet more than the previous one.
-///
-/// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
-const NO_QUEUE: Duration = Duration::from_millis(8 + 3);
-
 /// Observes a linear start at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
@@ -36,8 +30,17 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Processes a packet of the start. Returns whether the start has stalled.
-    pub fn on_packet(&mut self, now: Time, bytes: Bytes, excess: Duration, rtprop: Duration) -> bool {
+    /// Processes a packet of the start. Returns whether the start has stalled. A rise of the delay by at most `no_queue`
+    /// is no queue: jitter and one retransmission can cause it at a constant delay. Within a round trip of some
+    /// milliseconds, one retransmission delays every packet more than the previous one.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        bytes: Bytes,
+        excess: Duration,
+        rtprop: Duration,
+        no_queue: Duration,
+    ) -> bool {
         let began = *self.began.get_or_insert(now);
         if now - began < rtprop {
             let part = ((now - began).as_nanos() * PARTS as u128 / rtprop.as_nanos().max(1)) as usize;
@@ -47,21 +50,23 @@ impl Growth {
             return false;
         }
         let rate = Rate::from_bytes_per(self.bytes, rtprop);
-        let stalled = self.previous.is_some_and(|previous| rate < previous.scaled(RISE)) && self.delay_rose();
+        let stalled =
+            self.previous.is_some_and(|previous| rate < previous.scaled(RISE)) && self.delay_rose(no_queue);
         *self = Growth { began: Some(now), bytes, previous: Some(rate), ..Growth::default() };
         self.least[0] = Some(excess);
         stalled
     }
 
-    fn delay_rose(&self) -> bool {
+    fn delay_rose(&self, no_queue: Duration) -> bool {
         let [Some(first), .., Some(last)] = self.least else { return false };
-        self.least.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]) && last > first + NO_QUEUE
+        self.least.windows(2).all(|pair| pair[0].is_some() && pair[0] < pair[1]) && last > first + no_queue
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pbe::harq::Timing;
 
     const RTPROP: Duration = Duration::from_millis(40);
 
@@ -75,6 +80,7 @@ mod tests {
                     Bytes(1500),
                     Duration::from_millis(excess(ms)),
                     RTPROP,
+                    Timing::LTE.one_retransmission(),
                 )
             })
         })

@@ -37,7 +37,8 @@ use crate::filter::WindowedMax;
 /// Threshold of the round-trip time beyond RTprop above which a packet has waited in a queue.
 ///
 /// Chosen: one retransmission and the jitter. The minimum round-trip time of a round must exceed this threshold, not
-/// the time of a single packet.
+/// the time of a single packet. The sender does not know the radio of the receiver; on NR, where retransmissions follow
+/// earlier, the guard needs a longer queue than necessary.
 ///
 /// Source: PBE-CC §4.2.2 (a retransmission after 8 ms; jitter is at most 3 ms in 94.1 % of the time)
 const NO_QUEUE: Duration = Duration::from_millis(8 + 3);

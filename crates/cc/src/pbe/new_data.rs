@@ -2,11 +2,20 @@
 
 use airpace_radio::{Dci, RadioReport};
 
-/// Minimum number of subframes between two uses of a HARQ process. If two decoded grants of a process are less than
+use crate::nr::is_nr;
+
+/// Minimum number of subframes of LTE between two uses of a HARQ process. If two decoded grants of a process are less than
 /// twice this number apart, there was no other use between them.
 ///
 /// Source: TS 36.213 §10.1 (the answer comes four subframes later), TS 36.321 §5.3.2
 const HARQ_SUBFRAMES: u64 = 8;
+
+/// The corresponding number of slots of NR.
+///
+/// Chosen: one slot until the answer, and one slot in which the base station processes it. Networks take longer.
+///
+/// Source: TS 38.214 §5.3 Table 5.3-1 (a device answers after at least 8 to 20 symbols)
+const HARQ_NR_SLOTS: u64 = 3;
 
 /// Number of blocks of each kind in a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,27 +53,29 @@ struct Past {
 pub struct NewData {
     /// The last grant of every process and codeword.
     last: [[Option<Past>; 2]; 16],
-    /// The last subframe with a message that was not decoded, or with a missing report before it.
+    /// The last slot with a message that was not decoded, or with a missing report before it.
     lacking: Option<u64>,
     newest: u64,
+    is_nr: bool,
 }
 
 impl NewData {
     /// Processes the next report, before its grants.
     pub fn on_report(&mut self, report: &RadioReport) {
-        let subframe = report.slot.subframe();
-        // A reporter that misses grants also misses whole subframes. A gap between subframes then counts as undecoded
-        // messages.
-        if report.missed().is_some() || self.lacking.is_some() && subframe > self.newest + 1 {
-            self.lacking = Some(subframe);
+        let slot = report.slot.index;
+        // A reporter that misses grants also misses whole slots. A gap between slots then counts as undecoded messages.
+        if report.missed().is_some() || self.lacking.is_some() && slot > self.newest + 1 {
+            self.lacking = Some(slot);
         }
-        self.newest = self.newest.max(subframe);
+        self.newest = self.newest.max(slot);
+        self.is_nr |= is_nr(report);
     }
 
     /// Classifies the blocks of `dci`, a grant of the device in the report that was processed last.
     pub fn split(&mut self, dci: &Dci) -> Blocks {
         let now = self.newest;
         let lacking = self.lacking;
+        let between_uses = if self.is_nr { HARQ_NR_SLOTS } else { HARQ_SUBFRAMES };
         let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq & 15)]);
         let mut blocks = Blocks::default();
         for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
@@ -73,7 +84,7 @@ impl NewData {
             let before = process.as_mut().and_then(|process| process[codeword].replace(past));
             let is_unsure = lacking.is_some_and(|lacking| {
                 before.is_none_or(|before| {
-                    now - before.at >= 2 * HARQ_SUBFRAMES && lacking >= before.at + HARQ_SUBFRAMES
+                    now - before.at >= 2 * between_uses && lacking >= before.at + between_uses
                 })
             });
             if is_unsure {

@@ -13,7 +13,7 @@ use crate::controller::{Arrival, Inspect, Receiver, Sees};
 use super::Tuning;
 use super::bottleneck::{Bottleneck, Evidence};
 use super::carriers::{Carriers, CellState};
-use super::delay::{OneWayDelay, RADIO_DELAY};
+use super::delay::OneWayDelay;
 use super::doubt::{Belief, Doubt};
 use super::explained::Explained;
 use super::feedback::{Feedback, Header};
@@ -153,7 +153,7 @@ impl PbeReceiver {
     fn rates(&self) -> (Rate, Rate) {
         let flows = if self.tuning.device_split { f64::from(self.device_flows.max(1)) } else { 1.0 };
         let (capacity, fair_share) = self.rates_of(flows);
-        let belief = self.doubt.belief(self.cell.lacking);
+        let belief = self.doubt.belief(self.cell.lacking, self.cell.timing.harq);
         if belief == Belief::WHOLE {
             return (capacity, fair_share);
         }
@@ -192,15 +192,16 @@ impl PbeReceiver {
     /// Differs: the paper attributes every delay above Dth to a queue in the Internet. A queue in the cell can cause
     /// the same delay. Therefore the time in which the cell had no idle PRBs is subtracted before the comparison.
     fn is_late(&self) -> bool {
-        self.delay.exceeds_threshold()
+        let radio_delay = self.cell.timing.radio_delay;
+        self.delay.exceeds_threshold(radio_delay)
             && (!self.is_explainable()
-                || self.carriers.explained().leaves_more_than(RADIO_DELAY, self.delay.excess()))
+                || self.carriers.explained().leaves_more_than(radio_delay, self.delay.excess()))
     }
 
     /// Averages the delay of packets that met no queue: the cell had idle PRBs, and the delay did not exceed Dth.
     fn measure_radio_delay(&mut self) {
         let excess = self.delay.excess();
-        if self.is_idle() && excess <= RADIO_DELAY {
+        if self.is_idle() && excess <= self.cell.timing.radio_delay {
             let sample = excess.as_nanos() as f64;
             let mean = self.radio_delay_ns.unwrap_or(sample);
             self.radio_delay_ns = Some(mean + (sample - mean) / RADIO_DELAY_PACKETS);
@@ -245,7 +246,8 @@ impl Receiver for PbeReceiver {
         self.bottleneck.on_packet(&packet, &self.cell);
         match self.header.rtprop {
             Some(rtprop) if self.header.starting => {
-                if self.growth.on_packet(arrival.now, arrival.bytes, self.delay.excess(), rtprop) {
+                let (excess, no_queue) = (self.delay.excess(), self.cell.timing.one_retransmission());
+                if self.growth.on_packet(arrival.now, arrival.bytes, excess, rtprop, no_queue) {
                     self.bottleneck.on_stalled_start(&self.cell);
                 }
             }

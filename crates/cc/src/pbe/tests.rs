@@ -15,6 +15,8 @@ use crate::controller::{Arrival, Inspect, Receiver};
 use crate::registry::DeviceFlows;
 use crate::schemes::SchemeSpec;
 
+mod nr;
+
 const OWN: Rnti = Rnti(100);
 
 fn tuning(text: &str) -> Tuning {

@@ -11,19 +11,21 @@
 //! device with poor reception would send more than its share.
 
 use airpace_core::Direction;
-use airpace_radio::{OwnRadio, PrbSet, RadioReport};
+use airpace_radio::{OwnRadio, RadioReport};
+
+use super::resources;
 
 /// Number of counting units per PRB. PRBs are counted in thousandths, so that sums of estimates are exact.
 pub const MILLI: u64 = 1_000;
 
 /// Number of own grants over which the size of an own grant, and the share of grants that the modem reports, are
-/// averaged.
+/// averaged, for each slot of a subframe.
 ///
 /// Chosen: some tens of milliseconds for a device with a queue.
 const OWN_GRANTS: f64 = 32.0;
 
-/// Number of slots over which the device's share of the granted PRBs is averaged.
-const SLOTS: f64 = 100.0;
+/// Number of subframes over which the device's share of the granted PRBs is averaged.
+const SUBFRAMES: f64 = 100.0;
 
 /// Minimum share of decoded messages that is assumed for a slot. It limits the time for which a user that has left
 /// still counts while almost nothing is decoded.
@@ -31,7 +33,7 @@ const SLOTS: f64 = 100.0;
 /// Chosen: a user then counts for at most ten windows.
 const MIN_HEARD: f64 = 0.1;
 
-/// Division of the PRBs of one slot, in thousandths of a PRB.
+/// Division of the PRBs of one slot, in thousandths of a PRB ([`resources`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
     /// PRBs granted to this device.
@@ -43,6 +45,11 @@ pub struct Shared {
 /// Share of the cell's messages that can be decoded in a slot: 1 for a complete report.
 pub fn heard(report: &RadioReport) -> f64 {
     report.missed().map_or(1.0, |missed| missed.recall.clamp(MIN_HEARD, 1.0))
+}
+
+/// Converts thousandths of a PRB to PRBs.
+pub fn prbs(milli: u64) -> f64 {
+    milli as f64 / MILLI as f64
 }
 
 /// Statistics of the device's decoded grants.
@@ -62,23 +69,22 @@ impl Unread {
     /// The division of a slot's PRBs; `None` if the report contains neither the idle PRBs nor the number of missed
     /// messages.
     pub fn share(&mut self, report: &RadioReport, own: &OwnRadio) -> Option<Shared> {
-        let granted = report.granted_prbs();
-        let its = report
-            .dcis
-            .iter()
-            .filter(|dci| dci.rnti == own.rnti && dci.direction == Direction::Downlink)
-            .fold(PrbSet::EMPTY, |set, dci| set.union(dci.prbs));
-        self.learn(f64::from(its.len()), f64::from(granted.len()), own);
-        let whole = |prbs: u16| u64::from(prbs) * MILLI;
-        if let Some(idle) = report.idle_prbs() {
-            return Some(Shared { own: whole(its.len()), idle: whole(idle) });
+        let downlink = report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
+        let granted = resources::granted(report, downlink.clone());
+        let its = resources::granted(report, downlink.filter(|dci| dci.rnti == own.rnti));
+        let slots = report.slot.numerology.slots_per_subframe() as f64;
+        self.learn(prbs(its), prbs(granted), own, slots);
+        let left = resources::carrier(report).saturating_sub(granted);
+        if report.idle_prbs().is_some() {
+            return Some(Shared { own: its, idle: left });
         }
         let missed = report.missed()?;
-        let left = f64::from(report.carrier_prbs?.saturating_sub(granted.len()));
-        let unread = missed.prbs.min(left);
-        self.read += (f64::from(u8::from(!its.is_empty())) - self.read) / SLOTS;
+        report.carrier_prbs?;
+        let left = prbs(left);
+        let unread = (missed.prbs * resources::weight(report)).min(left);
+        self.read += (f64::from(u8::from(its > 0)) - self.read) / (SUBFRAMES * slots);
         let own_unread = match own.decoded {
-            _ if !its.is_empty() => 0.0,
+            _ if its > 0 => 0.0,
             Some(_) => self.own_prbs.unwrap_or(unread).min(left),
             None if self.told > 0.5 => 0.0,
             // If an own grant was decoded, the undecoded PRBs belong to others. The device's undecoded PRBs are
@@ -88,17 +94,19 @@ impl Unread {
         let idle = left - unread.max(own_unread);
         // The cast with `as` truncates fractions of a thousandth of a PRB.
         let milli = |prbs: f64| (prbs * MILLI as f64) as u64;
-        Some(Shared { own: whole(its.len()) + milli(own_unread), idle: milli(idle) })
+        Some(Shared { own: its + milli(own_unread), idle: milli(idle) })
     }
 
-    fn learn(&mut self, its: f64, granted: f64, own: &OwnRadio) {
+    /// Updates the averages with a slot. `slots` is the number of slots per subframe.
+    fn learn(&mut self, its: f64, granted: f64, own: &OwnRadio, slots: f64) {
+        let own_grants = OWN_GRANTS * slots;
         if its > 0.0 {
             let mean = self.own_prbs.unwrap_or(its);
-            self.own_prbs = Some(mean + (its - mean) / OWN_GRANTS);
-            self.told += (f64::from(u8::from(own.decoded.is_some())) - self.told) / OWN_GRANTS;
+            self.own_prbs = Some(mean + (its - mean) / own_grants);
+            self.told += (f64::from(u8::from(own.decoded.is_some())) - self.told) / own_grants;
         }
         if granted > 0.0 {
-            self.share += (its / granted - self.share) / SLOTS;
+            self.share += (its / granted - self.share) / (SUBFRAMES * slots);
         }
     }
 }
@@ -107,7 +115,7 @@ impl Unread {
 mod tests {
     use super::*;
     use airpace_core::Time;
-    use airpace_radio::{BitLayer, CarrierId, Dci, Missed, Rnti, Scope, Slot};
+    use airpace_radio::{BitLayer, CarrierId, Dci, Missed, PrbSet, Rnti, Scope, Slot};
 
     const OWN: Rnti = Rnti(100);
 

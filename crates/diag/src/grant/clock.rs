@@ -36,6 +36,15 @@ const FAST_NANOS: i128 = 5_000_000;
 const SURE: u32 = 8;
 const DOUBTS: u32 = 3;
 
+/// `MIN_BEHIND`: minimum delay of a record that may show that the numbering of frames has changed. `BEHIND_FOR`: time
+/// for which all prompt records must have such a delay. `MAX_SPREAD`: maximum difference of these delays.
+///
+/// Chosen: 100 ms each. Records that were kept for a long time are logged at once, with delays that differ by as much as
+/// their ages; frames of another cell advance with the time.
+const MIN_BEHIND: i128 = 100_000_000;
+const BEHIND_FOR: i128 = 100_000_000;
+const MAX_SPREAD: i128 = 100_000_000;
+
 /// Start time of each subframe, estimated from the packets with the lowest delay.
 #[derive(Clone, Debug, Default)]
 pub struct FrameClock {
@@ -51,6 +60,17 @@ pub struct FrameClock {
     is_set: bool,
     confirmations: u32,
     doubts: u32,
+    behind: Option<Behind>,
+}
+
+/// Consecutive prompt records with a long delay.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    /// Stamp of the first record (ns).
+    since: i128,
+    /// Minimum and maximum delay (ns).
+    least: i128,
+    most: i128,
 }
 
 /// A subframe with its time.
@@ -93,6 +113,10 @@ impl FrameClock {
             self.doubts += u32::from(is_prompt);
             return placed(epoch, subframe - CYCLE);
         }
+        if is_prompt && self.is_other_numbering(now, delay) {
+            self.new_cell();
+            return self.place(stamp, within as u16, true);
+        }
         let mut epoch = epoch;
         if is_first {
             // The first prompt packet sets the clock, independent of earlier packets.
@@ -110,6 +134,23 @@ impl FrameClock {
         self.epoch = Some(epoch);
         self.newest = self.newest.max(subframe);
         placed(epoch, subframe)
+    }
+
+    /// Whether the last prompt records show that the numbering of frames has changed to lower numbers: their delays are
+    /// long, but nearly equal for some time.
+    fn is_other_numbering(&mut self, now: i128, delay: i128) -> bool {
+        if delay < MIN_BEHIND || self.confirmations < SURE {
+            self.behind = None;
+            return false;
+        }
+        let run = self.behind.filter(|run| run.since <= now);
+        let mut run = run.unwrap_or(Behind { since: now, least: delay, most: delay });
+        (run.least, run.most) = (run.least.min(delay), run.most.max(delay));
+        if run.most - run.least > MAX_SPREAD {
+            run = Behind { since: now, least: delay, most: delay };
+        }
+        self.behind = Some(run);
+        now - run.since >= BEHIND_FOR
     }
 
     /// Returns the number of a cell's first subframe: higher than all earlier numbers.

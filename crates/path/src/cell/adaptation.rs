@@ -6,21 +6,22 @@
 
 use std::collections::VecDeque;
 
-use airpace_core::tables::Modulation;
-use airpace_core::tables::lte::{McsTable, pdsch_res_per_prb};
-use airpace_core::{Bits, Draws, Streams};
+use airpace_core::tables::{lte, nr};
+use airpace_core::{Draws, Streams};
 use airpace_radio::PrbSet;
 use serde::{Deserialize, Serialize};
 
-use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use super::bler::{Bler, BlerModel, Block};
+use super::bler::information::effective_sinr_db;
+use super::bler::{Bler, BlerModel, CodeTable};
 use super::channel::{Channel, Grid, Snapshot};
 use crate::config_error::{ConfigError, not_negative};
 
 mod outer_loop;
+mod thresholds;
 
 pub(super) use outer_loop::OuterLoop;
 pub use outer_loop::Step;
+use thresholds::{Thresholds, even_mcs};
 
 /// Scope of a CQI report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,17 +105,25 @@ impl Default for AdaptationConfig {
 }
 
 impl AdaptationConfig {
-    /// The table that MCS and CQI use.
-    pub const fn mcs_table(&self) -> McsTable {
-        if self.qam256 { McsTable::Qam256 } else { McsTable::Qam64 }
+    /// The table that MCS and CQI of LTE use.
+    pub const fn mcs_table(&self) -> lte::McsTable {
+        if self.qam256 { lte::McsTable::Qam256 } else { lte::McsTable::Qam64 }
     }
 
-    /// The validated plan of this link adaptation.
+    /// The validated plan of this link adaptation on carriers of LTE.
     /// # Errors
     /// The configuration cannot be used; the error names the key and the remedy.
     pub fn plan(&self) -> Result<AdaptationPlan, ConfigError> {
         self.check()?;
-        Ok(AdaptationPlan { config: self.clone() })
+        Ok(AdaptationPlan { config: self.clone(), table: self.mcs_table().into() })
+    }
+
+    /// The validated plan of this link adaptation on carriers of NR, with this table of MCS and CQI.
+    /// # Errors
+    /// As [`AdaptationConfig::plan`].
+    pub fn plan_nr(&self, table: nr::McsTable) -> Result<AdaptationPlan, ConfigError> {
+        self.check()?;
+        Ok(AdaptationPlan { config: self.clone(), table: table.into() })
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -152,12 +161,18 @@ impl AdaptationConfig {
 #[derive(Clone, Debug)]
 pub struct AdaptationPlan {
     config: AdaptationConfig,
+    table: CodeTable,
 }
 
 impl AdaptationPlan {
     /// The configuration of the plan.
     pub fn config(&self) -> &AdaptationConfig {
         &self.config
+    }
+
+    /// The table of MCS and CQI.
+    pub fn table(&self) -> CodeTable {
+        self.table
     }
 }
 
@@ -170,13 +185,17 @@ pub struct LinkAdaptation {
     subband_prbs: u16,
     /// Whether the outer loop is active: it is enabled, and errors depend on the SINR.
     outer_loop: bool,
-    /// The subframe within the period in which this device sends reports.
+    /// Slots between reports.
+    period: u64,
+    /// Slots from the measurement to its first use.
+    delay: u64,
+    /// The slot within the period in which this device sends reports.
     phase: u64,
-    /// The next subframe with a report; 0 before the first report, which is sent when the device attaches.
+    /// The next slot with a report; 0 before the first report, which is sent when the device attaches.
     report_at: u64,
-    /// The next subframe in which a report is sent or arrives.
+    /// The next slot in which a report is sent or arrives.
     wakes_at: u64,
-    /// Reports in flight, with the subframe from which the base station can use them.
+    /// Reports in flight, with the slot from which the base station can use them.
     under_way: VecDeque<(u64, Report)>,
     report: Report,
     outer: OuterLoop,
@@ -185,7 +204,7 @@ pub struct LinkAdaptation {
     wideband_mcs: Option<u8>,
     /// Input of the outer loop: the value of `wideband_mcs`, and the lowest offset with which this MCS is chosen.
     step: Step,
-    /// Random measurement errors of the SINR, by subframe.
+    /// Random measurement errors of the SINR, by slot.
     noise: Draws,
 }
 
@@ -208,12 +227,18 @@ impl LinkAdaptation {
         name: &str,
     ) -> LinkAdaptation {
         let config = &plan.config;
-        let period = u64::from(config.cqi_period_ms);
+        let slots_per_ms = grid.numerology.slots_per_subframe();
+        let period = u64::from(config.cqi_period_ms) * slots_per_ms;
         let phase = if config.lena_compat { 0 } else { streams.stream(name).below(period) };
         LinkAdaptation {
-            tables: Thresholds::new(config, bler, grid),
-            subband_prbs: if config.lena_compat { grid.rbg_prbs } else { subband_prbs(grid.prbs) },
+            tables: Thresholds::new(plan, bler, grid),
+            subband_prbs: match plan.table {
+                CodeTable::Turbo(_) if !config.lena_compat => subband_prbs(grid.prbs),
+                _ => grid.rbg_prbs,
+            },
             outer_loop: config.outer_loop && !config.lena_compat && bler.model() == BlerModel::Sinr,
+            period,
+            delay: u64::from(config.cqi_delay_ms) * slots_per_ms,
             phase,
             report_at: 0,
             wakes_at: 0,
@@ -228,24 +253,24 @@ impl LinkAdaptation {
         }
     }
 
-    /// Updates the reports at the start of a subframe: measures `channel` if a report is due, and applies reports that
-    /// have arrived. Call it once in every subframe, before choosing an MCS.
+    /// Updates the reports at the start of a slot: measures `channel` if a report is due, and applies reports that
+    /// have arrived. Call it once in every slot, before choosing an MCS.
     ///
     /// The first report is applied immediately, because the device sent it when it attached.
     #[inline]
-    pub fn update(&mut self, subframe: u64, channel: &mut Channel) {
-        if subframe >= self.wakes_at {
-            self.exchange_reports(subframe, channel);
+    pub fn update(&mut self, slot: u64, channel: &mut Channel) {
+        if slot >= self.wakes_at {
+            self.exchange_reports(slot, channel);
         }
     }
 
-    /// Sends and receives the reports that are due in this subframe.
+    /// Sends and receives the reports that are due in this slot.
     #[inline(never)]
-    fn exchange_reports(&mut self, subframe: u64, channel: &mut Channel) {
-        if subframe >= self.report_at {
-            self.send_report(subframe, channel);
+    fn exchange_reports(&mut self, slot: u64, channel: &mut Channel) {
+        if slot >= self.report_at {
+            self.send_report(slot, channel);
         }
-        while self.under_way.front().is_some_and(|(known_from, _)| *known_from <= subframe) {
+        while self.under_way.front().is_some_and(|(known_from, _)| *known_from <= slot) {
             if let Some((_, report)) = self.under_way.pop_front() {
                 if report.wideband != self.report.wideband {
                     self.outer.channel_changed();
@@ -258,18 +283,17 @@ impl LinkAdaptation {
         self.wakes_at = self.report_at.min(arrives_at);
     }
 
-    /// Measures `channel` if a report is due in this subframe, and determines the subframe of the next report.
-    fn send_report(&mut self, subframe: u64, channel: &mut Channel) {
-        let period = u64::from(self.config.cqi_period_ms);
-        let since = (subframe % period + period - self.phase) % period;
+    /// Measures `channel` if a report is due in this slot, and determines the slot of the next report.
+    fn send_report(&mut self, slot: u64, channel: &mut Channel) {
+        let since = (slot % self.period + self.period - self.phase) % self.period;
         if self.report_at == 0 {
-            self.report = self.measure(subframe, &channel.at(subframe));
+            self.report = self.measure(slot, &channel.at(slot));
             self.choose_wideband_mcs();
         } else if since == 0 {
-            let report = self.measure(subframe, &channel.at(subframe));
-            self.under_way.push_back((subframe + u64::from(self.config.cqi_delay_ms), report));
+            let report = self.measure(slot, &channel.at(slot));
+            self.under_way.push_back((slot + self.delay, report));
         }
-        self.report_at = subframe + period - since;
+        self.report_at = slot + self.period - since;
     }
 
     /// The wideband CQI in use, 0…15; 0 means that even a block with the lowest MCS would not be received.
@@ -387,10 +411,10 @@ impl LinkAdaptation {
         if self.config.lena_compat { mcs } else { mcs.min(self.tables.cap(cfi)) }
     }
 
-    fn measure(&self, subframe: u64, snapshot: &Snapshot<'_>) -> Report {
+    fn measure(&self, slot: u64, snapshot: &Snapshot<'_>) -> Report {
         let error_db = match self.config.measurement_sigma_db {
             0.0 => 0.0,
-            sigma_db => sigma_db * self.noise.at(subframe, 0).normal(),
+            sigma_db => sigma_db * self.noise.at(slot, 0).normal(),
         };
         let wideband = self.tables.cqi(snapshot, self.grid.all(), error_db);
         let subbands = match self.config.cqi_scope {
@@ -408,110 +432,6 @@ impl LinkAdaptation {
     }
 }
 
-/// SINR thresholds in dB of CQIs and MCSs, with the limits by the CFI.
-#[derive(Clone, Debug)]
-struct Thresholds {
-    /// SINR thresholds of CQI 1…15, in dB.
-    cqi_db: [f64; 15],
-    /// SINR thresholds of MCS 0…28 (0…27 in the table with 256QAM), in dB.
-    mcs_db: Vec<f64>,
-    /// Modulation of the MCS of CQI 1…15.
-    cqi_modulation: [Modulation; 15],
-    /// Highest MCS for CFI 1…3.
-    caps: [u8; 3],
-}
-
-impl Thresholds {
-    /// Computes the thresholds. The CQI is the highest index whose block error rate is at most 10 % on the reference
-    /// resource.
-    ///
-    /// Source: TS 36.213 §7.2.3
-    fn new(config: &AdaptationConfig, bler: &Bler, grid: Grid) -> Thresholds {
-        let table = config.mcs_table();
-        let mcs_db: Vec<f64> =
-            (0..=table.last_mcs()).map(|mcs| bler.sinr_db_for(reference_block(table, mcs), 0.1)).collect();
-        let mcs_of_cqi = mcs_of_cqi(table);
-        let cqi_db = match (config.lena_compat, config.cqi_scope) {
-            (true, CqiScope::Subband) => LENA_SWITCHING_POINTS_DB,
-            (true, CqiScope::Wideband) => lena_wideband_points_db(bler, grid),
-            (false, _) => mcs_of_cqi.map(|mcs| mcs_db[usize::from(mcs)]),
-        };
-        Thresholds {
-            cqi_db,
-            mcs_db,
-            cqi_modulation: mcs_of_cqi.map(|mcs| reference_block(table, mcs).modulation()),
-            caps: [1, 2, 3].map(|cfi| {
-                let res_per_prb = pdsch_res_per_prb(cfi, config.antenna_ports, grid.prbs);
-                table.highest_mcs(table.last_mcs(), grid.prbs, res_per_prb)
-            }),
-        }
-    }
-
-    /// The highest CQI that the SINR over these PRBs supports, with a measurement error of `error_db`; 0 if none.
-    fn cqi(&self, snapshot: &Snapshot<'_>, prbs: PrbSet, error_db: f64) -> u8 {
-        let mut cqi = 15;
-        let mut modulation = self.cqi_modulation[14];
-        let mut sinr_db = snapshot.effective_sinr_db(prbs, modulation) + error_db;
-        while cqi > 0 {
-            let index = cqi - 1;
-            if modulation != self.cqi_modulation[index] {
-                modulation = self.cqi_modulation[index];
-                sinr_db = snapshot.effective_sinr_db(prbs, modulation) + error_db;
-            }
-            if sinr_db >= self.cqi_db[index] {
-                break;
-            }
-            cqi -= 1;
-        }
-        cqi as u8
-    }
-
-    /// The lowest SINR in dB at which a device reports this CQI.
-    fn sinr_db_of(&self, cqi: u8) -> f64 {
-        match cqi {
-            0 => SINR_FLOOR_DB,
-            cqi => self.cqi_db[usize::from(cqi.min(15)) - 1],
-        }
-    }
-
-    fn modulation_of(&self, cqi: u8) -> Modulation {
-        self.cqi_modulation[usize::from(cqi.clamp(1, 15)) - 1]
-    }
-
-    /// The highest MCS whose threshold is at most `sinr_db`; 0 if there is none.
-    fn highest_mcs(&self, sinr_db: f64) -> u8 {
-        // Thresholds contain the rounding error of the inverse error curve. Such a small difference must not lower the
-        // MCS.
-        let reached = self.mcs_db.partition_point(|&threshold_db| threshold_db <= sinr_db + 1e-9);
-        (reached.max(1) - 1) as u8
-    }
-
-    #[inline]
-    fn cap(&self, cfi: u8) -> u8 {
-        self.caps[usize::from(cfi.clamp(1, 3)) - 1]
-    }
-}
-
-/// The MCS that LENA uses for a CQI 1…15: only even MCSs, up to 28.
-fn even_mcs(cqi: u8) -> u8 {
-    2 * (cqi - 1)
-}
-
-/// The MCS for each CQI 1…15. It has the modulation of the CQI, and the code rate nearest to the code rate of the CQI.
-fn mcs_of_cqi(table: McsTable) -> [u8; 15] {
-    match table {
-        McsTable::Qam64 => [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
-        McsTable::Qam256 => [0, 2, 4, 6, 8, 10, 11, 13, 15, 17, 19, 21, 23, 25, 27],
-    }
-}
-
-/// The transport block for which the SINR thresholds are defined.
-///
-/// Chosen: 50 PRB pairs. The standard's reference resource is the whole band, which shifts thresholds by at most 0.2 dB.
-fn reference_block(table: McsTable, mcs: u8) -> Block {
-    Block { table, mcs, bits: table.tbs(mcs, 50, 1).unwrap_or(Bits::ZERO) }
-}
-
 /// PRB pairs of a subband. On carriers of up to 6 PRB pairs, the only subband is the whole band.
 ///
 /// Source: TS 36.213 §7.2.1 Table 7.2.1-3
@@ -523,28 +443,6 @@ const fn subband_prbs(carrier_prbs: u16) -> u16 {
         _ => 8,
     }
 }
-
-/// Minimum SINR in dB for wideband CQI 1…15 in LENA. As for an RBG, LENA tests MCS 2k - 1 for CQI k and takes the
-/// highest CQI before the first MCS that fails. But for the wideband CQI it tests a block of the whole band, whose
-/// error curve is steeper.
-///
-/// Source: our measurements of ns-3.37 (round robin, which reads this CQI, gives MCS 8 at 2 dB where the schedulers that
-/// read RBGs' give 6)
-fn lena_wideband_points_db(bler: &Bler, grid: Grid) -> [f64; 15] {
-    let table = McsTable::Qam64;
-    let needed_db = |mcs| {
-        let bits = table.tbs(mcs, grid.prbs, 1).unwrap_or(Bits::ZERO);
-        bler.sinr_db_for(Block { table, mcs, bits }, 0.1)
-    };
-    std::array::from_fn(|index| {
-        let last = if index == 14 { 28 } else { 2 * index as u8 + 1 };
-        (0..=last).map(needed_db).fold(f64::MIN, f64::max)
-    })
-}
-
-/// Minimum SINR in dB for CQI 1…15 of an RBG in LENA, as measured on ns-3.37.
-const LENA_SWITCHING_POINTS_DB: [f64; 15] =
-    [-4.40, -3.45, -1.30, 0.50, 2.05, 4.35, 6.05, 7.75, 10.25, 11.50, 13.60, 15.50, 16.95, 18.90, 19.85];
 
 #[cfg(test)]
 mod tests;

@@ -6,13 +6,15 @@
 
 use airpace_core::Bits;
 use airpace_core::tables::Modulation;
-use airpace_core::tables::lte::{McsTable, code_blocks, coded_bits};
+use airpace_core::tables::lte::{self, coded_bits};
+use airpace_core::tables::nr;
 use serde::{Deserialize, Serialize};
 
 use crate::config_error::{ConfigError, not_negative, probability};
 
 mod curves;
 pub mod information;
+mod ldpc;
 
 use curves::MEASURED;
 use information::{mutual_information, sinr_db_of};
@@ -88,7 +90,7 @@ impl Default for BlerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The MCS table to which `mcs` refers.
-    pub table: McsTable,
+    pub table: CodeTable,
     /// MCS of the block's first transmission.
     pub mcs: u8,
     /// Transport block size.
@@ -98,7 +100,74 @@ pub struct Block {
 impl Block {
     /// Modulation of the block's first transmission.
     pub fn modulation(&self) -> Modulation {
-        modulation(self.table, self.mcs)
+        self.table.modulation(self.mcs)
+    }
+
+    /// Number of code blocks of the transport block.
+    fn code_blocks(&self) -> u64 {
+        match self.table {
+            CodeTable::Turbo(_) => lte::code_blocks(self.bits),
+            CodeTable::Ldpc(_) => ldpc::code_blocks(self.bits, self.table.nominal_rate(self.mcs)),
+        }
+    }
+}
+
+/// An MCS table, and the channel code of the blocks with its MCSs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeTable {
+    /// A table of LTE, with turbo codes.
+    Turbo(lte::McsTable),
+    /// A table of NR, with LDPC codes.
+    Ldpc(nr::McsTable),
+}
+
+impl From<lte::McsTable> for CodeTable {
+    fn from(table: lte::McsTable) -> CodeTable {
+        CodeTable::Turbo(table)
+    }
+}
+
+impl From<nr::McsTable> for CodeTable {
+    fn from(table: nr::McsTable) -> CodeTable {
+        CodeTable::Ldpc(table)
+    }
+}
+
+impl CodeTable {
+    /// The highest MCS that is not reserved.
+    pub fn last_mcs(self) -> u8 {
+        match self {
+            CodeTable::Turbo(table) => table.last_mcs(),
+            CodeTable::Ldpc(table) => table.last_mcs(),
+        }
+    }
+
+    /// Modulation of an MCS. A reserved MCS has the modulation of the highest MCS.
+    fn modulation(self, mcs: u8) -> Modulation {
+        let mcs = mcs.min(self.last_mcs());
+        match self {
+            CodeTable::Turbo(table) => table.mcs(mcs).map_or(Modulation::Qpsk, |row| row.modulation),
+            CodeTable::Ldpc(table) => table.mcs(mcs).map_or(Modulation::Qpsk, |row| row.modulation),
+        }
+    }
+
+    /// The nominal code rate of an MCS.
+    fn nominal_rate(self, mcs: u8) -> f64 {
+        match self {
+            CodeTable::Turbo(table) => nominal_rate(table, mcs),
+            CodeTable::Ldpc(table) => {
+                let rate = table.mcs(mcs.min(table.last_mcs())).and_then(|row| row.rate);
+                rate.map_or(0.0, |rate| f64::from(rate.as_2048ths()) / 2048.0)
+            }
+        }
+    }
+
+    /// The inverse of the mother code's rate: coded bits per information bit before bits are repeated.
+    fn expansion(self, bits: Bits, mcs: u8) -> f64 {
+        match self {
+            CodeTable::Turbo(_) => 3.0,
+            CodeTable::Ldpc(_) => ldpc::expansion(bits, self.nominal_rate(mcs)),
+        }
     }
 }
 
@@ -134,6 +203,7 @@ impl SoftBuffer {
 pub struct Bler {
     config: BlerConfig,
     curves: Vec<[Curve; 6]>,
+    ldpc: ldpc::Curves,
     /// ln(1 - p), where p is the bit error probability of the `pbe` model.
     log_of_bit_success: f64,
 }
@@ -154,7 +224,9 @@ impl Bler {
         probability("pbe_retransmission_factor", config.pbe_retransmission_factor)?;
         not_negative("implementation_loss_db", config.implementation_loss_db)?;
         let log_of_bit_success = libm::log1p(-config.pbe_bit_error_rate);
-        Ok(Bler { config: config.clone(), curves: all_curves(), log_of_bit_success })
+        let curves = all_curves();
+        let ldpc = ldpc::Curves::new(&curves);
+        Ok(Bler { config: config.clone(), curves, ldpc, log_of_bit_success })
     }
 
     /// Model of transport block errors.
@@ -188,7 +260,7 @@ impl Bler {
     /// implementation loss are used with every model.
     pub fn sinr_db_for(&self, block: Block, error: f64) -> f64 {
         let (middle_db, slope_db) = self.code_block_curve(block);
-        let of_one = -libm::expm1(libm::log1p(-error) / code_blocks(block.bits) as f64);
+        let of_one = -libm::expm1(libm::log1p(-error) / block.code_blocks() as f64);
         middle_db + slope_db * libm::log((1.0 - of_one) / of_one) + self.config.implementation_loss_db
     }
 
@@ -207,7 +279,7 @@ impl Bler {
             return 0.0;
         }
         let success = 1.0 / (1.0 + libm::exp(-excess));
-        1.0 - power(success, code_blocks(block.bits))
+        1.0 - power(success, block.code_blocks())
     }
 
     /// Middle and slope, in dB, of the error curve for one code block of this block. Between the measured sizes, the
@@ -215,7 +287,15 @@ impl Bler {
     /// slope ∝ 1/√bits, and the middle rises by three times the increase of the slope, as among the smallest measured
     /// sizes.
     fn code_block_curve(&self, block: Block) -> (f64, f64) {
-        let sizes = &self.curves[curve_index(block.table, block.mcs)];
+        let table = match block.table {
+            CodeTable::Turbo(table) => table,
+            CodeTable::Ldpc(table) => {
+                let size = block.bits.0.div_ceil(block.code_blocks());
+                let curve = self.ldpc.curve(table, block.mcs, size);
+                return (curve.middle_db, curve.slope_db);
+            }
+        };
+        let sizes = &self.curves[curve_index(table, block.mcs)];
         let bits = block.bits.0.max(16) as f64;
         if self.config.by_code_block
             && let Some(curve) = curve_of_code_blocks(sizes, block.bits)
@@ -239,7 +319,7 @@ impl Bler {
 
     /// SINR in dB of a single transmission with the same error probability as the whole content of the buffer.
     ///
-    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of the rate 1/3 mother code; bits
+    /// Incremental redundancy: at code rate `R`, `3R` transmissions send all bits of a mother code of rate 1/3; bits
     /// sent after that are repetitions. The share of new bits adds mutual information, the share of repeated bits adds
     /// SINR.
     fn combined_sinr_db(&self, block: Block, held: &SoftBuffer) -> f64 {
@@ -248,7 +328,8 @@ impl Bler {
         }
         let n = f64::from(held.transmissions);
         let modulation = block.modulation();
-        let fillings = (3.0 * nominal_rate(block.table, block.mcs)).max(1.0);
+        let expansion = block.table.expansion(block.bits, block.mcs);
+        let fillings = (expansion * block.table.nominal_rate(block.mcs)).max(1.0);
         let new = (n.min(fillings) - 1.0) / (n - 1.0);
         let information = new * held.information + (1.0 - new) * mutual_information(modulation, held.sinr_db);
         sinr_db_of(modulation, information.min(1.0)).max(held.sinr_db)
@@ -268,7 +349,7 @@ fn curve_of_code_blocks(sizes: &[Curve; 6], bits: Bits) -> Option<Curve> {
 ///
 /// Source: TS 36.212 §5.1.2, §5.1.3.2.3 Table 5.1.3-3
 fn code_block_size(bits: Bits) -> u64 {
-    let data = coded_bits(bits).0.div_ceil(code_blocks(bits));
+    let data = coded_bits(bits).0.div_ceil(lte::code_blocks(bits));
     let step = match data {
         0..=512 => 8,
         513..=1024 => 16,
@@ -305,7 +386,11 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
 /// enough information, plus the mean distance of the measured 64QAM curves from that bound.
 fn all_curves() -> Vec<[Curve; 6]> {
     let mut curves: Vec<[Curve; 6]> = (0..29_u8).map(measured_curve).collect();
-    let bound_db = |table, mcs| sinr_db_of(modulation(table, mcs), nominal_rate(table, mcs));
+    use lte::McsTable;
+    let bound_db = |table: McsTable, mcs| {
+        let table = CodeTable::from(table);
+        sinr_db_of(table.modulation(mcs), table.nominal_rate(mcs))
+    };
     let gap_db = (20..29)
         .map(|mcs| curves[usize::from(mcs)][4].middle_db - bound_db(McsTable::Qam64, mcs))
         .sum::<f64>()
@@ -321,9 +406,9 @@ fn all_curves() -> Vec<[Curve; 6]> {
 /// The logistic curve of one code block that reproduces the measured 50 % and 10 % points of the whole block.
 fn measured_curve(mcs: u8) -> [Curve; 6] {
     MEASURED[usize::from(mcs)].map(|(bits, half_db, tenth_db)| {
-        let block = Block { table: McsTable::Qam64, mcs, bits: Bits(u64::from(bits)) };
+        let block = Block { table: lte::McsTable::Qam64.into(), mcs, bits: Bits(u64::from(bits)) };
         let odds = |error: f64| {
-            let of_one = -libm::expm1(libm::log1p(-error) / code_blocks(block.bits) as f64);
+            let of_one = -libm::expm1(libm::log1p(-error) / block.code_blocks() as f64);
             libm::log((1.0 - of_one) / of_one)
         };
         let slope_db = (tenth_db - half_db) / (odds(0.1) - odds(0.5));
@@ -332,26 +417,21 @@ fn measured_curve(mcs: u8) -> [Curve; 6] {
 }
 
 /// The index of the curve for an MCS: 0…28 are measured curves, 29…36 are the curves derived for 256QAM.
-fn curve_index(table: McsTable, mcs: u8) -> usize {
+fn curve_index(table: lte::McsTable, mcs: u8) -> usize {
     /// MCS of the 64QAM table with the same modulation and TBS index as MCS 0…19 of the 256QAM table.
     const SAME: [u8; 20] = [0, 2, 4, 6, 8, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26];
     let mcs = usize::from(mcs.min(table.last_mcs()));
     match table {
-        McsTable::Qam64 => mcs,
-        McsTable::Qam256 => SAME.get(mcs).map_or(9 + mcs, |&same| usize::from(same)),
+        lte::McsTable::Qam64 => mcs,
+        lte::McsTable::Qam256 => SAME.get(mcs).map_or(9 + mcs, |&same| usize::from(same)),
     }
 }
 
-/// Modulation of an MCS. A reserved MCS has the modulation of the highest MCS.
-fn modulation(table: McsTable, mcs: u8) -> Modulation {
-    table.mcs(mcs.min(table.last_mcs())).map_or(Modulation::Qpsk, |row| row.modulation)
-}
-
-/// The nominal code rate of an MCS: the code rate of the MCS's CQI (even MCS), or the mean code rate of two CQIs (odd
+/// The nominal code rate of an MCS of LTE: the code rate of the MCS's CQI (even MCS), or the mean code rate of two CQIs (odd
 /// MCS).
 ///
 /// Source: TS 36.213 §7.2.3 Tables 7.2.3-1 and 7.2.3-2
-fn nominal_rate(table: McsTable, mcs: u8) -> f64 {
+fn nominal_rate(table: lte::McsTable, mcs: u8) -> f64 {
     /// Information bits per 1024 coded bits, 64QAM table. MCS 9 and 10 carry the same number of bits in different
     /// modulations, as do MCS 16 and 17.
     const QAM64: [f64; 29] = [

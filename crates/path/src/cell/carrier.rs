@@ -12,11 +12,11 @@ use super::adaptation::Step;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
+use super::lte::FEEDBACK;
+use super::lte::control::{cfi_for, control_dci};
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
-use super::lte::FEEDBACK;
-use super::lte::control::{cfi_for, control_dci};
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 
 /// One component carrier.

@@ -142,7 +142,8 @@ impl Aggregation {
         let used_share = self.recent.add(load);
         let is_queued = load.queue_bytes >= self.config.on_queue_bytes;
         self.queue_since = is_queued.then(|| self.queue_since.unwrap_or(now));
-        let has_queued = self.queue_since.is_some_and(|since| now + MILLISECOND >= since + ms(self.config.on_ms));
+        let has_queued =
+            self.queue_since.is_some_and(|since| now + MILLISECOND >= since + ms(self.config.on_ms));
         let is_full = used_share >= self.config.on_share || has_queued;
         if is_full && self.active < self.usable && self.activates_at.is_none() {
             self.activates_at = Some(now + ms(self.config.activation_delay_ms));

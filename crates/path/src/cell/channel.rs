@@ -1,12 +1,12 @@
-//! Radio channel from one carrier to one device: one SINR per RBG and subframe.
+//! Radio channel from one carrier to one device: one SINR per RBG and slot.
 //!
 //! Level (static, from the distance, or from points in time) + shadowing + multipath fading → [`Snapshot`]. Parts that
-//! do not change are computed once. The values of a subframe do not depend on which other subframes were computed.
+//! do not change are computed once. The values of a slot do not depend on which other slots were computed.
 
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::rbg_size;
-use airpace_radio::PrbSet;
+use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
 pub mod fading;
@@ -116,12 +116,24 @@ pub struct Grid {
     pub prbs: u16,
     /// PRB pairs per RBG; the last RBG may have fewer.
     pub rbg_prbs: u16,
+    /// Numerology, which determines the duration of a slot and the width of a PRB.
+    pub numerology: Numerology,
 }
 
 impl Grid {
     /// The grid of an LTE carrier.
     pub const fn lte(prbs: u16) -> Grid {
-        Grid { prbs, rbg_prbs: rbg_size(prbs) }
+        Grid { prbs, rbg_prbs: rbg_size(prbs), numerology: Numerology::KHZ_15 }
+    }
+
+    /// Duration of a slot in s.
+    pub fn slot_s(self) -> f64 {
+        1e-3 / self.numerology.slots_per_subframe() as f64
+    }
+
+    /// Start of a slot in ms.
+    fn start_ms(self, slot: u64) -> f64 {
+        slot as f64 / self.numerology.slots_per_subframe() as f64
     }
 
     /// Number of RBGs of the carrier.
@@ -142,7 +154,8 @@ impl Grid {
 
     /// Frequency of a PRB's centre relative to the carrier's, in Hz.
     pub fn prb_centre_hz(self, index: u16) -> f64 {
-        (f64::from(index) + 0.5 - f64::from(self.prbs) / 2.0) * 180_000.0
+        let prb_hz = 180_000.0 * self.numerology.slots_per_subframe() as f64;
+        (f64::from(index) + 0.5 - f64::from(self.prbs) / 2.0) * prb_hz
     }
 }
 
@@ -159,7 +172,7 @@ pub struct Channel {
     layers: u8,
     shadowing: Option<Shadowing>,
     fading: Option<Fading>,
-    subframe: Option<u64>,
+    slot: Option<u64>,
     mean_sinr_db: f64,
     sinr_db: f64,
     rsrp_dbm: f64,
@@ -175,7 +188,7 @@ enum Level {
     RsrpPoints(Trajectory),
 }
 
-/// The channel in one subframe. SINRs are in dB and per layer.
+/// The channel in one slot. SINRs are in dB and per layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     /// SINR of the mean power over the band, with fading.
@@ -276,7 +289,7 @@ impl Channel {
             layers: config.layers,
             shadowing,
             fading: None,
-            subframe: None,
+            slot: None,
             mean_sinr_db: 0.0,
             sinr_db: 0.0,
             rsrp_dbm: 0.0,
@@ -292,7 +305,7 @@ impl Channel {
     pub fn set_fading(&mut self, fading: Fading) {
         self.rbg_sinr_db = vec![0.0; usize::from(self.grid.rbgs())];
         self.fading = Some(fading);
-        self.subframe = None;
+        self.slot = None;
     }
 
     /// The PRBs of the carrier.
@@ -316,19 +329,19 @@ impl Channel {
         (level_db - self.penalty_db).min(self.cap_db).max(SINR_FLOOR_DB)
     }
 
-    /// Whether the channel is the same in every subframe.
+    /// Whether the channel is the same in every slot.
     pub fn is_static(&self) -> bool {
         self.level.is_static()
             && self.shadowing.as_ref().is_none_or(Shadowing::is_static)
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
-    /// The channel in a subframe, counted in milliseconds from the start of the run. `subframe` must not decrease from
-    /// call to call. For an earlier subframe, the values of the last subframe are returned.
-    pub fn at(&mut self, subframe: u64) -> Snapshot<'_> {
-        let known = self.subframe.is_some_and(|last| last >= subframe || self.is_static());
+    /// The channel in a slot of the carrier, counted from the start of the run; a slot of LTE is a subframe. `slot` must
+    /// not decrease from call to call. For an earlier slot, the values of the last slot are returned.
+    pub fn at(&mut self, slot: u64) -> Snapshot<'_> {
+        let known = self.slot.is_some_and(|last| last >= slot || self.is_static());
         if !known {
-            self.compute(subframe);
+            self.compute(slot);
         }
         Snapshot {
             sinr_db: self.sinr_db,
@@ -339,18 +352,19 @@ impl Channel {
         }
     }
 
-    fn compute(&mut self, subframe: u64) {
-        self.subframe = Some(subframe);
-        let shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(subframe));
+    fn compute(&mut self, slot: u64) {
+        self.slot = Some(slot);
+        let time_ms = self.grid.start_ms(slot);
+        let shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(time_ms));
         let (sinr_db, rsrp_dbm) = match &self.level {
             Level::Sinr(sinr_db) => (*sinr_db, sinr_db + self.noise_dbm),
             Level::Rsrp(rsrp_dbm) => (rsrp_dbm - self.noise_dbm, *rsrp_dbm),
             Level::SinrPoints { sinr_db, rsrp_dbm } => {
-                let sinr_db = sinr_db.at(subframe);
-                (sinr_db, rsrp_dbm.as_ref().map_or(sinr_db + self.noise_dbm, |points| points.at(subframe)))
+                let sinr_db = sinr_db.at(time_ms);
+                (sinr_db, rsrp_dbm.as_ref().map_or(sinr_db + self.noise_dbm, |points| points.at(time_ms)))
             }
             Level::RsrpPoints(points) => {
-                let rsrp_dbm = points.at(subframe);
+                let rsrp_dbm = points.at(time_ms);
                 (rsrp_dbm - self.noise_dbm, rsrp_dbm)
             }
         };
@@ -361,7 +375,7 @@ impl Channel {
         self.mean_sinr_db = within(level_db);
         self.sinr_db = self.mean_sinr_db;
         if let Some(fading) = &mut self.fading {
-            let gains = fading.at(subframe);
+            let gains = fading.at(slot);
             let mean = gains.iter().sum::<f64>() / gains.len() as f64;
             self.sinr_db = within(level_db + decibels(mean));
             let (level, cap) = (ratio(level_db), ratio(cap_db));

@@ -38,7 +38,8 @@ impl Handover {
         self.next += 1;
         let interruption_ms =
             self.rng.range(self.config.interruption_min_ms, self.config.interruption_max_ms);
-        self.resumes_at = self.resumes_at.max(now + Duration::from_millis(libm::ceil(interruption_ms) as u64));
+        self.resumes_at =
+            self.resumes_at.max(now + Duration::from_millis(libm::ceil(interruption_ms) as u64));
         Some(self.resumes_at)
     }
 

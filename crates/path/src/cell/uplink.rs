@@ -111,7 +111,8 @@ impl Uplink {
                 sender.begin(now, &mut release);
             }
         }
-        let mut turn = Turn { subframe, now, users: &mut self.users, shared: &self.shared, release: &mut release };
+        let mut turn =
+            Turn { subframe, now, users: &mut self.users, shared: &self.shared, release: &mut release };
         for carrier in &mut self.carriers {
             carrier.arrive(subframe, turn.users);
             carrier.fill(&mut turn);

@@ -135,7 +135,7 @@ impl RadioLink {
     /// The block of one codeword on `prbs` PRB pairs at this MCS.
     pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
         let bits = self.table.tbs(mcs, prbs, 1).unwrap_or(Bits::ZERO);
-        Block { table: self.table, mcs, bits }
+        Block { table: self.table.into(), mcs, bits }
     }
 
     /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while the user is out of range.

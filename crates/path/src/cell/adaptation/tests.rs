@@ -1,12 +1,14 @@
 //! Tests of reports, their delay, and the steady state of the outer loop.
 
-use super::super::bler::{BlerConfig, SoftBuffer};
+use super::super::bler::{BlerConfig, Block, SoftBuffer};
 use super::super::channel::ChannelConfig;
 use super::super::channel::fading::DelayProfile;
+use super::thresholds::{mcs_of_cqi, reference_block};
 use super::*;
-use airpace_core::Streams;
+use airpace_core::tables::lte::McsTable;
+use airpace_core::{Bits, Streams};
 
-const GRID: Grid = Grid { prbs: 100, rbg_prbs: 4 };
+const GRID: Grid = Grid::lte(100);
 
 fn sinr_model() -> Bler {
     Bler::new(&BlerConfig::default()).unwrap()
@@ -49,7 +51,7 @@ fn saturate(adaptation: &mut LinkAdaptation, channel: &mut Channel, subframes: u
         adaptation.update(subframe, channel);
         let Some(mcs) = adaptation.mcs(1) else { continue };
         let table = adaptation.config.mcs_table();
-        let block = Block { table, mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
+        let block = Block { table: table.into(), mcs, bits: table.tbs(mcs, 100, 1).unwrap() };
         let sinr_db = channel.at(subframe).effective_sinr_db(GRID.all(), block.modulation());
         let received = !luck.chance(bler.first_error(block, sinr_db));
         feedback.push_back((subframe, adaptation.step(), received));
@@ -71,8 +73,8 @@ fn cqi_is_the_highest_that_keeps_errors_within_ten_percent() {
         let mut adaptation = adaptation(AdaptationConfig::default());
         adaptation.update(0, &mut at_rest(sinr_db));
         let error = |cqi: u8| {
-            let mcs = mcs_of_cqi(McsTable::Qam64)[usize::from(cqi) - 1];
-            bler.first_error(reference_block(McsTable::Qam64, mcs), sinr_db)
+            let mcs = mcs_of_cqi(McsTable::Qam64.into())[usize::from(cqi) - 1];
+            bler.first_error(reference_block(McsTable::Qam64.into(), mcs), sinr_db)
         };
         let cqi = adaptation.cqi();
         assert!(cqi == 0 || error(cqi) <= 0.1 + 1e-9, "CQI {cqi} at {sinr_db} dB loses {}", error(cqi));
@@ -241,7 +243,7 @@ fn a_handover_forgets() {
 #[test]
 fn a_retransmission_after_a_fade_is_received_when_the_fade_is_over() {
     let bler = sinr_model();
-    let block = Block { table: McsTable::Qam64, mcs: 20, bits: Bits(39_232) };
+    let block = Block { table: McsTable::Qam64.into(), mcs: 20, bits: Bits(39_232) };
     let mut held = SoftBuffer::default();
     held.add(block.modulation(), 5.0);
     assert!(bler.error(block, &held) > 0.999);

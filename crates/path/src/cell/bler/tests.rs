@@ -2,7 +2,7 @@
 
 use super::super::channel::measured::rows;
 use super::*;
-use airpace_core::tables::lte::tbs;
+use airpace_core::tables::lte::{McsTable, tbs};
 use proptest::prelude::*;
 
 fn bler(config: BlerConfig) -> Bler {
@@ -14,7 +14,7 @@ fn lossless() -> Bler {
 }
 
 fn block(mcs: u8, bits: u64) -> Block {
-    Block { table: McsTable::Qam64, mcs, bits: Bits(bits) }
+    Block { table: McsTable::Qam64.into(), mcs, bits: Bits(bits) }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn every_mcs_of_256qam_needs_more_than_the_one_before() {
     let thresholds: Vec<f64> = (0..28)
         .map(|mcs| {
             let bits = McsTable::Qam256.tbs(mcs, 100, 1).unwrap();
-            lossless().sinr_db_for(Block { table: McsTable::Qam256, mcs, bits }, 0.1)
+            lossless().sinr_db_for(Block { table: McsTable::Qam256.into(), mcs, bits }, 0.1)
         })
         .collect();
     assert!(thresholds.windows(2).all(|pair| pair[0] < pair[1]), "{thresholds:?}");
@@ -139,7 +139,7 @@ proptest! {
         sinr_db in -20.0..35.0, gain_db in 0.0..5.0, mcs in 0_u8..28, prbs in 1_u16..=100, qam256: bool,
     ) {
         let table = if qam256 { McsTable::Qam256 } else { McsTable::Qam64 };
-        let of = |mcs: u8| Block { table, mcs, bits: table.tbs(mcs, prbs, 1).unwrap() };
+        let of = |mcs: u8| Block { table: table.into(), mcs, bits: table.tbs(mcs, prbs, 1).unwrap() };
         let mcs = mcs.min(table.last_mcs() - 1);
         let model = bler(BlerConfig::default());
         let error = model.first_error(of(mcs), sinr_db);
@@ -155,7 +155,7 @@ proptest! {
     fn another_transmission_never_hurts(first_db in -10.0..25.0, second_db in -30.0..25.0, mcs in 0_u8..29, chase: bool) {
         let combining = if chase { Combining::Chase } else { Combining::IncrementalRedundancy };
         let model = bler(BlerConfig { combining, ..BlerConfig::default() });
-        let block = Block { table: McsTable::Qam64, mcs, bits: tbs(McsTable::Qam64.mcs(mcs).unwrap().i_tbs.unwrap(), 50, 1).unwrap() };
+        let block = Block { table: McsTable::Qam64.into(), mcs, bits: tbs(McsTable::Qam64.mcs(mcs).unwrap().i_tbs.unwrap(), 50, 1).unwrap() };
         let mut held = SoftBuffer::default();
         held.add(block.modulation(), first_db);
         let once = model.error(block, &held);
@@ -168,7 +168,8 @@ proptest! {
 fn a_block_may_be_judged_by_the_size_of_its_code_blocks() {
     // The transport block has three code blocks of 5888 bits, for which LENA uses its curve for 4032 bits. With 25
     // PRBs, the code blocks would have 6144 bits.
-    let block = Block { table: McsTable::Qam64, mcs: 28, bits: McsTable::Qam64.tbs(28, 24, 1).unwrap() };
+    let block =
+        Block { table: McsTable::Qam64.into(), mcs: 28, bits: McsTable::Qam64.tbs(28, 24, 1).unwrap() };
     let error = |by_code_block| {
         let config = BlerConfig { by_code_block, implementation_loss_db: 0.0, ..BlerConfig::default() };
         Bler::new(&config).unwrap().first_error(block, 20.0)

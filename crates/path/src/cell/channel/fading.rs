@@ -5,9 +5,9 @@
 //! H(f, t) = Σ_l h_l(t) exp(-j 2π f τ_l),     E|H|² = 1              transfer function
 //! ```
 //!
-//! Every sinusoid is a phasor rotated by a fixed step per subframe; at every multiple of [`BLOCK`] subframes it is set
-//! to its exact phase. The gain at a subframe is therefore always the result of the same operations, even if earlier
-//! subframes were not computed.
+//! Every sinusoid is a phasor rotated by a fixed step per slot; at every multiple of [`BLOCK`] slots it is set to its
+//! exact phase. The gain in a slot is therefore always the result of the same operations, even if earlier slots were not
+//! computed. A slot of LTE is a subframe.
 
 use airpace_core::Rng;
 pub use airpace_core::tables::delay::DelayProfile;
@@ -65,8 +65,8 @@ pub struct Fading {
     sinusoids: Vec<Sinusoid>,
     /// Number of sinusoids of each tap, in order.
     counts: Vec<usize>,
-    /// Real parts of the phasors at `subframe`. `im` are the imaginary parts, and the next two fields are the rotation
-    /// of each phasor per subframe.
+    /// Real parts of the phasors in `slot`. `im` are the imaginary parts, and the next two fields are the rotation of each
+    /// phasor per slot.
     re: Vec<f64>,
     im: Vec<f64>,
     turn_re: Vec<f64>,
@@ -75,24 +75,26 @@ pub struct Fading {
     /// part.
     delay_re: Vec<f64>,
     delay_im: Vec<f64>,
-    subframe: Option<u64>,
+    slot: Option<u64>,
+    /// Duration of a slot in s.
+    slot_s: f64,
     /// Real part of the transfer function at every PRB. The next fields are its imaginary part and its power.
     transfer_re: Vec<f64>,
     transfer_im: Vec<f64>,
     gains: Vec<f64>,
 }
 
-/// Subframes between two exact evaluations of the phases.
+/// Slots between two exact evaluations of the phases.
 pub const BLOCK: u64 = 32;
 
 const TURN: f64 = 2.0 * std::f64::consts::PI;
-const SUBFRAME_S: f64 = 1e-3;
 
 impl Fading {
     /// Fading with these taps on this grid.
     pub fn new(taps: &[Tap], grid: Grid) -> Fading {
         let sinusoids: Vec<Sinusoid> = taps.iter().flat_map(|tap| tap.sinusoids.iter().copied()).collect();
-        let turn = |s: &Sinusoid| TURN * s.doppler_hz * SUBFRAME_S;
+        let slot_s = grid.slot_s();
+        let turn = |s: &Sinusoid| TURN * s.doppler_hz * slot_s;
         let prbs = usize::from(grid.prbs);
         let delays: Vec<f64> = taps
             .iter()
@@ -107,7 +109,8 @@ impl Fading {
             sinusoids,
             delay_re: delays.iter().map(|&phase| libm::cos(phase)).collect(),
             delay_im: delays.iter().map(|&phase| libm::sin(phase)).collect(),
-            subframe: None,
+            slot: None,
+            slot_s,
             transfer_re: vec![0.0; prbs],
             transfer_im: vec![0.0; prbs],
             gains: vec![0.0; prbs],
@@ -119,40 +122,40 @@ impl Fading {
         self.sinusoids.iter().all(|s| s.doppler_hz == 0.0)
     }
 
-    /// Power gain |H|² at the centre of every PRB in a subframe, lowest frequency first.
+    /// Power gain |H|² at the centre of every PRB in a slot, lowest frequency first.
     ///
-    /// Chosen: one value for the 180 kHz of a PRB. Within a PRB, the largest delay of ETU rotates the phase by less
+    /// Chosen: one value for the 180 kHz of a PRB of LTE. Within such a PRB, the largest delay of ETU rotates the phase by less
     /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same.
-    pub fn at(&mut self, subframe: u64) -> &[f64] {
-        if self.subframe != Some(subframe) {
-            self.turn_to(subframe);
+    pub fn at(&mut self, slot: u64) -> &[f64] {
+        if self.slot != Some(slot) {
+            self.turn_to(slot);
             self.sum_over_taps();
         }
         &self.gains
     }
 
-    fn turn_to(&mut self, subframe: u64) {
-        let start = subframe - subframe % BLOCK;
-        let mut at = match self.subframe {
-            Some(at) if (start..=subframe).contains(&at) => at,
+    fn turn_to(&mut self, slot: u64) {
+        let start = slot - slot % BLOCK;
+        let mut at = match self.slot {
+            Some(at) if (start..=slot).contains(&at) => at,
             _ => {
                 self.set_exactly(start);
                 start
             }
         };
-        while at < subframe {
+        while at < slot {
             let phasors = self.re.iter_mut().zip(&mut self.im);
             for ((re, im), (turn_re, turn_im)) in phasors.zip(self.turn_re.iter().zip(&self.turn_im)) {
                 (*re, *im) = (*re * turn_re - *im * turn_im, *re * turn_im + *im * turn_re);
             }
             at += 1;
         }
-        self.subframe = Some(subframe);
+        self.slot = Some(slot);
     }
 
-    fn set_exactly(&mut self, subframe: u64) {
+    fn set_exactly(&mut self, slot: u64) {
         for ((s, re), im) in self.sinusoids.iter().zip(&mut self.re).zip(&mut self.im) {
-            let turns = s.doppler_hz * (subframe as f64 * SUBFRAME_S);
+            let turns = s.doppler_hz * (slot as f64 * self.slot_s);
             let phase = s.phase_rad + TURN * (turns - libm::floor(turns));
             (*re, *im) = (s.amplitude * libm::cos(phase), s.amplitude * libm::sin(phase));
         }

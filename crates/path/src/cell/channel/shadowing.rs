@@ -6,14 +6,14 @@ use airpace_core::Rng;
 /// decorrelation distance d_cor apart, and interpolated linearly between these points. They form a first-order
 /// autoregressive process with correlation exp(-d / d_cor).
 ///
-/// The values of the points are drawn in order of distance, so the shadowing at a subframe does not depend on which
-/// other subframes were computed.
+/// The values of the points are drawn in order of distance, so the shadowing at a time does not depend on the other
+/// times for which it was computed.
 ///
 /// Source: TR 36.942
 #[derive(Clone, Debug)]
 pub struct Shadowing {
     sigma_db: f64,
-    metres_per_subframe: f64,
+    metres_per_ms: f64,
     place_m: f64,
     correlation: f64,
     /// Index of the last point that the device has passed. The next fields are the shadowing (dB) at this point and at
@@ -31,7 +31,7 @@ impl Shadowing {
         let behind_db = sigma_db * rng.normal();
         let mut shadowing = Shadowing {
             sigma_db,
-            metres_per_subframe: speed_kmh / 3600.0,
+            metres_per_ms: speed_kmh / 3600.0,
             place_m: decorrelation_m / PLACES_PER_DECORRELATION,
             correlation,
             place: 0,
@@ -45,12 +45,13 @@ impl Shadowing {
 
     /// Whether the value never changes.
     pub fn is_static(&self) -> bool {
-        self.metres_per_subframe == 0.0
+        self.metres_per_ms == 0.0
     }
 
-    /// Shadowing in dB (positive: more power) at a subframe. `subframe` must not decrease from call to call.
-    pub fn at(&mut self, subframe: u64) -> f64 {
-        let way = subframe as f64 * self.metres_per_subframe / self.place_m;
+    /// Shadowing in dB (positive: more power) at a time, in milliseconds from the start of the run. The time must not
+    /// decrease from call to call.
+    pub fn at(&mut self, time_ms: f64) -> f64 {
+        let way = time_ms * self.metres_per_ms / self.place_m;
         while self.place < way as u64 {
             self.place += 1;
             self.behind_db = self.ahead_db;
@@ -80,7 +81,7 @@ mod tests {
     #[test]
     fn it_spreads_as_told_and_forgets_over_the_decorrelation_distance() {
         let mut shadowing = walk(1);
-        let metres: Vec<f64> = (0..400_000).map(|metre| shadowing.at(metre * 100)).collect();
+        let metres: Vec<f64> = (0..400_000).map(|metre| shadowing.at(f64::from(metre * 100))).collect();
         let mean = |values: &mut dyn Iterator<Item = f64>| {
             let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
             sum / count
@@ -94,16 +95,16 @@ mod tests {
     #[test]
     fn asking_rarely_gives_the_same_walk() {
         let (mut often, mut rarely) = (walk(2), walk(2));
-        let each: Vec<f64> = (0..100_000).map(|subframe| often.at(subframe)).collect();
-        for subframe in (0..100_000).step_by(7_919) {
-            assert_eq!(rarely.at(subframe), each[subframe as usize]);
+        let each: Vec<f64> = (0..100_000).map(|subframe| often.at(f64::from(subframe))).collect();
+        for subframe in (0..100_000_u32).step_by(7_919) {
+            assert_eq!(rarely.at(f64::from(subframe)), each[subframe as usize]);
         }
     }
 
     #[test]
     fn a_device_at_rest_keeps_its_shadow() {
         let mut shadowing = Shadowing::new(8.0, 50.0, 0.0, Streams::new(3).stream("shadowing"));
-        assert_eq!(shadowing.at(0), shadowing.at(1_000_000));
+        assert_eq!(shadowing.at(0.0), shadowing.at(1e6));
         assert!(shadowing.is_static());
     }
 }

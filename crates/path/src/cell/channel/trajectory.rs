@@ -35,9 +35,9 @@ impl Trajectory {
         self.points.iter().map(|point| point.1).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The level at a subframe, counted in milliseconds from the start of the run.
-    pub fn at(&self, subframe: u64) -> f64 {
-        let time_s = subframe as f64 * 1e-3;
+    /// The level at a time, in milliseconds from the start of the run.
+    pub fn at(&self, time_ms: f64) -> f64 {
+        let time_s = time_ms * 1e-3;
         let next = self.points.partition_point(|point| point.0 <= time_s);
         match (next.checked_sub(1).map(|last| self.points[last]), self.points.get(next)) {
             (Some((from_s, from)), Some(&(to_s, to))) => {
@@ -57,7 +57,7 @@ mod tests {
     fn it_goes_straight_from_point_to_point_and_stays_at_the_ends() {
         let trajectory = Trajectory::new(&[(1.0, -85.0), (3.0, -105.0)]).unwrap();
         assert_eq!(
-            [0, 1000, 2000, 3000, 9000].map(|ms| trajectory.at(ms)),
+            [0.0, 1000.0, 2000.0, 3000.0, 9000.0].map(|ms| trajectory.at(ms)),
             [-85.0, -85.0, -95.0, -105.0, -105.0]
         );
     }

@@ -20,8 +20,8 @@ use super::super::background::Arrivals;
 use super::super::harq::InFlight;
 use super::super::rlc::Content;
 use super::super::scheduler::{BlockSize, Candidate, RbgGrid, Scheduler};
-use super::FEEDBACK;
 use super::super::uplink::user::{Shared, Source, UplinkLink, UplinkUser};
+use super::FEEDBACK;
 
 /// The number of HARQ processes of an uplink carrier. It is also the number of subframes from one transmission of a
 /// block to the next.

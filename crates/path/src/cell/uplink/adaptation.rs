@@ -46,7 +46,7 @@ impl UplinkTable {
         for (modulation, i_tbs) in (0..=last).filter_map(|mcs| lte::uplink_mcs(mcs)?.initial) {
             let like = downlink_mcs(modulation, i_tbs);
             let bits = lte::tbs(i_tbs, REFERENCE_PRBS, 1).unwrap_or(Bits::ZERO);
-            let block = Block { table: McsTable::Qam64, mcs: like, bits };
+            let block = Block { table: McsTable::Qam64.into(), mcs: like, bits };
             let per_element = bits.0 as f64 / f64::from(u32::from(REFERENCE_PRBS) * PUSCH_RES_PER_PRB);
             let at = |modulation: Modulation| {
                 sinr_db_of(modulation, per_element / f64::from(modulation.bits_per_symbol()))
@@ -68,7 +68,7 @@ impl UplinkTable {
     pub(in super::super) fn block(&self, mcs: u8, prbs: u16) -> Block {
         let row = self.row(mcs);
         let bits = lte::tbs(row.i_tbs, prbs, 1).unwrap_or(Bits::ZERO);
-        Block { table: McsTable::Qam64, mcs: row.like, bits }
+        Block { table: McsTable::Qam64.into(), mcs: row.like, bits }
     }
 
     /// The SINR in dB at which the block's curve is evaluated, for the actual SINR of its transmission.

@@ -49,7 +49,12 @@ enum Trigger {
 }
 
 impl Sender {
-    pub(in super::super) fn new(config: &UplinkConfig, rlc: Rlc, aggregation: Aggregation, mut rng: Rng) -> Sender {
+    pub(in super::super) fn new(
+        config: &UplinkConfig,
+        rlc: Rlc,
+        aggregation: Aggregation,
+        mut rng: Rng,
+    ) -> Sender {
         let sr_period_ms = u64::from(config.sr_period_ms);
         let is_never = config.periodic_bsr_ms == 0;
         Sender {

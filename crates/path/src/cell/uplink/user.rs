@@ -102,7 +102,12 @@ impl Source {
     }
 
     /// Processes a block, sent at `now`, that was received.
-    pub(in super::super) fn received(&mut self, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
+    pub(in super::super) fn received(
+        &mut self,
+        now: Time,
+        content: Content,
+        release: &mut dyn FnMut(Packet, Fate),
+    ) {
         match self {
             Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
             Source::Session(_, on_air) => *on_air -= 1,
