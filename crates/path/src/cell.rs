@@ -15,7 +15,7 @@
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
-//! | `lte` | LTE's control region, HARQ times and uplink carriers |
+//! | `lte` | LTE's control region and HARQ times |
 //!
 //! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
 //! start. Packets that are complete after subframe n leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in

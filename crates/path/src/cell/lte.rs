@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 pub(super) mod control;
-pub(super) mod uplink;
 
 /// Number of HARQ processes of a downlink carrier.
 ///

@@ -1,8 +1,8 @@
 //! LTE uplink: buffers in the devices, scheduling requests, the base station's grants, and delivery of the data.
 //!
 //! Path of a packet: [`Cell::push_uplink`] → its device's buffer (`sender`), which the device reports (`buffer_status`) →
-//! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`lte::uplink`), with the MCS from
-//! `adaptation` → a block four subframes later, retransmitted every 8 ms if it is lost (`lte::uplink`) → reordered (the
+//! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`lte_carrier`), with the MCS from
+//! `adaptation` → a block four subframes later, retransmitted every 8 ms if it is lost (`lte_carrier`) → reordered (the
 //! cell's `rlc`) → [`Cell::pop_uplink`].
 //!
 //! In subframe n:
@@ -34,7 +34,6 @@ use airpace_radio::{Dci, Rnti};
 
 use super::carriers::Load;
 use super::lte::FEEDBACK;
-use super::lte::uplink::{Turn, UplinkCarrier};
 use super::rlc::Rlc;
 use super::user::ip_bytes;
 use crate::link::Exit;
@@ -43,10 +42,12 @@ mod adaptation;
 mod buffer_status;
 mod build;
 mod knowledge;
+mod lte_carrier;
 mod sender;
-pub(super) mod user;
+mod user;
 
 pub(super) use build::uplink;
+use lte_carrier::{Turn, UplinkCarrier};
 use sender::Sender;
 use user::{Shared, Source, UplinkUser};
 

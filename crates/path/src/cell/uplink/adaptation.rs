@@ -17,13 +17,13 @@ use super::super::scheduler::MAX_RBGS;
 
 /// The uplink's MCS table with the SINR thresholds of its rows.
 #[derive(Clone, Debug)]
-pub(in super::super) struct UplinkTable {
+pub(super) struct UplinkTable {
     rows: Vec<Row>,
 }
 
 /// One row of the uplink's MCS table.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Row {
+pub(super) struct Row {
     pub i_tbs: u8,
     /// The downlink MCS with the same TBS index. Its measured error curve is used for the block.
     like: u8,
@@ -40,7 +40,7 @@ impl UplinkTable {
     /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations. If the uplink
     /// uses a lower modulation for the same block, the SINR is reduced by the difference at which the two modulations
     /// carry the same information per resource element.
-    pub(in super::super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
+    pub(super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
         let last = if config.qam64 { 28 } else { 20 };
         let mut rows = Vec::new();
         for (modulation, i_tbs) in (0..=last).filter_map(|mcs| lte::uplink_mcs(mcs)?.initial) {
@@ -60,19 +60,19 @@ impl UplinkTable {
         UplinkTable { rows }
     }
 
-    pub(in super::super) fn row(&self, mcs: u8) -> Row {
+    pub(super) fn row(&self, mcs: u8) -> Row {
         self.rows[usize::from(mcs)]
     }
 
     /// The block of this MCS on `prbs` PRB pairs.
-    pub(in super::super) fn block(&self, mcs: u8, prbs: u16) -> Block {
+    pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
         let row = self.row(mcs);
         let bits = lte::tbs(row.i_tbs, prbs, 1).unwrap_or(Bits::ZERO);
         Block { table: McsTable::Qam64.into(), mcs: row.like, bits }
     }
 
     /// The SINR in dB at which the block's curve is evaluated, for the actual SINR of its transmission.
-    pub(in super::super) fn judged_db(&self, mcs: u8, sinr_db: f64) -> f64 {
+    pub(super) fn judged_db(&self, mcs: u8, sinr_db: f64) -> f64 {
         sinr_db - self.row(mcs).penalty_db
     }
 
@@ -95,7 +95,7 @@ fn downlink_mcs(modulation: Modulation, i_tbs: u8) -> u8 {
 
 /// The base station's measurement of one device's channel on one uplink carrier.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Sounding {
+pub(super) struct Sounding {
     period: u64,
     delay: u64,
     sigma_db: f64,
@@ -144,7 +144,7 @@ impl Measured {
 }
 
 impl Sounding {
-    pub(in super::super) fn new(
+    pub(super) fn new(
         config: &UplinkConfig,
         adaptation: &AdaptationConfig,
         bler: &Bler,
@@ -173,7 +173,7 @@ impl Sounding {
 
     /// Updates the measurements at a subframe. It must be called once in each subframe. The first measurement is used
     /// immediately, because the device sent a sounding signal when it attached.
-    pub(in super::super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
+    pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
             self.known = Some(self.measure(subframe, &channel.at(subframe)));
         } else if subframe % self.period == self.phase {
@@ -199,22 +199,22 @@ impl Sounding {
     }
 
     /// The step of the outer loop at present. It belongs to the blocks that are granted now.
-    pub(in super::super) fn step(&self) -> Step {
+    pub(super) fn step(&self) -> Step {
         self.step
     }
 
     /// The MCS for a block on `count` PRB pairs; `None` while even a block with the lowest MCS would not be received.
-    pub(in super::super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
+    pub(super) fn mcs(&self, table: &UplinkTable, count: u16) -> Option<u8> {
         if self.is_power_limited(count) { self.mcs_at(table, self.known?.sinr_db, count) } else { self.mcs }
     }
 
     /// As [`Sounding::mcs`], but before the first measurement, the MCS for a measurement of `sinr_db`.
-    pub(in super::super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
+    pub(super) fn mcs_or_of(&self, table: &UplinkTable, count: u16, sinr_db: f64) -> Option<u8> {
         self.mcs_at(table, self.known.map_or(sinr_db, |known| known.sinr_db), count)
     }
 
     /// The MCS on these PRB pairs.
-    pub(in super::super) fn mcs_on(&self, table: &UplinkTable, prbs: PrbSet) -> Option<u8> {
+    pub(super) fn mcs_on(&self, table: &UplinkTable, prbs: PrbSet) -> Option<u8> {
         let Some(Measured { rbgs_db: Some(rbgs_db), sinr_db }) = &self.known else {
             return self.mcs(table, prbs.len());
         };
@@ -235,7 +235,7 @@ impl Sounding {
     }
 
     /// Reduction of the SINR in dB because the device's power is spread over `count` PRB pairs.
-    pub(in super::super) fn thinning_db(&self, count: u16) -> f64 {
+    pub(super) fn thinning_db(&self, count: u16) -> f64 {
         match self.power_prbs {
             Some(enough) if count > enough => 10.0 * libm::log10(f64::from(count) / f64::from(enough)),
             _ => 0.0,
@@ -243,19 +243,19 @@ impl Sounding {
     }
 
     /// Whether the MCS depends on the number of PRB pairs.
-    pub(in super::super) fn is_power_limited(&self, count: u16) -> bool {
+    pub(super) fn is_power_limited(&self, count: u16) -> bool {
         self.power_prbs.is_some_and(|enough| count > enough)
     }
 
     /// Processes whether a block was received at the first attempt. `step` was valid when the block was granted.
-    pub(in super::super) fn on_first_transmission(&mut self, step: Step, is_received: bool) {
+    pub(super) fn on_first_transmission(&mut self, step: Step, is_received: bool) {
         if let Some(outer) = &mut self.outer {
             outer.on_first_transmission(step, is_received);
         }
     }
 
     /// Discards measurements and corrections, for example after a handover.
-    pub(in super::super) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.under_way.clear();
         self.known = None;
         self.mcs = None;

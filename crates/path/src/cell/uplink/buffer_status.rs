@@ -7,11 +7,11 @@ use super::super::config::uplink::BsrReading;
 /// Length of a short buffer status report (bytes): its MAC subheader and its control element.
 ///
 /// Source: TS 36.321 §6.1.2 and §6.1.3.1
-pub(in super::super) const REPORT_BYTES: u32 = 2;
+pub(super) const REPORT_BYTES: u32 = 2;
 
 /// The two tables of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Levels {
+pub(super) enum Levels {
     /// Levels up to 150 kB.
     ///
     /// Source: TS 36.321 Table 6.1.3.1-1
@@ -24,13 +24,13 @@ pub(in super::super) enum Levels {
 
 impl Levels {
     /// The level, 0…63, for this many bytes.
-    pub(in super::super) fn level_of(self, bytes: u64) -> u8 {
+    pub(super) fn level_of(self, bytes: u64) -> u8 {
         self.edges().partition_point(|&edge| u64::from(edge) < bytes) as u8
     }
 
     /// The number of bytes assumed for a level. The highest level has no upper edge. Its assumed upper edge is its
     /// lower edge multiplied by the ratio of the edges of the level below.
-    pub(in super::super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
+    pub(super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
         let edges = self.edges();
         let edge = |index: usize| match edges.get(index) {
             Some(&edge) => u64::from(edge),

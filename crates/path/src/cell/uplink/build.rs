@@ -13,7 +13,6 @@ use super::super::bler::Bler;
 use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
 use super::super::config::CellConfig;
-use super::super::lte::uplink::UplinkCarrier;
 use super::super::plan::CellPlan;
 use super::super::rlc::Rlc;
 use super::super::scheduler::{RbgGrid, Scheduler};
@@ -21,6 +20,7 @@ use super::super::user::{Session, User};
 use super::Uplink;
 use super::adaptation::Sounding;
 use super::knowledge::Knowledge;
+use super::lte_carrier::UplinkCarrier;
 use super::sender::Sender;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 

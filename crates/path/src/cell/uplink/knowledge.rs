@@ -7,7 +7,7 @@ use airpace_core::Time;
 
 /// The base station's estimate of one device's buffer.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Knowledge {
+pub(super) struct Knowledge {
     /// Number of bytes in the device's buffer that were not granted yet.
     waiting: u64,
     /// Whether a scheduling request is pending.
@@ -25,12 +25,12 @@ pub(in super::super) struct Knowledge {
 impl Knowledge {
     /// Number of bytes of data that the base station would grant. After a scheduling request without a report, the base
     /// station grants `at_request` bytes.
-    pub(in super::super) fn wanted(&self, at_request: u32) -> u64 {
+    pub(super) fn wanted(&self, at_request: u32) -> u64 {
         if self.is_asked { self.waiting.max(at_request.into()) } else { self.waiting }
     }
 
     /// Records a grant for `bytes` of data in the slot that starts at `data_in`.
-    pub(in super::super) fn grant(&mut self, data_in: Time, bytes: u64) {
+    pub(super) fn grant(&mut self, data_in: Time, bytes: u64) {
         self.is_asked = false;
         self.waiting = self.waiting.saturating_sub(bytes);
         self.granted.push_back((data_in, bytes));
@@ -42,7 +42,7 @@ impl Knowledge {
     /// Processes a report that was first sent in the slot that starts at `sent_in`: `bytes` remained in the buffer
     /// after that slot. This number does not yet take grants for later slots into account. A report that HARQ delayed
     /// until after a later report is ignored.
-    pub(in super::super) fn report(&mut self, sent_in: Time, bytes: u64) {
+    pub(super) fn report(&mut self, sent_in: Time, bytes: u64) {
         if self.reported_in.is_some_and(|latest| latest > sent_in) {
             return;
         }
@@ -59,18 +59,18 @@ impl Knowledge {
     ///
     /// Chosen: TS 36.321 §5.4.5 leaves this to the scheduler. Without the extra grant, phones with short queues stall for
     /// a third of a second.
-    pub(in super::super) fn full_block(&mut self, data_in: Time) {
+    pub(super) fn full_block(&mut self, data_in: Time) {
         self.is_asked |= self.waiting == 0 && self.granted.iter().all(|&(later, _)| later <= data_in);
     }
 
     /// Records a scheduling request sent at `now`, which the base station knows from `known_from` on.
-    pub(in super::super) fn request(&mut self, now: Time, known_from: Time) {
+    pub(super) fn request(&mut self, now: Time, known_from: Time) {
         self.requests.push_back((now, known_from));
     }
 
     /// Processes the scheduling requests that the base station knows at `now`. A request counts unless a grant that
     /// answers it is already in flight.
-    pub(in super::super) fn hear(&mut self, now: Time) {
+    pub(super) fn hear(&mut self, now: Time) {
         while let Some(&(sent_in, known_from)) = self.requests.front()
             && known_from <= now
         {
@@ -80,7 +80,7 @@ impl Knowledge {
     }
 
     /// Discards the estimate (handover).
-    pub(in super::super) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         *self = Knowledge::default();
     }
 }

@@ -20,7 +20,7 @@ use super::buffer_status::{Levels, REPORT_BYTES};
 
 /// Uplink sender of one device.
 #[derive(Debug)]
-pub(in super::super) struct Sender {
+pub(super) struct Sender {
     pub rlc: Rlc,
     pub aggregation: Aggregation,
     levels: Levels,
@@ -49,12 +49,7 @@ enum Trigger {
 }
 
 impl Sender {
-    pub(in super::super) fn new(
-        config: &UplinkConfig,
-        rlc: Rlc,
-        aggregation: Aggregation,
-        mut rng: Rng,
-    ) -> Sender {
+    pub(super) fn new(config: &UplinkConfig, rlc: Rlc, aggregation: Aggregation, mut rng: Rng) -> Sender {
         let sr_period_ms = u64::from(config.sr_period_ms);
         let is_never = config.periodic_bsr_ms == 0;
         Sender {
@@ -75,28 +70,28 @@ impl Sender {
     }
 
     /// Bytes queued in the device that were not transmitted yet.
-    pub(in super::super) fn backlog(&self) -> Bytes {
+    pub(super) fn backlog(&self) -> Bytes {
         self.rlc.queued()
     }
 
     /// The buffer status level of a report sent at `now`.
-    pub(in super::super) fn level(&self, now: Time) -> u8 {
+    pub(super) fn level(&self, now: Time) -> u8 {
         self.levels.level_of(self.rlc.waiting(now))
     }
 
     /// The table of buffer status levels that the device uses.
-    pub(in super::super) fn levels(&self) -> Levels {
+    pub(super) fn levels(&self) -> Levels {
         self.levels
     }
 
     /// Whether the device may not send because of a handover.
-    pub(in super::super) fn is_interrupted(&self, now: Time) -> bool {
+    pub(super) fn is_interrupted(&self, now: Time) -> bool {
         now < self.resumes_at
     }
 
     /// Starts a slot: packets become ready, timers expire. `release` is called for packets that the base station
     /// discards.
-    pub(in super::super) fn begin(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
+    pub(super) fn begin(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
         self.aggregation.begin(now);
         self.rlc.admit(now);
         if self.rlc.has_timers() {
@@ -116,7 +111,7 @@ impl Sender {
     ///
     /// Source: TS 36.321 §5.4.5 (a report is cancelled if all data fits into the block without the report, but not with
     /// it)
-    pub(in super::super) fn build(&mut self, now: Time, room: u32) -> (Content, bool) {
+    pub(super) fn build(&mut self, now: Time, room: u32) -> (Content, bool) {
         let needed = self.rlc.wanted(now);
         let spare = u64::from(room).saturating_sub(needed);
         let fits = u64::from(room) >= needed;
@@ -135,7 +130,7 @@ impl Sender {
 
     /// Whether the device sends a scheduling request in the subframe that starts at `now`. Must be called after the
     /// blocks of this subframe were filled.
-    pub(in super::super) fn asks(&self, now: Time) -> bool {
+    pub(super) fn asks(&self, now: Time) -> bool {
         self.pending == Some(Trigger::Regular)
             && now.as_millis() % self.sr_period_ms == self.sr_offset_ms
             && self.built_in != Some(now)
@@ -143,7 +138,7 @@ impl Sender {
     }
 
     /// Ends a slot.
-    pub(in super::super) fn end(&mut self, now: Time) {
+    pub(super) fn end(&mut self, now: Time) {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
@@ -151,7 +146,7 @@ impl Sender {
     ///
     /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed is
     /// sent again)
-    pub(in super::super) fn hand_over(&mut self, now: Time, resumes_at: Time) {
+    pub(super) fn hand_over(&mut self, now: Time, resumes_at: Time) {
         self.rlc.forward(resumes_at);
         self.aggregation.reset(now);
         self.pending = None;

@@ -17,7 +17,7 @@ use super::sender::Sender;
 
 /// One user of the uplink.
 #[derive(Debug)]
-pub(in super::super) struct UplinkUser {
+pub(super) struct UplinkUser {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
@@ -27,7 +27,7 @@ pub(in super::super) struct UplinkUser {
 
 /// Source of a user's data.
 #[derive(Debug)]
-pub(in super::super) enum Source {
+pub(super) enum Source {
     /// A device, and the base station's estimate of its buffer.
     Device(Box<Sender>, Knowledge),
     /// A background user's upload, and the number of its blocks in flight. The upload is empty while the user has none.
@@ -38,7 +38,7 @@ pub(in super::super) enum Source {
 
 /// One user on one uplink carrier.
 #[derive(Debug)]
-pub(in super::super) struct UplinkLink {
+pub(super) struct UplinkLink {
     pub carrier: u8,
     pub channel: Channel,
     pub sounding: Sounding,
@@ -60,7 +60,7 @@ pub(in super::super) struct UplinkLink {
 
 impl UplinkUser {
     /// Number of links that may be granted new data at `now`.
-    pub(in super::super) fn active_links(&self, now: Time) -> usize {
+    pub(super) fn active_links(&self, now: Time) -> usize {
         match &self.source {
             Source::Device(sender, _) if sender.is_interrupted(now) => 0,
             Source::Device(sender, _) => sender.aggregation.active(),
@@ -69,7 +69,7 @@ impl UplinkUser {
     }
 
     /// Total number of bits of transport blocks that the base station would grant to the user.
-    pub(in super::super) fn wanted_bits(&self, shared: &Shared) -> u64 {
+    pub(super) fn wanted_bits(&self, shared: &Shared) -> u64 {
         match &self.source {
             Source::Device(_, knowledge) => match knowledge.wanted(shared.config.sr_grant_bytes) {
                 0 => 0,
@@ -85,7 +85,7 @@ impl UplinkUser {
 impl Source {
     /// Grants a block of `bits` for the slot that starts at `data_in`. Returns the number of bits of a background user's data in the
     /// block.
-    pub(in super::super) fn grant(&mut self, shared: &Shared, data_in: Time, bits: u64) -> u64 {
+    pub(super) fn grant(&mut self, shared: &Shared, data_in: Time, bits: u64) -> u64 {
         match self {
             Source::Device(_, knowledge) => {
                 knowledge.grant(data_in, (bits / 8).saturating_sub(shared.header_bytes));
@@ -102,12 +102,7 @@ impl Source {
     }
 
     /// Processes a block, sent at `now`, that was received.
-    pub(in super::super) fn received(
-        &mut self,
-        now: Time,
-        content: Content,
-        release: &mut dyn FnMut(Packet, Fate),
-    ) {
+    pub(super) fn received(&mut self, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
         match self {
             Source::Device(sender, _) => sender.rlc.decoded(now, content, release),
             Source::Session(_, on_air) => *on_air -= 1,
@@ -116,7 +111,7 @@ impl Source {
     }
 
     /// Processes a block whose HARQ retransmissions were exhausted with the transmission at `now`.
-    pub(in super::super) fn failed(&mut self, now: Time, content: Content, payload_bits: u64) {
+    pub(super) fn failed(&mut self, now: Time, content: Content, payload_bits: u64) {
         match self {
             Source::Device(sender, _) => sender.rlc.failed(now, content),
             Source::Session(session, on_air) => {
@@ -130,20 +125,20 @@ impl Source {
 
 impl UplinkLink {
     /// Number of PRBs on which the user sent in the slot that starts at `now`.
-    pub(in super::super) fn prbs_in(&self, now: Time) -> u16 {
+    pub(super) fn prbs_in(&self, now: Time) -> u16 {
         if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
     }
 
     /// Number of bits of a block on `prbs` PRB pairs, at the MCS for this number of PRB pairs; 0 while the user is out
     /// of range.
-    pub(in super::super) fn bits_on(&self, table: &UplinkTable, prbs: u16) -> u64 {
+    pub(super) fn bits_on(&self, table: &UplinkTable, prbs: u16) -> u64 {
         self.sounding.mcs(table, prbs).map_or(0, |mcs| table.block(mcs, prbs).bits.0)
     }
 }
 
 /// State and configuration shared by all users and carriers of an uplink.
 #[derive(Debug)]
-pub(in super::super) struct Shared {
+pub(super) struct Shared {
     pub config: UplinkConfig,
     pub table: UplinkTable,
     pub bler: Bler,
@@ -153,7 +148,7 @@ pub(in super::super) struct Shared {
 }
 
 impl Shared {
-    pub(in super::super) fn new(config: &UplinkConfig, rlc: &RlcConfig, bler: &Bler) -> Shared {
+    pub(super) fn new(config: &UplinkConfig, rlc: &RlcConfig, bler: &Bler) -> Shared {
         Shared {
             config: config.clone(),
             table: UplinkTable::new(config, bler),

@@ -18,25 +18,25 @@ use airpace_radio::{Dci, DciFormat, PrbSet};
 use super::super::adaptation::Step;
 use super::super::background::Arrivals;
 use super::super::harq::InFlight;
+use super::super::lte::FEEDBACK;
 use super::super::rlc::Content;
 use super::super::scheduler::{BlockSize, Candidate, RbgGrid, Scheduler};
-use super::super::uplink::user::{Shared, Source, UplinkLink, UplinkUser};
-use super::FEEDBACK;
+use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
 /// The number of HARQ processes of an uplink carrier. It is also the number of subframes from one transmission of a
 /// block to the next.
 ///
 /// Source: TS 36.213 §8
-pub(in super::super) const PROCESSES: u64 = 8;
+pub(super) const PROCESSES: u64 = 8;
 
 /// Number of subframes from a grant to the granted transmission.
 ///
 /// Source: TS 36.213 §8.0 (FDD: n+4)
-pub(in super::super) const GRANT_DELAY: u64 = 4;
+pub(super) const GRANT_DELAY: u64 = 4;
 
 /// One uplink component carrier.
 #[derive(Debug)]
-pub(in super::super) struct UplinkCarrier {
+pub(super) struct UplinkCarrier {
     /// The PRBs that can carry data.
     pub region: PrbSet,
     /// Allocation granularity of the scheduler in PRBs.
@@ -64,7 +64,7 @@ pub(in super::super) struct UplinkCarrier {
 
 /// A block to be sent.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Transmission {
+pub(super) struct Transmission {
     pub user: u16,
     pub link: u8,
     prbs: PrbSet,
@@ -82,7 +82,7 @@ struct Report {
 
 /// Result of the reception of a block at the base station.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Feedback {
+pub(super) struct Feedback {
     pub user: u16,
     pub link: u8,
     /// Start of the block's subframe.
@@ -94,7 +94,7 @@ pub(in super::super) struct Feedback {
 }
 
 /// State shared by the carriers while a subframe runs.
-pub(in super::super) struct Turn<'a> {
+pub(super) struct Turn<'a> {
     /// Number of the subframe.
     pub subframe: u64,
     /// Start of the subframe.
@@ -107,7 +107,7 @@ pub(in super::super) struct Turn<'a> {
 
 impl UplinkCarrier {
     /// Starts, continues and ends the uploads of background users.
-    pub(in super::super) fn arrive(&mut self, subframe: u64, users: &mut [UplinkUser]) {
+    pub(super) fn arrive(&mut self, subframe: u64, users: &mut [UplinkUser]) {
         for (session, user) in self.arrivals.sessions(subframe, &mut self.vacant) {
             users[usize::from(user)].source = Source::Session(session, 0);
             let at = self.live.partition_point(|&(other, _)| other < user);
@@ -126,7 +126,7 @@ impl UplinkCarrier {
     }
 
     /// Lets devices fill the blocks granted for this subframe.
-    pub(in super::super) fn fill(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
         for block in &mut self.pusch[(turn.subframe % PROCESSES) as usize] {
             if block.flight.held.transmissions() > 0 {
                 continue;
@@ -142,7 +142,7 @@ impl UplinkCarrier {
 
     /// Sends the blocks of this subframe and draws their outcome. The blocks of all carriers must have been filled
     /// before, because a buffer status report counts the data that remains after these blocks.
-    pub(in super::super) fn transmit(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn transmit(&mut self, turn: &mut Turn<'_>) {
         let process = (turn.subframe % PROCESSES) as usize;
         let mut blocks = std::mem::replace(&mut self.pusch[process], std::mem::take(&mut self.spare));
         self.used = PrbSet::EMPTY;
@@ -159,7 +159,7 @@ impl UplinkCarrier {
     }
 
     /// The base station's reaction to the blocks that were received four subframes ago.
-    pub(in super::super) fn learn(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn learn(&mut self, turn: &mut Turn<'_>) {
         while let Some(&(known_from, feedback)) = self.feedback.front()
             && known_from <= turn.now
         {
@@ -182,7 +182,7 @@ impl UplinkCarrier {
     }
 
     /// Grants PRBs of the subframe four subframes later.
-    pub(in super::super) fn schedule(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
         self.grants.clear();
         let process = ((turn.subframe + GRANT_DELAY) % PROCESSES) as usize;
         let repeated = self.pusch[process].iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
@@ -305,13 +305,13 @@ impl UplinkCarrier {
 
     /// The blocks of the next subframe, whose number is `subframe`: (user, PRBs, MCS, number of earlier transmissions).
     #[cfg(test)]
-    pub(in super::super) fn due_in(&self, subframe: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
+    pub(super) fn due_in(&self, subframe: u64) -> impl Iterator<Item = (u16, PrbSet, u8, u8)> {
         let blocks = &self.pusch[(subframe % PROCESSES) as usize];
         blocks.iter().map(|block| (block.user, block.prbs, block.mcs, block.flight.held.transmissions()))
     }
 
     /// Discards all blocks and results of a user (handover).
-    pub(in super::super) fn forget(&mut self, user: u16) {
+    pub(super) fn forget(&mut self, user: u16) {
         self.pusch.iter_mut().for_each(|blocks| blocks.retain(|block| block.user != user));
         self.feedback.retain(|(_, feedback)| feedback.user != user);
     }
