@@ -4,4 +4,4 @@ mod mcs;
 mod tbs;
 
 pub use mcs::{Mcs, McsTable};
-pub use tbs::{Allocation, tbs};
+pub use tbs::{Allocation, TbsScaling, tbs, tbs_scaled};
