@@ -1,7 +1,11 @@
-//! NR tables of TS 38.214: MCS and CQI, and computation of the transport block size.
+//! NR tables of TS 38.101, TS 38.213, TS 38.214, TS 38.306 and TS 38.321.
+//!
+//! All tables are constants. Functions return `None` for values that no table contains.
 
 mod mcs;
+mod spectrum;
 mod tbs;
 
 pub use mcs::{Mcs, McsTable};
+pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
 pub use tbs::{Allocation, TbsScaling, tbs, tbs_scaled};
