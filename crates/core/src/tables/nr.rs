@@ -4,8 +4,10 @@
 
 mod mcs;
 mod spectrum;
+mod ss_blocks;
 mod tbs;
 
 pub use mcs::{Mcs, McsTable};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
+pub use ss_blocks::SsBlockCase;
 pub use tbs::{Allocation, TbsScaling, tbs, tbs_scaled};
