@@ -2,11 +2,13 @@
 //!
 //! All tables are constants. Functions return `None` for values that no table contains.
 
+mod bands;
 mod mcs;
 mod spectrum;
 mod ss_blocks;
 mod tbs;
 
+pub use bands::Band;
 pub use mcs::{Mcs, McsTable};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
 pub use ss_blocks::SsBlockCase;
