@@ -4,12 +4,14 @@
 
 mod bands;
 mod mcs;
+mod prb_groups;
 mod spectrum;
 mod ss_blocks;
 mod tbs;
 
 pub use bands::Band;
 pub use mcs::{Mcs, McsTable};
+pub use prb_groups::{PrbGroups, RbgConfig, rbg_size, subband_sizes};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
 pub use ss_blocks::SsBlockCase;
 pub use tbs::{Allocation, TbsScaling, tbs, tbs_scaled};
