@@ -8,6 +8,7 @@ mod prb_groups;
 mod spectrum;
 mod ss_blocks;
 mod tbs;
+mod time_allocation;
 
 pub use bands::Band;
 pub use mcs::{Mcs, McsTable};
@@ -15,3 +16,6 @@ pub use prb_groups::{PrbGroups, RbgConfig, rbg_size, subband_sizes};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
 pub use ss_blocks::SsBlockCase;
 pub use tbs::{Allocation, TbsScaling, tbs, tbs_scaled};
+pub use time_allocation::{
+    DefaultPdschTable, DmrsTypeAPosition, MappingType, TimeAllocation, default_pusch_allocation,
+};
