@@ -3,6 +3,7 @@
 //! All tables are constants. Functions return `None` for values that no table contains.
 
 mod bands;
+mod buffer_status;
 mod mcs;
 mod prb_groups;
 mod spectrum;
@@ -11,6 +12,7 @@ mod tbs;
 mod time_allocation;
 
 pub use bands::Band;
+pub use buffer_status::{BufferSize, BufferSizeField};
 pub use mcs::{Mcs, McsTable};
 pub use prb_groups::{PrbGroups, RbgConfig, rbg_size, subband_sizes};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
