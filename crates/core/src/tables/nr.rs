@@ -5,6 +5,7 @@
 mod bands;
 mod buffer_status;
 mod mcs;
+mod peak_rate;
 mod prb_groups;
 mod processing_time;
 mod spectrum;
@@ -15,6 +16,7 @@ mod time_allocation;
 pub use bands::Band;
 pub use buffer_status::{BufferSize, BufferSizeField};
 pub use mcs::{Mcs, McsTable};
+pub use peak_rate::peak_rate;
 pub use prb_groups::{PrbGroups, RbgConfig, rbg_size, subband_sizes};
 pub use processing_time::{AdditionalDmrs, pdsch_processing_symbols, pusch_preparation_symbols};
 pub use spectrum::{Duplex, FrequencyRange, SubcarrierSpacing, max_prbs};
