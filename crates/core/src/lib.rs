@@ -10,7 +10,7 @@
 //! | [`packet`] | [`Packet`], [`FlowId`], [`DeviceId`], [`Rider`] |
 //! | [`direction`] | [`Direction`]: downlink or uplink |
 //! | [`deadlines`] | [`Deadlines`]: event queue |
-//! | [`tables`] | TBS, MCS and CQI tables of 3GPP, delay profiles |
+//! | [`tables`] | TBS, MCS, CQI and band tables of 3GPP, delay profiles |
 //! | [`rng`] | [`Streams`] and [`Draws`] of named random numbers |
 //! | [`count`] | formatting of numbers with their noun |
 //! | [`nearest`] | suggestions for misspelt names |

@@ -1,4 +1,5 @@
-//! 3GPP tables: transport block sizes, MCS and CQI of LTE and NR, and delay profiles of radio channels.
+//! 3GPP tables: transport block sizes, MCS and CQI of LTE and NR; bands, resource blocks and timing of NR; delay profiles
+//! of radio channels.
 
 pub mod delay;
 pub mod lte;

@@ -118,7 +118,8 @@ pub struct Bandwidth {
     /// Start and end of gaps in the log.
     silences: VecDeque<(u64, u64)>,
     series: BTreeMap<(Radio, Direction), Series>,
-    /// Number of grants from before the first packet, or of windows that were already returned.
+    /// Number of grants that belong to no window: their time is before the first packet of the log, or in a window that
+    /// was already returned.
     outside: u64,
     misstamped: u64,
     unstamped: u64,

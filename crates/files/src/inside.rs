@@ -136,7 +136,7 @@ impl Inside {
         HandedOut::new(self.read(name)?, examined)
     }
 
-    /// Returns the file, unless it is excluded.
+    /// Returns the file, unless it is one of the withheld files.
     fn own(&self, file: File) -> Result<File> {
         self.withheld.check(|| Ok(identity(&fstat(&file)?)))?;
         Ok(file)

@@ -46,14 +46,14 @@ pub enum Error {
         errno: Errno,
     },
     /// The descriptor that the daemon sent is not a valid or safely readable shared-memory region.
-    #[error("the daemon's board cannot be used: {what}")]
+    #[error("the daemon's shared memory cannot be used: {what}")]
     NotABoard {
         /// Description of the defect.
         what: String,
     },
     /// The shared-memory region has another layout version.
     #[error(
-        "the daemon's board has layout {found}, this library reads {known}; install both from one version"
+        "the daemon's shared memory has layout {found}, this library reads {known}; install both from one version"
     )]
     Version {
         /// Layout version of the region.

@@ -88,7 +88,7 @@ pub fn kpis() -> Vec<(&'static str, &'static str, &'static str)> {
     KPIS.iter().map(|kpi| (kpi.name, kpi.unit, kpi.about)).collect()
 }
 
-/// Reads logs as one. Returns a sentence on the stretches that are no messages, if there are any.
+/// Reads logs as one. Returns a warning about the parts of the logs that are not messages, if there are any.
 fn read(py: Python<'_>, paths: &[PathBuf], to: &mut impl Packets) -> PyResult<Vec<String>> {
     let (mut reader, mut tally, mut piece) = (Reader::default(), Tally::default(), vec![0; PIECE]);
     for path in paths {

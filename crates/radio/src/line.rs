@@ -15,6 +15,10 @@
 //! an entry per codeword; a codeword is transmitted if its `mcs` is not null or its `tbs` is not 0. `own` is null if
 //! the reporter is a bystander. `decoded` is null if the report has no grant for the device or the outcome of this
 //! grant is unknown. Unknown values are null. `idle_prbs` follows from the other fields, so the parser ignores it.
+//!
+//! Reports about NR carriers may have further fields, which are absent if the value is unknown: `symbols`, the number of
+//! symbols of the slot for downlink data; in a grant, `symbols`, the number of symbols of its data, and `offset_slots`,
+//! the number of slots from the DCI to its data (K0 or K2).
 
 use airpace_core::{Bits, Bytes, Direction, Time};
 use serde::de::Error as _;

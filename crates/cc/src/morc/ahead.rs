@@ -136,8 +136,8 @@ const DRAIN_ROUNDS: u32 = 20;
 
 /// Factor by which drains are less frequent next to a rival.
 ///
-/// Chosen: the rival takes the capacity freed by each drain. With this factor, drains are 8 s apart, which is the
-/// length of CUBIC's epoch at 50 Mbit/s.
+/// Chosen: four, because the rival takes the capacity that each drain frees. With this factor, drains are 8 s apart,
+/// which is the length of CUBIC's epoch at 50 Mbit/s.
 const RIVAL_DRAINS: u32 = 4;
 
 /// Period over which RTTmin, the minimum round-trip time, is taken (s).

@@ -64,7 +64,7 @@ pub struct Averages {
     pub idle_prbs: f64,
     /// Pidle, averaged over the last few subframes only.
     pub recently_idle_prbs: f64,
-    /// Pcell: PRBs of the carrier. For a recorded trace, the number of its delivery opportunities.
+    /// Pcell of Eq. 4: number of PRBs of the carrier. For a recorded trace, the number of its delivery opportunities.
     pub carrier_prbs: f64,
     /// N: number of users that share the carrier, this device included. With weights: the sum of all users' weights
     /// divided by this device's weight.

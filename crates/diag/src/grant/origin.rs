@@ -117,7 +117,7 @@ pub struct Origin {
     pub source: Source,
     /// Direction of the data, if the rows do not contain it.
     pub direction: Direction,
-    /// Conversion of its rows.
+    /// Form of the packet's rows, which determines how a row becomes a grant.
     pub shape: Shape,
     /// Paths of the packet's fields. A column has several paths if the position of the field differs between versions.
     pub columns: &'static [(Column, &'static str)],

@@ -119,7 +119,7 @@ impl Extractor {
         extractor
     }
 
-    /// Replaces the subscription. Totals and shares of values that were also selected before continue.
+    /// Replaces the subscription. If a value was selected before as well, its total or share continues.
     pub fn follow(&mut self, subscription: &Subscription) {
         let before = std::mem::take(&mut self.states);
         self.states = subscription.iter().map(|wanted| State::of(wanted, &before)).collect();

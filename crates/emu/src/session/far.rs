@@ -140,7 +140,7 @@ impl FarSide {
         }
         let mounts = if has_mounts { Ok(()) } else { namespaces::own_mounts() };
         let mounts =
-            mounts.map_err(|why| Refused::new(format!("there cannot be mounts of one's own: {why}")));
+            mounts.map_err(|why| Refused::new(format!("the system gives no private mount namespace: {why}")));
         if let Some(guest) = &mut self.guest {
             let udp = mounts.clone().and_then(|()| pasta::begin(&self.network, ambient));
             self.reach = Reach::Relay { udp: udp.is_ok() };

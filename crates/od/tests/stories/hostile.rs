@@ -101,18 +101,18 @@ fn what_is_no_board_is_refused_with_the_reason() {
     ];
     let told: Vec<_> = told.iter().map(|(what, why)| format!("{what}: {why}")).collect();
     insta::assert_snapshot!(told.join("\n"), @r"
-    a file: the daemon's board cannot be used: it is no memory that can be sealed
-    memory that could shrink: the daemon's board cannot be used: its memory is not sealed against shrinking
-    nothing: the daemon's board cannot be used: it has 0 bytes, less than its header
-    less than a header: the daemon's board cannot be used: it has 255 bytes, less than its header
-    a row less than it says: the daemon's board cannot be used: 640 bytes do not hold 2 KPIs
-    something else: the daemon's board cannot be used: it does not begin as a board does
-    the next version: the daemon's board has layout 3, this library reads 2; install both from one version
-    another header: the daemon's board cannot be used: its header and rows are of 512 and 384 bytes
-    other rows: the daemon's board cannot be used: its header and rows are of 256 and 64 bytes
-    many more rows than bytes: the daemon's board cannot be used: 1024 bytes do not hold 4294967295 KPIs
-    another size: the daemon's board cannot be used: 1024 bytes do not hold 2 KPIs
-    no descriptor: the daemon's board cannot be used: no descriptor came with the answer
+    a file: the daemon's shared memory cannot be used: it is no memory that can be sealed
+    memory that could shrink: the daemon's shared memory cannot be used: its memory is not sealed against shrinking
+    nothing: the daemon's shared memory cannot be used: it has 0 bytes, less than its header
+    less than a header: the daemon's shared memory cannot be used: it has 255 bytes, less than its header
+    a row less than it says: the daemon's shared memory cannot be used: 640 bytes do not hold 2 KPIs
+    something else: the daemon's shared memory cannot be used: it does not begin as a board does
+    the next version: the daemon's shared memory has layout 3, this library reads 2; install both from one version
+    another header: the daemon's shared memory cannot be used: its header and rows are of 512 and 384 bytes
+    other rows: the daemon's shared memory cannot be used: its header and rows are of 256 and 64 bytes
+    many more rows than bytes: the daemon's shared memory cannot be used: 1024 bytes do not hold 4294967295 KPIs
+    another size: the daemon's shared memory cannot be used: 1024 bytes do not hold 2 KPIs
+    no descriptor: the daemon's shared memory cannot be used: no descriptor came with the answer
     ");
     assert!(open(Some(memory(&sound(), SealFlags::SHRINK).as_fd()), "").0.is_ok(), "a sound one is accepted");
 }

@@ -207,8 +207,8 @@ impl Observer {
             out.expected[cce] = mean;
             out.powers[cce] = if presence > 0.0 { 1.0 + mean / 2.0 } else { 1.0 };
             if presence < 0.0 {
-                // Nothing was transmitted, so the soft bits only reflect which of the wrong sums is nearest to the
-                // received signal. Scale them down.
+                // Probably nothing was transmitted in this CCE. Then no hypothesis is right, and the soft bits only show
+                // which wrong hypothesis is nearest to the received signal. Scale them down.
                 let factor = exp_of_minus(-presence / 4.0);
                 out.llrs[cce * BITS_PER_CCE..][..BITS_PER_CCE].iter_mut().for_each(|llr| *llr *= factor);
             }

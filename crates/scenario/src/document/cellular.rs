@@ -118,7 +118,7 @@ impl SynthTrains {
 }
 
 impl Heavy {
-    /// Returns the trace, with a run that starts at `start_s`. `table` is the dotted path of the `heavy` table.
+    /// Returns the trace, from which a simulation takes the part that starts at `start_s`. `table` is the dotted path of the `heavy` table.
     pub(crate) fn source<'a>(&'a self, table: &'a str, start_s: Start) -> TraceSource<'a> {
         TraceSource {
             table,

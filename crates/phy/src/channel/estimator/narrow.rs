@@ -28,7 +28,7 @@ pub struct Narrow {
     measured: Vec<Measured>,
     /// For each comb: indices of its disturbed reference signals.
     disturbed: [Vec<usize>; 2],
-    /// Mean expected signal power over the typical squared deviation.
+    /// Mean expected signal power, divided by the typical squared difference between received and expected values.
     signal: f32,
 }
 

@@ -29,8 +29,8 @@ impl Tracker {
         let symbol = (self.numerology.symbol_start(2) - self.numerology.symbol_start(1)) as i64;
         let subframe = self.numerology.subframe_samples() as i64;
         let half = self.numerology.fft_size() as i64 / 2;
-        // If the listener found the cell in these samples, the samples for later offsets are complete. In that case,
-        // search among the earlier subframes, because the missing samples follow them.
+        // If the listener found the cell in these samples, no samples are missing before this subframe: they are missing
+        // after it. Therefore offsets up to half a subframe in both directions are searched.
         let is_early = self.early > 0;
         let (earliest, latest) = if is_early { (-subframe / 2, subframe / 2) } else { (-subframe, half) };
         let first = earliest + (there - earliest).rem_euclid(symbol);
