@@ -70,6 +70,13 @@ unchanged() {
     diff before after
     fail 'something is left'
 }
+# Whether the kernel has noticed that a device's cable is plugged in, and has changed the routes: some time later.
+has_link() {
+    routes=$(ip route show table all dev "$1"; ip -6 route show table all dev "$1" 2>/dev/null || true)
+    case $routes in *linkdown*) return 1 ;; esac
+    [ "$(cat "/proc/sys/net/ipv6/conf/$1/disable_ipv6" 2>/dev/null || echo 1)" = 1 ] && return 0
+    case $routes in *ff00::/8*) return 0 ;; *) return 1 ;; esac
+}
 # The outside: a network namespace with a server's address, and this machine's way there.
 outside() {
     unshare -n sh -c 'echo $$ >outside.pid; echo there >&8; exec sleep 1000' &
@@ -81,6 +88,7 @@ outside() {
     ip addr add 192.0.2.2/24 dev lan
     ip link set lan up
     nsenter -t $there -n sh -c 'ip link set lo up; ip addr add 192.0.2.1/24 dev wan; ip link set wan up; ip addr add 198.51.100.1/32 dev lo'
+    until has_link lan; do sleep 0.01; done
     ip route add default via 192.0.2.1
 }
 # Serves one connection with bytes for 0.1 s: `serve ADDRESS`, or `serve ADDRESS nsenter …` elsewhere.
