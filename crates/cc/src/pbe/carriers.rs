@@ -15,9 +15,9 @@ use super::capacity::{Averages, Carrier};
 use super::explained::Explained;
 use super::harq::Timing;
 use super::legs::Legs;
-use super::resources;
+use super::resources::{self, MILLI};
 use super::translation::{BlockSize, Coding, Translation};
-use super::unread::{MILLI, Unread, prbs};
+use super::unread::{Unread, prbs};
 use super::users::{UserFilter, Weights};
 
 /// Maximum number of subframes for which the other carriers wait for a late carrier.

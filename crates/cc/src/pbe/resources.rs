@@ -20,7 +20,8 @@
 
 use airpace_radio::{Dci, PrbSet, RadioReport};
 
-use super::unread::MILLI;
+/// Number of counting units per PRB. PRBs are counted in thousandths, so that sums of estimates are exact.
+pub const MILLI: u64 = 1_000;
 
 /// Subcarriers of a PRB.
 ///

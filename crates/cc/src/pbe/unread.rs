@@ -13,10 +13,7 @@
 use airpace_core::Direction;
 use airpace_radio::{OwnRadio, RadioReport};
 
-use super::resources;
-
-/// Number of counting units per PRB. PRBs are counted in thousandths, so that sums of estimates are exact.
-pub const MILLI: u64 = 1_000;
+use super::resources::{self, MILLI};
 
 /// Number of own grants over which the size of an own grant, and the share of grants that the modem reports, are
 /// averaged, for each slot of a subframe.
