@@ -161,7 +161,7 @@ fn refusals_say_why() {
     let mut heard = String::new();
     client.read_to_string(&mut heard).unwrap();
     assert!(heard.starts_with("HTTP/1.1 405 "), "{heard}");
-    assert!(said(proxy.news.recv().unwrap()).to_string().contains("something else"));
+    assert!(said(proxy.news.recv().unwrap()).to_string().contains("something other"));
     assert_eq!(proxy.totals.refused.load(Ordering::Relaxed), 3);
 
     let strict = Running::start(Config { allow: vec![Range::parse("192.0.2.0/24").unwrap()], ..config() });
