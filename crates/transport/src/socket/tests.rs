@@ -248,7 +248,7 @@ fn a_device_that_takes_no_groups_gets_single_datagrams_and_it_is_said_once() {
     socket.send(&out(TO, Some(60)), &[0; 200]);
     let said = socket.notices();
     assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("several datagrams at once"), "{said:?}");
+    assert!(said[0].contains("several datagrams per call"), "{said:?}");
     assert_eq!((socket.notices().len(), socket.counts().sent, socket.counts().send_calls), (0, 8, 8));
 }
 
