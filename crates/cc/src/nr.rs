@@ -13,7 +13,7 @@ pub fn is_nr(report: &RadioReport) -> bool {
 /// Time after which every TDD pattern repeats, in subframes.
 ///
 /// Source: TS 38.213 §11.1 (the period divides 20 ms; the values below divide 10 ms)
-const LONGEST_MS: u64 = 10;
+const MAX_PERIOD_MS: u64 = 10;
 
 /// Periods of TDD patterns, in microseconds.
 ///
@@ -71,7 +71,7 @@ impl TddPattern {
 
     fn learn(&mut self, slot: Slot, kind: Kind) {
         let slots_per_subframe = slot.numerology.slots_per_subframe();
-        let length = LONGEST_MS * slots_per_subframe;
+        let length = MAX_PERIOD_MS * slots_per_subframe;
         if self.slots_per_subframe != slots_per_subframe {
             *self = TddPattern {
                 is_nr: true,
@@ -111,23 +111,25 @@ impl TddPattern {
         self.period_us.filter(|_| self.has_uplink)
     }
 
-    /// The number of subframes of which an averaging window must be a multiple, so that it contains whole periods: 1 for
-    /// LTE and FDD.
+    /// Alignment of averaging windows, in subframes. A window whose length is a multiple of the alignment contains whole
+    /// periods. LTE and FDD have the alignment 1.
     pub fn alignment(&self) -> u64 {
         if !self.has_uplink && !self.has_short_slots {
             return 1;
         }
         let period_us = self.period_us.unwrap_or(UNKNOWN_PERIOD_US);
-        (1..=LONGEST_MS).find(|subframes| (subframes * 1_000).is_multiple_of(period_us)).unwrap_or(LONGEST_MS)
+        (1..=MAX_PERIOD_MS)
+            .find(|subframes| (subframes * 1_000).is_multiple_of(period_us))
+            .unwrap_or(MAX_PERIOD_MS)
     }
 }
 
-/// The number of subframes of which a common window of several carriers must be a multiple.
+/// Alignment of a common window of several carriers, in subframes.
 pub fn common_alignment(alignments: impl Iterator<Item = u64>) -> u64 {
     alignments.fold(1, |common, alignment| {
-        (1..=LONGEST_MS)
+        (1..=MAX_PERIOD_MS)
             .find(|subframes| subframes.is_multiple_of(common) && subframes.is_multiple_of(alignment))
-            .unwrap_or(LONGEST_MS)
+            .unwrap_or(MAX_PERIOD_MS)
     })
 }
 

@@ -64,10 +64,10 @@ const PERCENTILE: usize = 90;
 /// Chosen: four TDD periods of the longest pattern.
 const MAX_GAP: Duration = Duration::from_millis(40);
 
-/// Number of HARQ processes.
+/// Maximum number of HARQ processes.
 ///
-/// Source: TS 36.321 §5.3.2; TS 38.214 §5.1
-const PROCESSES: usize = 16;
+/// Source: TS 36.321 §5.3.2; TS 38.214 §5.1 (up to 32)
+const PROCESSES: usize = 32;
 
 /// Delays that the radio adds without a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

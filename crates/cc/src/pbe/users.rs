@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airpace_core::Direction;
+use airpace_core::tables::nr::{RbgConfig, rbg_size};
 use airpace_radio::{PrbSet, RadioReport, Rnti};
 
 use crate::nr;
@@ -47,19 +48,8 @@ impl Thresholds {
     /// Differs: the paper's carriers have at most 100 PRBs. A wide carrier of NR allocates groups of up to 16 PRBs, so
     /// that a control message of some bytes has more than four PRBs.
     fn of_nr(carrier_prbs: u16) -> Thresholds {
-        Thresholds { prbs: ACTIVE_PRBS.max(rbg_size(carrier_prbs)), bits: ACTIVE_BITS }
-    }
-}
-
-/// Number of PRBs of a resource block group of NR (configuration 1).
-///
-/// Source: TS 38.214 §5.1.2.2.1 Table 5.1.2.2.1-1
-fn rbg_size(carrier_prbs: u16) -> u32 {
-    match carrier_prbs {
-        0..=36 => 2,
-        37..=72 => 4,
-        73..=144 => 8,
-        145.. => 16,
+        let group_prbs = rbg_size(carrier_prbs, RbgConfig::One).unwrap_or(0);
+        Thresholds { prbs: ACTIVE_PRBS.max(group_prbs.into()), bits: ACTIVE_BITS }
     }
 }
 
