@@ -39,6 +39,7 @@ use airpace_radio::{OwnRadio, RadioReport};
 use crate::link::{Exit, Link};
 
 pub mod adaptation;
+mod air;
 mod background;
 pub mod bler;
 mod build;
@@ -50,6 +51,7 @@ mod handover;
 mod harq;
 mod lte;
 mod plan;
+mod region;
 mod rlc;
 mod scheduler;
 mod telemetry;
@@ -209,14 +211,15 @@ impl Cell {
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
+            let region = carrier.air.region();
             let idle = carrier.grid.prbs - carrier.used.len();
             let prbs = idle + link.prbs_in(now);
-            let Some(mcs) = link.adaptation.mcs(carrier.cfi).filter(|_| prbs > 0) else { continue };
-            let block = link.block(mcs, prbs);
+            let Some(mcs) = link.adaptation.mcs(region.cfi()).filter(|_| prbs > 0) else { continue };
+            let block = link.block(mcs, prbs, region);
             let snapshot = link.channel.at(subframe);
             let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
             let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
-            let codewords = link.channel.layers();
+            let codewords = link.codewords() as u8;
             let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
             bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
         }
@@ -231,8 +234,9 @@ impl Cell {
         let user = &self.users[usize::from(device.0)];
         let bits_of = |link: &RadioLink| {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let mcs = link.adaptation.mcs(carrier.cfi)?;
-            Some(link.block_size(mcs).bits(carrier.grid.prbs))
+            let region = carrier.air.region();
+            let mcs = link.adaptation.mcs(region.cfi())?;
+            Some(link.block_size(mcs, region).bits(carrier.grid.prbs))
         };
         let bits: u64 = user.links[..user.active_links(now)].iter().filter_map(bits_of).sum();
         Bytes(bits.div_ceil(8))
@@ -242,8 +246,10 @@ impl Cell {
     /// with an infinite queue. This queue is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all
     /// its carriers at the highest MCS, plus the queue that activates its next carrier.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
-        let bits_of =
-            |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
+        let bits_of = |link: &RadioLink| {
+            let region = self.carriers[usize::from(link.carrier)].air.region();
+            link.block_size(link.table.last_mcs(), region).bits(link.channel.grid().prbs)
+        };
         let user = &self.users[usize::from(device.0)];
         let bits: u64 = user.links.iter().map(bits_of).sum();
         let for_next_carrier = self.device(device).aggregation.needed_queue().unwrap_or(Bytes::ZERO);
@@ -320,11 +326,10 @@ impl Cell {
         }
         self.uplink.run(subframe);
         let mut context = Context {
-            subframe,
+            slot: subframe,
             now,
             users: &mut self.users,
             bler: &self.bler,
-            round_trip: if self.config.lena_compat { lte::LENA_ROUND_TRIP } else { lte::ROUND_TRIP },
             max_retransmissions: self.config.harq.max_retransmissions,
             max_users: usize::from(self.config.max_users_per_subframe),
             wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),
@@ -340,7 +345,7 @@ impl Cell {
         }
         for index in 0..self.devices {
             self.tell(index, subframe);
-            self.aggregate(index, now);
+            self.aggregate(index, subframe);
         }
     }
 
@@ -360,7 +365,7 @@ impl Cell {
                 rnti: user.rnti,
                 active: place < active,
                 sinr_db: Some(link.channel.at(subframe).sinr_db),
-                bits_per_prb: Some(link.bits_per_prb(carrier.cfi, carrier.grid.prbs)),
+                bits_per_prb: Some(link.bits_per_prb(carrier.air.region(), carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };
@@ -377,7 +382,8 @@ impl Cell {
 
     /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
     /// to it.
-    fn aggregate(&mut self, index: usize, now: Time) {
+    fn aggregate(&mut self, index: usize, subframe: u64) {
+        let now = Time::from_millis(subframe);
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
         // During a handover, the missing grants do not show that the load is low.
@@ -389,7 +395,7 @@ impl Cell {
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
             let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
+            let others = carrier.wanting - usize::from(link.wanted_in == Some(subframe));
             load.count(carrier.grid.prbs, own, used, others, place + 1 == active);
         }
         device.aggregation.observe(now, load);

@@ -9,6 +9,7 @@ use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
 use super::Cell;
 use super::adaptation::{AdaptationPlan, CqiScope, LinkAdaptation};
+use super::air::Air;
 use super::background::{Arrivals, Control, Rntis, SESSION_PLACES, sinrs_db};
 use super::bler::Bler;
 use super::carrier::Carrier;
@@ -19,6 +20,7 @@ use super::handover::Handover;
 use super::harq::Harq;
 use super::lte;
 use super::plan::{CellPlan, DevicePlan};
+use super::region::DataRegion;
 use super::rlc::Rlc;
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
@@ -77,7 +79,7 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
 fn best_block_bits(user: &User) -> u64 {
     let link = &user.links[0];
     let mcs = link.adaptation.nominal_mcs(link.channel.best_sinr_db(), 1).unwrap_or(0);
-    link.block_size(mcs).bits(link.channel.grid().prbs)
+    link.block_size(mcs, DataRegion::Lte { cfi: 1 }).bits(link.channel.grid().prbs)
 }
 
 struct Builder<'a> {
@@ -114,7 +116,7 @@ impl Builder<'_> {
         let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name);
         let link_adaptation =
             LinkAdaptation::new(adaptation, self.bler, grid, self.streams, &format!("{name}.adaptation"));
-        let adaptation = adaptation.config();
+        let (table, adaptation) = (adaptation.table(), adaptation.config());
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
         RadioLink {
             carrier,
@@ -122,7 +124,7 @@ impl Builder<'_> {
             channel,
             adaptation: link_adaptation,
             harq: Harq::new(lte::PROCESSES),
-            table: adaptation.mcs_table(),
+            table,
             luck: self.streams.draws(&format!("{name}.errors")),
             average_bits: 1.0,
             wanted_in: None,
@@ -167,6 +169,7 @@ impl Builder<'_> {
         let name = |what: &str| format!("cell.{index}.{what}");
         let control_rntis: Vec<Rnti> = (0..background.population()).map(|_| self.rntis.assign()).collect();
         Carrier {
+            air: Air::Lte(lte::Downlink::new(self.config)),
             scheduler: Scheduler::new(
                 self.config.scheduler,
                 self.config.pf_time_constant_ms,
@@ -187,8 +190,6 @@ impl Builder<'_> {
             due: VecDeque::new(),
             feedback: VecDeque::new(),
             account: Account::new(CarrierId(index as u8), grid.prbs),
-            cfi: self.config.cfi.unwrap_or(1),
-            fixed_cfi: self.config.cfi,
             used: PrbSet::EMPTY,
             wanting: 0,
             uplink_grants: 0,

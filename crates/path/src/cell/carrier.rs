@@ -2,18 +2,16 @@
 //! outcome of every block is drawn.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use airpace_core::{Bits, Direction, Packet, Time};
 use airpace_event::{Fate, Owner};
-use airpace_radio::{Dci, DciFormat, PrbSet};
+use airpace_radio::{Dci, PrbSet};
 
 use super::adaptation::Step;
+use super::air::Air;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
-use super::lte::FEEDBACK;
-use super::lte::control::{cfi_for, control_dci};
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
@@ -22,6 +20,7 @@ use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 /// One component carrier.
 #[derive(Debug)]
 pub(super) struct Carrier {
+    pub air: Air,
     pub grid: RbgGrid,
     pub scheduler: Scheduler,
     pub control: Control,
@@ -35,8 +34,6 @@ pub(super) struct Carrier {
     /// Acknowledgements in flight with the time of their arrival, in order of time.
     pub feedback: VecDeque<(Time, Feedback)>,
     pub account: Account,
-    pub cfi: u8,
-    pub fixed_cfi: Option<u8>,
     /// PRBs that were assigned in the last subframe.
     pub used: PrbSet,
     /// Number of users with new data in the last subframe.
@@ -58,13 +55,12 @@ pub(super) struct Feedback {
 
 /// State shared by the carriers of a cell while a subframe runs.
 pub(super) struct Context<'a> {
-    /// Number of the subframe.
-    pub subframe: u64,
-    /// Start of the subframe.
+    /// Number of the carrier's slot.
+    pub slot: u64,
+    /// Start of the slot.
     pub now: Time,
     pub users: &'a mut [User],
     pub bler: &'a Bler,
-    pub round_trip: Duration,
     pub max_retransmissions: u8,
     pub max_users: usize,
     /// Whether a record of the grants is needed.
@@ -80,8 +76,8 @@ impl Carrier {
         self.arrive(context);
         self.control.appear(self.grid.prbs);
         self.collect(context);
-        self.choose_cfi(context);
-        self.account.begin(context.subframe, self.cfi);
+        self.make_room(context);
+        self.account.begin(self.air.slot(context.slot), context.now, self.air.region());
         let free = self.retransmit(context, self.grid.all());
         let free = self.serve_control(context, free);
         self.serve_data(context, free);
@@ -91,7 +87,7 @@ impl Carrier {
 
     /// Starts, continues and ends background downloads.
     fn arrive(&mut self, context: &mut Context<'_>) {
-        for (session, user) in self.arrivals.sessions(context.subframe, &mut self.vacant) {
+        for (session, user) in self.arrivals.sessions(context.slot, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -112,19 +108,19 @@ impl Carrier {
     /// Collects the users with new data.
     fn collect(&mut self, context: &mut Context<'_>) {
         self.candidates.clear();
-        let previous = context.subframe.checked_sub(1).map(Time::from_millis);
+        let previous = self.air.previous(context.slot);
         for &(index, link_index) in &self.live {
             let user = &mut context.users[usize::from(index)];
             let is_active = usize::from(link_index) < user.active_links(context.now);
             let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
-            link.adaptation.update(context.subframe, &mut link.channel);
+            link.adaptation.update(context.slot, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
                 continue;
             }
             let is_newcomer = link.wanted_in != previous;
-            link.wanted_in = Some(context.now);
+            link.wanted_in = Some(context.slot);
             let average = link.average_bits;
             self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
         }
@@ -132,13 +128,11 @@ impl Carrier {
     }
 
     /// Chooses the size of the control region, which grows with the number of DCIs.
-    fn choose_cfi(&mut self, context: &Context<'_>) {
-        self.cfi = self.fixed_cfi.unwrap_or_else(|| {
-            let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
-            let data = self.candidates.len().min(context.max_users);
-            let dcis = retransmissions + self.control.waiting.len() + data + self.uplink_grants;
-            cfi_for(dcis, self.grid.prbs)
-        });
+    fn make_room(&mut self, context: &Context<'_>) {
+        let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
+        let data = self.candidates.len().min(context.max_users);
+        let dcis = retransmissions + self.control.waiting.len() + data + self.uplink_grants;
+        self.air.make_room(dcis, self.grid.prbs);
     }
 
     /// Sends retransmissions that are due, oldest first, on the same number of RBGs as the first transmission. If one of
@@ -173,7 +167,7 @@ impl Carrier {
             free &= !given;
             let prbs = self.grid.prb_set(given);
             let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
-            let mcs = link.adaptation.mcs_on(prbs, self.cfi);
+            let mcs = link.adaptation.mcs_on(prbs, self.air.region().cfi());
             let is_active = usize::from(due.link) < user.active_links(context.now);
             if let Some(mcs) = mcs.filter(|_| is_active) {
                 self.load(context, grant, mcs);
@@ -199,7 +193,8 @@ impl Carrier {
             served += 1;
             self.used = self.used.union(prbs);
             if context.wants_account {
-                self.account.add(control_dci(grant.rnti, prbs), Owner::Control, [None; CODEWORDS]);
+                let dci = self.air.control_dci(grant.rnti, prbs);
+                self.account.add(dci, Owner::Control, [None; CODEWORDS]);
             }
         }
         self.control.waiting.drain(..served);
@@ -229,7 +224,7 @@ impl Carrier {
             }
             can_be_served
         });
-        self.scheduler.share(context.subframe, &self.grid, free, &mut candidates, &self.rates);
+        self.scheduler.share(context.slot, &self.grid, free, &mut candidates, &self.rates);
         for candidate in &candidates {
             self.send_new(context, candidate);
         }
@@ -238,8 +233,9 @@ impl Carrier {
 
     /// Determines the mean rate of an RBG for a candidate. Returns `false` if the candidate is out of range.
     fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
-        let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
-        candidate.size = link.block_size(mcs);
+        let region = self.air.region();
+        let Some(mcs) = link.adaptation.mcs(region.cfi()) else { return false };
+        candidate.size = link.block_size(mcs, region);
         candidate.rate = candidate.size.bits(self.grid.rbg_prbs) as f64;
         true
     }
@@ -249,11 +245,12 @@ impl Carrier {
         if !link.has_subbands {
             return;
         }
-        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
+        let region = self.air.region();
+        let bits_at = |mcs: u8| link.block_size(mcs, region).bits(self.grid.rbg_prbs);
         let mut row = [0.0; MAX_RBGS];
         let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
         for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
-            *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
+            *rate = link.adaptation.rbg_mcs(rbg, region.cfi()).map_or(useless, |mcs| bits_at(mcs) as f32);
         }
         candidate.rates = Some(self.rates.len() as u16);
         self.rates.push(row);
@@ -265,7 +262,7 @@ impl Carrier {
         let prbs = self.grid.prb_set(candidate.given);
         let user = &mut context.users[usize::from(candidate.user)];
         let link = &mut user.links[usize::from(candidate.link)];
-        let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
+        let Some(mcs) = link.adaptation.mcs_on(prbs, self.air.region().cfi()) else { return };
         let Some(process_index) = link.harq.free_process(now) else { return };
         link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
         let Candidate { user, link, .. } = *candidate;
@@ -279,9 +276,9 @@ impl Carrier {
     fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
-        let block = link.block(mcs, grant.prbs.len());
+        let block = link.block(mcs, grant.prbs.len(), self.air.region());
+        let codewords = link.codewords();
         let process = &mut link.harq.processes[usize::from(grant.process)];
-        let codewords = usize::from(link.channel.layers()).min(CODEWORDS);
         let mut is_loaded = false;
         for codeword in 0..codewords {
             if process.blocks[codeword].is_some() {
@@ -306,39 +303,41 @@ impl Carrier {
         self.used = self.used.union(prbs);
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
+        let layers = link.layers_per_codeword();
         let process = &mut link.harq.processes[usize::from(grant.process)];
         let mut dci = Dci {
             rnti: user.rnti,
             direction: Direction::Downlink,
-            format: if link.channel.layers() > 1 { DciFormat::F2A } else { DciFormat::F1 },
+            format: self.air.format(link.channel.layers()),
             prbs,
             harq: Some(grant.process),
             ..Dci::default()
         };
         let mut reserved_mcs = [None; CODEWORDS];
-        let snapshot = link.channel.at(context.subframe);
+        let times = self.air.feedback_times(now);
+        let snapshot = link.channel.at(context.slot);
         for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
             let Some(mut flight) = process.blocks[codeword] else { continue };
             dci.mcs[codeword] = Some(flight.block.mcs);
             dci.tbs[codeword] = flight.block.bits;
             dci.ndi[codeword] = Some(process.ndi[codeword]);
             dci.rv[codeword] = Some(flight.redundancy_version());
-            dci.layers += 1;
+            dci.layers += layers;
             *reserved_mcs = Some(flight.reserved_mcs());
             let is_first = flight.held.transmissions() == 0;
             dci.retransmission[codeword] = !is_first;
             debug_assert!(
-                is_first || now >= process.sent_in + context.round_trip,
+                is_first || now >= self.air.feedback_times(process.sent_in).resend_from,
                 "sent again before its feedback was acted on"
             );
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let error = context.bler.error(flight.block, &flight.held);
-            let is_received = !link.luck.at(context.subframe, codeword as u64).chance(error);
+            let is_received = !link.luck.at(context.slot, codeword as u64).chance(error);
             if is_first {
                 let Grant { user, link, .. } = grant;
                 let feedback = Feedback { user, link, step: flight.step, is_received };
-                self.feedback.push_back((now + FEEDBACK, feedback));
+                self.feedback.push_back((times.known_at, feedback));
             }
             let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
             process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
@@ -353,10 +352,10 @@ impl Carrier {
         }
         link.served_prbs = prbs.len();
         let is_waiting = process.is_waiting();
-        link.harq.sent(grant.process, now, now + context.round_trip);
+        link.harq.sent(grant.process, now, times.resend_from);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;
-            self.due.push_back(Due { at: now + context.round_trip, sent_in: now, user, link, process });
+            self.due.push_back(Due { at: times.resend_from, sent_in: now, user, link, process });
         }
         if context.wants_account {
             self.account.add(dci, user.owner, reserved_mcs);

@@ -11,7 +11,7 @@
 //!
 //! If all RBGs of a user have equal quality, its rate is one number and its RBGs are contiguous.
 
-use airpace_core::tables::lte;
+use airpace_core::tables::{CodeRate, Modulation, lte, nr};
 use airpace_core::{Bits, Draws};
 use airpace_radio::PrbSet;
 
@@ -94,18 +94,43 @@ impl RbgGrid {
 }
 
 /// Total block size of all codewords for a user at its current MCS, as a function of the number of PRBs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BlockSize {
-    pub i_tbs: u8,
-    /// Number of codewords, one layer each.
-    pub codewords: u8,
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BlockSize {
+    /// Sizes of an LTE carrier. Each codeword has one layer.
+    Lte {
+        /// TBS index.
+        i_tbs: u8,
+        /// Number of codewords.
+        codewords: u8,
+    },
+    /// Sizes of an NR carrier. One codeword has all layers.
+    Nr {
+        /// Modulation of the MCS.
+        modulation: Modulation,
+        /// Code rate of the MCS.
+        rate: CodeRate,
+        /// Number of layers.
+        layers: u8,
+        /// Resource elements for data per PRB.
+        res_per_prb: u16,
+    },
 }
 
 impl BlockSize {
+    /// The size of no block.
+    pub(super) const NONE: BlockSize = BlockSize::Lte { i_tbs: 0, codewords: 0 };
+
     /// Total number of bits of all codewords on `prbs` PRB pairs.
     pub(super) fn bits(&self, prbs: u16) -> u64 {
-        let one = lte::tbs(self.i_tbs, prbs, 1).map_or(0, |bits| bits.0);
-        one * u64::from(self.codewords)
+        match *self {
+            BlockSize::Lte { i_tbs, codewords } => {
+                let one = lte::tbs(i_tbs, prbs, 1).map_or(0, |bits| bits.0);
+                one * u64::from(codewords)
+            }
+            BlockSize::Nr { modulation, rate, layers, res_per_prb } => {
+                nr::tbs(u32::from(res_per_prb) * u32::from(prbs), modulation, rate, layers).0
+            }
+        }
     }
 }
 
@@ -143,7 +168,7 @@ impl Candidate {
             average,
             is_newcomer,
             wanted,
-            size: BlockSize::default(),
+            size: BlockSize::NONE,
             given: 0,
             prbs: 0,
             metric: 0.0,
@@ -376,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    const SIZE: BlockSize = BlockSize { i_tbs: 16, codewords: 1 };
+    const SIZE: BlockSize = BlockSize::Lte { i_tbs: 16, codewords: 1 };
 
     fn scheduler(policy: Policy) -> (Scheduler, RbgGrid) {
         let grid = RbgGrid::new(100, false);

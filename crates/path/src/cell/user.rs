@@ -1,16 +1,17 @@
 //! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
-use airpace_core::tables::lte;
+use airpace_core::tables::nr;
 use airpace_core::{Bits, Bytes, Draws, Time};
 use airpace_event::Owner;
 use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
-use super::bler::Block;
+use super::bler::{Block, CodeTable};
 use super::carriers::Aggregation;
 use super::channel::Channel;
 use super::handover::Handover;
-use super::harq::Harq;
+use super::harq::{CODEWORDS, Harq};
+use super::region::DataRegion;
 use super::rlc::Rlc;
 use super::scheduler::BlockSize;
 
@@ -61,15 +62,16 @@ pub(super) struct RadioLink {
     pub channel: Channel,
     pub adaptation: LinkAdaptation,
     pub harq: Harq,
-    pub table: lte::McsTable,
+    /// The MCS table of the link, which is one of its carrier's technology.
+    pub table: CodeTable,
     /// Whether the SINRs of the carrier's RBGs differ and are reported individually.
     pub has_subbands: bool,
     /// Random draws for errors of the link's transport blocks, by slot and codeword.
     pub luck: Draws,
     /// The user's average rate for the proportional fair scheduler, in bits per subframe.
     pub average_bits: f64,
-    /// Start of the last slot in which data was queued for the user.
-    pub wanted_in: Option<Time>,
+    /// Number of the last slot in which data was queued for the user.
+    pub wanted_in: Option<u64>,
     /// Start of the last slot in which the user was granted PRBs. The next fields are the number of these PRBs, and
     /// whether all their blocks were received.
     pub served_in: Option<Time>,
@@ -126,22 +128,56 @@ impl RadioLink {
         if self.served_in == Some(now) { self.decoded } else { None }
     }
 
-    /// Block size for the user at this MCS, as a function of the number of PRBs.
-    pub(super) fn block_size(&self, mcs: u8) -> BlockSize {
-        let row = self.table.mcs(mcs).and_then(|row| row.i_tbs);
-        BlockSize { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
+    /// Number of codewords of a grant.
+    ///
+    /// Source: TS 36.211 §6.3 (one layer for each of two codewords here); TS 38.211 §7.3.1.3 (one codeword for up to four
+    /// layers)
+    pub(super) fn codewords(&self) -> usize {
+        match self.table {
+            CodeTable::Turbo(_) => usize::from(self.channel.layers()).min(CODEWORDS),
+            CodeTable::Ldpc(_) => 1,
+        }
+    }
+
+    /// Block size of all codewords for the user at this MCS, as a function of the number of PRBs.
+    pub(super) fn block_size(&self, mcs: u8, region: DataRegion) -> BlockSize {
+        match (self.table, region) {
+            (CodeTable::Ldpc(table), DataRegion::Nr { res_per_prb, .. }) => {
+                let row = table.mcs(mcs.min(table.last_mcs()));
+                let layers = self.channel.layers();
+                let size_of = |row: nr::Mcs| {
+                    Some(BlockSize::Nr { modulation: row.modulation, rate: row.rate?, layers, res_per_prb })
+                };
+                row.and_then(size_of).unwrap_or(BlockSize::NONE)
+            }
+            (CodeTable::Turbo(table), _) => {
+                let row = table.mcs(mcs).and_then(|row| row.i_tbs);
+                BlockSize::Lte { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
+            }
+            (CodeTable::Ldpc(_), DataRegion::Lte { .. }) => {
+                unreachable!("links with a table of NR are on carriers of NR")
+            }
+        }
+    }
+
+    /// Number of layers of one codeword.
+    pub(super) fn layers_per_codeword(&self) -> u8 {
+        match self.table {
+            CodeTable::Turbo(_) => 1,
+            CodeTable::Ldpc(_) => self.channel.layers(),
+        }
     }
 
     /// The block of one codeword on `prbs` PRB pairs at this MCS.
-    pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
-        let bits = self.table.tbs(mcs, prbs, 1).unwrap_or(Bits::ZERO);
-        Block { table: self.table.into(), mcs, bits }
+    pub(super) fn block(&self, mcs: u8, prbs: u16, region: DataRegion) -> Block {
+        let bits = Bits(self.block_size(mcs, region).bits(prbs) / self.codewords() as u64);
+        Block { table: self.table, mcs, bits }
     }
 
-    /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while the user is out of range.
-    pub(super) fn bits_per_prb(&self, cfi: u8, carrier_prbs: u16) -> f64 {
-        let Some(mcs) = self.adaptation.mcs(cfi) else { return 0.0 };
-        self.block_size(mcs).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
+    /// Bits per PRB pair at the MCS for the whole band; 0 while the user is out of range.
+    pub(super) fn bits_per_prb(&self, region: DataRegion, carrier_prbs: u16) -> f64 {
+        let Some(mcs) = self.adaptation.mcs(region.cfi()) else { return 0.0 };
+        self.block_size(mcs, region).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
     }
 }
 

@@ -237,7 +237,7 @@ impl UplinkCarrier {
             link.wanted_in = Some(now);
             self.wanting += 1;
             let Some(mcs) = link.sounding.mcs(&turn.shared.table, self.step_prbs) else { continue };
-            let size = BlockSize { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
+            let size = BlockSize::Lte { i_tbs: turn.shared.table.row(mcs).i_tbs, codewords: 1 };
             let mut candidate = Candidate::new(index, link_index, wanted, link.average_bits, is_newcomer);
             candidate.rate = size.bits(self.step_prbs) as f64;
             candidate.size = size;
