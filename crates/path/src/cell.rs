@@ -50,6 +50,7 @@ pub mod config;
 mod handover;
 mod harq;
 mod lte;
+pub mod nr;
 mod plan;
 mod region;
 mod rlc;
