@@ -1,33 +1,28 @@
-//! LTE FDD cell model: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, in subframes of
-//! 1 ms.
+//! Cell model of LTE FDD and NR: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, slot by
+//! slot.
 //!
 //! Downlink path of a packet: [`Cell::push`] → the device's queue → a part of a transport block on some carrier (`rlc`,
-//! `scheduler`) → received, or retransmitted 8 ms later (`harq`) → reordered (`rlc`) → `Cell::pop`.
+//! `scheduler`) → received, or retransmitted later (`harq`) → reordered (`rlc`) → `Cell::pop`.
 //!
 //! | part | content |
 //! | --- | --- |
 //! | [`config`], `plan` | the `[cell]` table and a device's radio; the validated configuration |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; block errors; CQI and MCS |
-//! | `carrier` | the steps of one subframe of one carrier |
+//! | `carrier` | the steps of one slot of one carrier |
+//! | `air`, `region` | what LTE and NR do differently in these steps; the part of a slot that carries data |
+//! | `lte` | LTE's control region and HARQ times |
+//! | [`nr`] | NR's TDD patterns, control region, broadcast and HARQ times |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
-//! | `lte` | LTE's control region and HARQ times |
 //!
-//! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
-//! start. Packets that are complete after subframe n leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in
-//! subframe n+4, and retransmissions are sent from subframe n+8 on.
-//!
-//! # NR
-//!
-//! Not implemented. A carrier of numerology µ would run its `carrier::Carrier::run` once per slot, 2^µ times per
-//! subframe. It would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
-//! `core::tables::nr` behind `scheduler::BlockSize`. With a TDD pattern, the slots that are not downlink would be
-//! skipped. `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc`
-//! to a PDCP module of the same structure.
+//! Timing: the cell advances in ticks, which are the shortest slots of any carrier. A slot can carry packets that arrived
+//! at least `enb_processing_ms` before its start. Packets that are complete after a slot leave at the end of the slot +
+//! `ue_processing_ms`. In LTE, acknowledgements arrive in subframe n+4, and retransmissions are sent from subframe n+8 on;
+//! in NR, both times follow from the TDD pattern.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -63,16 +58,16 @@ pub use config::{CellConfig, DeviceRadioConfig};
 pub use plan::CellPlan;
 
 use bler::Bler;
-use carrier::{Carrier, Context};
-use carriers::Load;
+use carrier::{Carrier, Context, SlotShare};
+use carriers::{CarrierPrbs, Load};
 use telemetry::Telemetry;
 use uplink::Uplink;
 use user::{Device, RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
-/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::poll_timeout`] sees every subframe in
-/// [`Cell::subframes`] and [`Cell::capacity`] right after that call.
+/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::poll_timeout`] sees every millisecond in
+/// [`Cell::subframes`] and [`Cell::capacity`] right after the call in which [`Cell::subframes_run`] rises.
 #[derive(Debug)]
 pub struct Cell {
     config: CellConfig,
@@ -82,24 +77,49 @@ pub struct Cell {
     users: Vec<User>,
     devices: usize,
     rntis: background::Rntis,
-    /// The next subframe to run.
-    subframe: u64,
+    /// The next tick to run. A tick is the shortest slot of any carrier.
+    tick: u64,
+    ticks_per_ms: u64,
     /// Time of the last call of [`Link::pop`].
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits that a block over the full band carries at the maximum MCS of all devices. The MCS follows from a device's
-    /// mean signal level, without shadowing and fading.
-    best_block_bits: u64,
+    /// The largest block of each device's primary carrier, at its mean signal level, without shadowing and fading.
+    best_blocks: Vec<BestBlock>,
     /// Transmitted packets (delivered or lost) that left the cell. `refused` are packets that a full queue refused.
     /// Both lists are in order of time.
-    over: VecDeque<Exit>,
+    over: Exits,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
     /// Modem logs: each device's own grants.
     log: Telemetry,
     uplink: Uplink,
     is_recording: bool,
+}
+
+/// Packets that leave the cell, in order of time.
+#[derive(Debug, Default)]
+struct Exits {
+    exits: VecDeque<Exit>,
+}
+
+impl Exits {
+    /// Adds a packet that leaves at `time`. On carriers with different slots, blocks that start together end at different
+    /// times. A packet does not leave before earlier packets of its device.
+    fn push(&mut self, time: Time, packet: Packet, fate: Fate) {
+        let is_later = |exit: &&Exit| exit.time > time;
+        let later = self.exits.iter().rev().take_while(is_later);
+        let time = later.filter(|exit| exit.packet.device == packet.device).map(|exit| exit.time).max().unwrap_or(time);
+        let place = self.exits.partition_point(|exit| exit.time <= time);
+        self.exits.insert(place, Exit { time, packet, fate });
+    }
+}
+
+/// The largest block of a carrier for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BestBlock {
+    carrier: u8,
+    bits: u64,
 }
 
 impl Cell {
@@ -163,7 +183,7 @@ impl Cell {
     /// carriers of (PRBs on which the device sent + idle PRBs, limited to the maximum of one grant) × bits per PRB ÷ (1
     /// + probability that a first transmission is lost) less headers, as in [`Cell::capacity`].
     pub fn uplink_capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
-        self.uplink.capacity(device, packet, self.subframe.saturating_sub(1))
+        self.uplink.capacity(device, packet, self.last_millisecond())
     }
 
     /// Minimum delay of a packet over an idle uplink whose device holds a grant: processing at both ends, and the
@@ -187,59 +207,69 @@ impl Cell {
         self.is_recording = is_recording;
     }
 
-    /// Records of the last subframe, carrier by carrier; empty while not recording.
+    /// Records of the slots of the last complete millisecond, carrier by carrier; empty while not recording.
     pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
-        let kept = if self.is_recording && self.subframe > 0 { &self.carriers[..] } else { &[] };
-        kept.iter().map(|carrier| {
-            let account = &carrier.account;
-            Subframe { report: &account.report, owners: &account.owners }
+        let kept = if self.is_recording && self.subframes_run() > 0 { &self.carriers[..] } else { &[] };
+        kept.iter().flat_map(|carrier| {
+            carrier
+                .accounts
+                .iter()
+                .map(|account| Subframe { report: &account.report, owners: &account.owners })
         })
     }
 
-    /// Number of subframes simulated so far.
+    /// Number of complete milliseconds simulated so far.
     pub fn subframes_run(&self) -> u64 {
-        self.subframe
+        self.tick / self.ticks_per_ms
     }
 
-    /// Downlink capacity of a device in the last subframe, in IP bytes: (the device's PRBs + idle PRBs, over its active
-    /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this
-    /// size. In the long run, every lost block costs the PRBs of one more block.
+    /// The last complete millisecond; 0 before the first.
+    fn last_millisecond(&self) -> u64 {
+        self.subframes_run().saturating_sub(1)
+    }
+
+    /// Downlink capacity of a device in the last complete millisecond, in IP bytes: the sum over the slots of its active
+    /// carriers of (the device's PRBs + idle PRBs) × bits per PRB ÷ (1 + probability that a first transmission is lost)
+    /// less headers for packets of this size. In the long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
-        let subframe = self.subframe.saturating_sub(1);
-        let now = Time::from_millis(subframe);
+        let now = Time::from_millis(self.last_millisecond());
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let region = carrier.air.region();
-            let idle = carrier.grid.prbs - carrier.used.len();
-            let prbs = idle + link.prbs_in(now);
-            let Some(mcs) = link.adaptation.mcs(region.cfi()).filter(|_| prbs > 0) else { continue };
-            let block = link.block(mcs, prbs, region);
-            let snapshot = link.channel.at(subframe);
-            let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
-            let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
-            let codewords = link.codewords() as u8;
-            let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
-            bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
+            for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
+                let idle = share.usable_prbs.saturating_sub(share.used_prbs);
+                let prbs = idle + link.prbs_in(share.slot);
+                let Some(mcs) = link.adaptation.mcs(share.region.cfi()).filter(|_| prbs > 0) else { continue };
+                let block = link.block(mcs, prbs, share.region);
+                let snapshot = link.channel.at(share.slot);
+                let sinr_db =
+                    snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
+                let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
+                let codewords = link.codewords() as u8;
+                let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
+                bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
+            }
         }
         let span = Duration::from_millis(1);
         Capacity { time: now, span, device, direction: Direction::Downlink, bytes }
     }
 
-    /// Bytes of transport blocks that the whole band could have carried to a device in the last subframe, over its active
-    /// carriers: the maximum that any scheduler can assign.
+    /// Bytes of transport blocks that the whole band could have carried to a device in the last complete millisecond,
+    /// over its active carriers: the maximum that any scheduler can assign.
     pub fn whole_band(&self, device: DeviceId) -> Bytes {
-        let now = Time::from_millis(self.subframe.saturating_sub(1));
+        let now = Time::from_millis(self.last_millisecond());
         let user = &self.users[usize::from(device.0)];
         let bits_of = |link: &RadioLink| {
-            let carrier = &self.carriers[usize::from(link.carrier)];
-            let region = carrier.air.region();
-            let mcs = link.adaptation.mcs(region.cfi())?;
-            Some(link.block_size(mcs, region).bits(carrier.grid.prbs))
+            let shares = self.carriers[usize::from(link.carrier)].shares.iter();
+            let in_slot = |share: &SlotShare| {
+                let mcs = link.adaptation.mcs(share.region.cfi())?;
+                Some(link.block_size(mcs, share.region).bits(share.usable_prbs))
+            };
+            shares.filter(|share| share.region.has_data()).filter_map(in_slot).sum::<u64>()
         };
-        let bits: u64 = user.links[..user.active_links(now)].iter().filter_map(bits_of).sum();
+        let bits: u64 = user.links[..user.active_links(now)].iter().map(bits_of).sum();
         Bytes(bits.div_ceil(8))
     }
 
@@ -248,8 +278,9 @@ impl Cell {
     /// its carriers at the highest MCS, plus the queue that activates its next carrier.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
         let bits_of = |link: &RadioLink| {
-            let region = self.carriers[usize::from(link.carrier)].air.region();
-            link.block_size(link.table.last_mcs(), region).bits(link.channel.grid().prbs)
+            let air = &self.carriers[usize::from(link.carrier)].air;
+            let size = link.block_size(link.table.last_mcs(), air.reported_region());
+            size.bits(link.channel.grid().prbs) * air.slots_per_ms()
         };
         let user = &self.users[usize::from(device.0)];
         let bits: u64 = user.links.iter().map(bits_of).sum();
@@ -271,7 +302,7 @@ impl Cell {
     /// IP bytes that the whole band could have carried from a device in the last subframe, over its active uplink
     /// carriers.
     pub fn uplink_whole_band(&mut self, device: DeviceId, packet: Bytes) -> Bytes {
-        self.uplink.whole_band(device, packet, self.subframe.saturating_sub(1))
+        self.uplink.whole_band(device, packet, self.last_millisecond())
     }
 
     /// Free space in a device's queue (bytes).
@@ -291,7 +322,7 @@ impl Cell {
 
     /// SINR in dB of a device on its primary carrier in the last subframe.
     pub fn sinr_db(&mut self, device: DeviceId) -> f64 {
-        let now = self.subframe.saturating_sub(1);
+        let now = self.last_millisecond();
         self.users[usize::from(device.0)].links[0].channel.at(now).sinr_db
     }
 
@@ -302,89 +333,116 @@ impl Cell {
         }
     }
 
-    /// Runs the subframes that start by `now`.
+    /// Start of a tick.
+    fn start_of(&self, tick: u64) -> Time {
+        Time::from_nanos(tick * (1_000_000 / self.ticks_per_ms))
+    }
+
+    /// Runs the ticks that start by `now`.
     fn run_until(&mut self, now: Time) {
-        while Time::from_millis(self.subframe) <= now {
-            self.run_subframe();
+        while self.start_of(self.tick) <= now {
+            self.run_tick();
         }
     }
 
-    /// Runs the next subframe.
-    fn run_subframe(&mut self) {
-        let subframe = self.subframe;
-        let now = Time::from_millis(subframe);
-        self.subframe += 1;
-        let leaves_at = Time::from_millis(self.subframe) + self.ue_processing;
+    /// Runs the slots that start with the next tick.
+    fn run_tick(&mut self) {
+        let tick = self.tick;
+        let now = self.start_of(tick);
+        let millisecond = tick.is_multiple_of(self.ticks_per_ms).then_some(tick / self.ticks_per_ms);
+        self.tick += 1;
+        let tick_ends = self.start_of(self.tick);
+        let ue_processing = self.ue_processing;
         let over = &mut self.over;
-        let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
+        let mut release = |packet, fate| over.push(tick_ends + ue_processing, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
-            if let Some(resumes_at) = begin_subframe(user, now, &mut self.rntis, &mut release) {
+            if let Some(resumes_at) = begin_slot(user, now, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
                 self.uplink.exchange_status(index, now, &mut device.rlc);
             }
         }
-        self.uplink.run(subframe);
-        let mut context = Context {
-            slot: subframe,
-            now,
-            users: &mut self.users,
-            bler: &self.bler,
-            max_retransmissions: self.config.harq.max_retransmissions,
-            max_users: usize::from(self.config.max_users_per_subframe),
-            wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),
-            release: &mut release,
-        };
+        if let Some(millisecond) = millisecond {
+            self.uplink.run(millisecond);
+        }
+        let wants_account = self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners();
         for (index, carrier) in self.carriers.iter_mut().enumerate() {
+            let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
+            if !tick.is_multiple_of(ticks_per_slot) {
+                continue;
+            }
+            let slot_ends = now + Duration::from_nanos(ticks_per_slot * (1_000_000 / self.ticks_per_ms));
+            let over = &mut self.over;
+            let mut release = |packet, fate| over.push(slot_ends + ue_processing, packet, fate);
+            let mut context = Context {
+                slot: tick / ticks_per_slot,
+                now,
+                millisecond,
+                users: &mut self.users,
+                bler: &self.bler,
+                max_retransmissions: self.config.harq.max_retransmissions,
+                max_users: usize::from(self.config.max_users_per_subframe),
+                wants_account,
+                release: &mut release,
+            };
             let grants = self.uplink.grants(index);
             carrier.uplink_grants = grants.len();
             carrier.run(&mut context);
-            for &(dci, owner) in grants.iter().filter(|_| context.wants_account) {
-                carrier.account.add(dci, owner, [None; 2]);
+            let slot = context.slot;
+            for &(dci, owner) in grants.iter().filter(|_| wants_account) {
+                carrier.account_of(slot).add(dci, owner, [None; 2]);
             }
         }
         for index in 0..self.devices {
-            self.tell(index, subframe);
-            self.aggregate(index, subframe);
+            self.tell(index, tick);
+        }
+        if self.tick.is_multiple_of(self.ticks_per_ms) {
+            let millisecond = Time::from_millis(tick / self.ticks_per_ms);
+            (0..self.devices).for_each(|index| self.aggregate(index, millisecond));
         }
     }
 
-    /// Reports a subframe to a listening device, over all its carriers, and to its modem's log.
-    fn tell(&mut self, index: usize, subframe: u64) {
-        let now = Time::from_millis(subframe);
+    /// Reports the slots of a tick to a listening device, over all its carriers, and to its modem's log.
+    fn tell(&mut self, index: usize, tick: u64) {
         let (is_listening, is_logging) = (self.telemetry.is_listening(index), self.log.is_listening(index));
         if !is_listening && !is_logging {
             return;
         }
+        let now = self.start_of(tick);
         let queue = self.uplink.backlog_of(DeviceId(index as u16));
         let user = &mut self.users[index];
         let active = user.active_links(now);
         for (place, link) in user.links.iter_mut().enumerate() {
-            let carrier = &self.carriers[usize::from(link.carrier)];
+            let carrier = &mut self.carriers[usize::from(link.carrier)];
+            let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
+            if !tick.is_multiple_of(ticks_per_slot) {
+                continue;
+            }
+            let slot = tick / ticks_per_slot;
             let own = OwnRadio {
                 rnti: user.rnti,
                 active: place < active,
-                sinr_db: Some(link.channel.at(subframe).sinr_db),
-                bits_per_prb: Some(link.bits_per_prb(carrier.air.region(), carrier.grid.prbs)),
+                sinr_db: Some(link.channel.at(slot).sinr_db),
+                bits_per_prb: Some(link.bits_per_prb(carrier.air.reported_region(), carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };
-            let heard_at = Time::from_millis(subframe + 1);
+            let heard_at = now + Duration::from_nanos(ticks_per_slot * (1_000_000 / self.ticks_per_ms));
+            let account = carrier.account_of(slot);
             if is_listening {
-                self.telemetry.hear(index, heard_at, &carrier.account, own);
+                self.telemetry.hear(index, heard_at, account, own);
             }
             if is_logging {
                 let own = OwnRadio { uplink_queue: Some(queue), ..own };
-                self.log.hear(index, heard_at, &carrier.account, own);
+                self.log.hear(index, heard_at, account, own);
             }
         }
     }
 
     /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
-    /// to it.
-    fn aggregate(&mut self, index: usize, subframe: u64) {
-        let now = Time::from_millis(subframe);
+    /// to it in the millisecond that starts at `now`.
+    fn aggregate(&mut self, index: usize, now: Time) {
         let user = &mut self.users[index];
         let Source::Device(device) = &mut user.source else { return };
         // During a handover, the missing grants do not show that the load is low.
@@ -393,19 +451,29 @@ impl Cell {
         }
         let active = device.aggregation.active();
         let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
+        let mut has_data = false;
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_in == Some(subframe));
-            load.count(carrier.grid.prbs, own, used, others, place + 1 == active);
+            let mut prbs = CarrierPrbs::default();
+            for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
+                prbs.total += u32::from(carrier.grid.prbs);
+                prbs.own += u32::from(link.prbs_in(share.slot));
+                prbs.used += u32::from(share.used_prbs);
+            }
+            has_data |= prbs.total > 0;
+            let others = carrier.wanting - usize::from(carrier.is_wanted_by(link));
+            load.count(prbs, others, place + 1 == active);
         }
-        device.aggregation.observe(now, load);
+        // A millisecond without downlink slots says nothing about the load.
+        if has_data {
+            device.aggregation.observe(now, load);
+        }
     }
 }
 
-/// Prepares a device before a subframe is scheduled. If a handover starts, returns the time at which data transmission
+/// Prepares a device before a slot is scheduled. If a handover starts, returns the time at which data transmission
 /// resumes.
-fn begin_subframe(
+fn begin_slot(
     user: &mut User,
     now: Time,
     rntis: &mut background::Rntis,
@@ -448,27 +516,31 @@ impl Link for Cell {
         self.popped_at = now;
         self.run_until(now);
         let time_of = |exits: &VecDeque<Exit>| exits.front().map_or(Time::NEVER, |exit| exit.time);
-        let (over, refused) = (time_of(&self.over), time_of(&self.refused));
-        let first = if over < refused { &mut self.over } else { &mut self.refused };
+        let (over, refused) = (time_of(&self.over.exits), time_of(&self.refused));
+        let first = if over < refused { &mut self.over.exits } else { &mut self.refused };
         if over.min(refused) <= now { first.pop_front() } else { None }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let subframe = Time::from_millis(self.subframe);
-        let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
+        let tick = self.start_of(self.tick);
+        let exit = self.over.exits.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
         // If a driver has not popped a report that was due, the time of this report is not returned again.
         let reports = [self.telemetry.poll_timeout(), self.log.poll_timeout()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
-        Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.poll_timeout()))
+        Some(tick.min(exit).min(refusal).min(report).min(self.uplink.poll_timeout()))
     }
 
-    /// Processing at both ends, and the number of subframes that the packet needs at the best rate for the mean signal
-    /// level of any device of this cell during the run, without shadowing and fading: the same for every seed. The wait
-    /// for the start of the next subframe, 0.5 ms on average, counts as queueing.
+    /// Processing at both ends, and the slots that the packet needs at the best rate for the mean signal level of any
+    /// device of this cell during the run, without shadowing and fading: the same for every seed. The wait for the start
+    /// of the next slot with downlink data counts as queueing.
     fn base_delay(&self, bytes: Bytes) -> Duration {
-        let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
-        self.enb_processing + Duration::from_millis(subframes) + self.ue_processing
+        let on_air = |best: &BestBlock| {
+            let slots = bytes.bits().0.div_ceil(best.bits).max(1);
+            self.carriers[usize::from(best.carrier)].air.shortest(slots)
+        };
+        let shortest = self.best_blocks.iter().map(on_air).min();
+        self.enb_processing + shortest.unwrap_or(Duration::from_millis(1)) + self.ue_processing
     }
 
     fn backlog(&self) -> Bytes {

@@ -1,9 +1,9 @@
-//! Runs one subframe of one carrier: first retransmissions, control users and data users are scheduled, then the
-//! outcome of every block is drawn.
+//! Runs one slot of one carrier, which is a subframe in LTE: first retransmissions, control users and data users are
+//! scheduled, then the outcome of every block is drawn.
 
 use std::collections::VecDeque;
 
-use airpace_core::{Bits, Direction, Packet, Time};
+use airpace_core::{Bits, Packet, Time};
 use airpace_event::{Fate, Owner};
 use airpace_radio::{Dci, PrbSet};
 
@@ -12,6 +12,7 @@ use super::air::Air;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
+use super::region::DataRegion;
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
@@ -33,15 +34,39 @@ pub(super) struct Carrier {
     pub due: VecDeque<Due>,
     /// Acknowledgements in flight with the time of their arrival, in order of time.
     pub feedback: VecDeque<(Time, Feedback)>,
-    pub account: Account,
-    /// PRBs that were assigned in the last subframe.
+    /// Records of the slots of the last millisecond, by slot modulo the number of slots per millisecond.
+    pub accounts: Vec<Account>,
+    /// Shares of the slots of the last millisecond, in the same order.
+    pub shares: Vec<SlotShare>,
+    /// PRBs that were assigned in the last slot.
     pub used: PrbSet,
-    /// Number of users with new data in the last subframe.
+    /// The last slot that could carry data, and the number of users with new data in this slot.
+    pub last_data_slot: Option<u64>,
     pub wanting: usize,
     /// Number of uplink grants sent in the control region of this carrier, in addition to its downlink DCIs.
     pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
     pub rates: Vec<[f32; MAX_RBGS]>,
+}
+
+/// Use of the PRBs of one slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotShare {
+    /// Number of the slot.
+    pub slot: u64,
+    /// The part of the slot that carries data.
+    pub region: DataRegion,
+    /// PRBs that can carry data.
+    pub usable_prbs: u16,
+    /// PRBs that were assigned.
+    pub used_prbs: u16,
+}
+
+impl SlotShare {
+    /// A slot in which nothing was assigned.
+    pub(super) fn unused(slot: u64, region: DataRegion) -> SlotShare {
+        SlotShare { slot, region, usable_prbs: 0, used_prbs: 0 }
+    }
 }
 
 /// Information that an acknowledgement gives to link adaptation.
@@ -59,6 +84,8 @@ pub(super) struct Context<'a> {
     pub slot: u64,
     /// Start of the slot.
     pub now: Time,
+    /// The millisecond that starts with the slot; `None` if the slot is not the first of its millisecond.
+    pub millisecond: Option<u64>,
     pub users: &'a mut [User],
     pub bler: &'a Bler,
     pub max_retransmissions: u8,
@@ -70,24 +97,53 @@ pub(super) struct Context<'a> {
 }
 
 impl Carrier {
-    /// Runs one subframe.
+    /// Runs one slot.
     pub(super) fn run(&mut self, context: &mut Context<'_>) {
         self.used = PrbSet::EMPTY;
-        self.arrive(context);
-        self.control.appear(self.grid.prbs);
-        self.collect(context);
-        self.make_room(context);
-        self.account.begin(self.air.slot(context.slot), context.now, self.air.region());
-        let free = self.retransmit(context, self.grid.all());
-        let free = self.serve_control(context, free);
-        self.serve_data(context, free);
+        self.air.begin(context.slot);
+        if let Some(millisecond) = context.millisecond {
+            self.arrive(context, millisecond);
+            self.control.appear(self.grid.prbs);
+        }
+        self.control.waiting.extend(self.air.system_information());
+        let has_data = self.air.region(context.slot).has_data();
+        if has_data {
+            self.last_data_slot = Some(context.slot);
+            self.collect(context);
+            self.make_room(context);
+        }
+        let place = (context.slot % self.air.slots_per_ms()) as usize;
+        self.accounts[place].begin(self.air.slot(context.slot), context.now, self.air.region(context.slot));
+        let reserved = self.grid.touched(self.air.reserved());
+        if has_data {
+            let free = self.retransmit(context, self.grid.all() & !reserved);
+            let free = self.serve_control(context, free);
+            self.serve_data(context, free);
+        }
         self.acknowledge(context);
+        self.shares[place] = SlotShare {
+            slot: context.slot,
+            region: self.air.region(context.slot),
+            usable_prbs: if has_data { self.grid.prbs - self.grid.prbs_in(reserved) } else { 0 },
+            used_prbs: self.used.len(),
+        };
         debug_assert!(self.used.len() <= self.grid.prbs);
     }
 
+    /// The record of a slot of the last millisecond.
+    pub(super) fn account_of(&mut self, slot: u64) -> &mut Account {
+        let place = slot % self.accounts.len() as u64;
+        &mut self.accounts[place as usize]
+    }
+
+    /// Whether the last data slot was one in which this user had data.
+    pub(super) fn is_wanted_by(&self, link: &RadioLink) -> bool {
+        self.last_data_slot.is_some() && link.wanted_in == self.last_data_slot
+    }
+
     /// Starts, continues and ends background downloads.
-    fn arrive(&mut self, context: &mut Context<'_>) {
-        for (session, user) in self.arrivals.sessions(context.slot, &mut self.vacant) {
+    fn arrive(&mut self, context: &mut Context<'_>, millisecond: u64) {
+        for (session, user) in self.arrivals.sessions(millisecond, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -135,7 +191,7 @@ impl Carrier {
         self.air.make_room(dcis, self.grid.prbs);
     }
 
-    /// Sends retransmissions that are due, oldest first, on the same number of RBGs as the first transmission. If one of
+    /// Sends retransmissions that are due, oldest first, on as many RBGs as the first transmission needed. If one of
     /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
     /// remaining RBGs, like [`Carrier::serve_control`].
     ///
@@ -157,8 +213,9 @@ impl Carrier {
                 self.due.remove(index);
                 continue;
             }
-            let rbgs = u32::from(process.rbgs);
-            if free.count_ones() < rbgs || link.served_in == Some(context.now) {
+            let rbgs = process.rbgs_in(self.air.region(context.slot));
+            let has_space = free.count_ones() >= rbgs && link.served_in != Some(context.now);
+            if !has_space || !self.air.place(user.rnti, link.adaptation.reported_sinr_db()) {
                 index += 1;
                 continue;
             }
@@ -167,7 +224,7 @@ impl Carrier {
             free &= !given;
             let prbs = self.grid.prb_set(given);
             let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
-            let mcs = link.adaptation.mcs_on(prbs, self.air.region().cfi());
+            let mcs = link.adaptation.mcs_on(prbs, self.air.region(context.slot).cfi());
             let is_active = usize::from(due.link) < user.active_links(context.now);
             if let Some(mcs) = mcs.filter(|_| is_active) {
                 self.load(context, grant, mcs);
@@ -185,7 +242,7 @@ impl Carrier {
         for grant in &self.control.waiting {
             let Some(start) = top.checked_sub(grant.prbs) else { break };
             let prbs = PrbSet::run(start, grant.prbs);
-            if self.grid.touched(prbs) & !free != 0 {
+            if self.grid.touched(prbs) & !free != 0 || !self.air.place(grant.rnti, CONTROL_SINR_DB) {
                 break;
             }
             taken |= self.grid.touched(prbs);
@@ -194,7 +251,8 @@ impl Carrier {
             self.used = self.used.union(prbs);
             if context.wants_account {
                 let dci = self.air.control_dci(grant.rnti, prbs);
-                self.account.add(dci, Owner::Control, [None; CODEWORDS]);
+                let place = (context.slot % self.accounts.len() as u64) as usize;
+                self.accounts[place].add(dci, Owner::Control, [None; CODEWORDS]);
             }
         }
         self.control.waiting.drain(..served);
@@ -206,7 +264,7 @@ impl Carrier {
         self.rates.clear();
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            self.rate(link, candidate)
+            self.rate(context.slot, link, candidate)
         });
         // Newcomers are also compared with users that only get a retransmission in this subframe.
         self.scheduler.place_newcomers(&mut candidates);
@@ -220,11 +278,17 @@ impl Carrier {
             let can_be_served =
                 link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
             if can_be_served {
-                self.rate_rbgs(link, candidate);
+                self.rate_rbgs(context.slot, link, candidate);
             }
             can_be_served
         });
-        self.scheduler.share(context.slot, &self.grid, free, &mut candidates, &self.rates);
+        let (users, air) = (&*context.users, &mut self.air);
+        let has_place = |candidate: &Candidate| {
+            let user = &users[usize::from(candidate.user)];
+            let link = &user.links[usize::from(candidate.link)];
+            air.place(user.rnti, link.adaptation.reported_sinr_db())
+        };
+        self.scheduler.share(context.slot, &self.grid, free, &mut candidates, &self.rates, has_place);
         for candidate in &candidates {
             self.send_new(context, candidate);
         }
@@ -232,8 +296,8 @@ impl Carrier {
     }
 
     /// Determines the mean rate of an RBG for a candidate. Returns `false` if the candidate is out of range.
-    fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
-        let region = self.air.region();
+    fn rate(&self, slot: u64, link: &RadioLink, candidate: &mut Candidate) -> bool {
+        let region = self.air.region(slot);
         let Some(mcs) = link.adaptation.mcs(region.cfi()) else { return false };
         candidate.size = link.block_size(mcs, region);
         candidate.rate = candidate.size.bits(self.grid.rbg_prbs) as f64;
@@ -241,11 +305,11 @@ impl Carrier {
     }
 
     /// Determines the rate of each RBG for a candidate, if its RBGs differ.
-    fn rate_rbgs(&mut self, link: &RadioLink, candidate: &mut Candidate) {
+    fn rate_rbgs(&mut self, slot: u64, link: &RadioLink, candidate: &mut Candidate) {
         if !link.has_subbands {
             return;
         }
-        let region = self.air.region();
+        let region = self.air.region(slot);
         let bits_at = |mcs: u8| link.block_size(mcs, region).bits(self.grid.rbg_prbs);
         let mut row = [0.0; MAX_RBGS];
         let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
@@ -262,9 +326,11 @@ impl Carrier {
         let prbs = self.grid.prb_set(candidate.given);
         let user = &mut context.users[usize::from(candidate.user)];
         let link = &mut user.links[usize::from(candidate.link)];
-        let Some(mcs) = link.adaptation.mcs_on(prbs, self.air.region().cfi()) else { return };
+        let Some(mcs) = link.adaptation.mcs_on(prbs, self.air.region(context.slot).cfi()) else { return };
         let Some(process_index) = link.harq.free_process(now) else { return };
-        link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
+        let process = &mut link.harq.processes[usize::from(process_index)];
+        process.rbgs = candidate.given.count_ones() as u8;
+        process.res_per_prb = self.air.region(context.slot).res_per_prb();
         let Candidate { user, link, .. } = *candidate;
         let grant = Grant { user, link, process: process_index, prbs };
         if self.load(context, grant, mcs) {
@@ -276,7 +342,7 @@ impl Carrier {
     fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
-        let block = link.block(mcs, grant.prbs.len(), self.air.region());
+        let block = link.block(mcs, grant.prbs.len(), self.air.region(context.slot));
         let codewords = link.codewords();
         let process = &mut link.harq.processes[usize::from(grant.process)];
         let mut is_loaded = false;
@@ -307,14 +373,12 @@ impl Carrier {
         let process = &mut link.harq.processes[usize::from(grant.process)];
         let mut dci = Dci {
             rnti: user.rnti,
-            direction: Direction::Downlink,
-            format: self.air.format(link.channel.layers()),
             prbs,
             harq: Some(grant.process),
-            ..Dci::default()
+            ..self.air.grant(context.slot, link.channel.layers())
         };
         let mut reserved_mcs = [None; CODEWORDS];
-        let times = self.air.feedback_times(now);
+        let times = self.air.feedback_times(context.slot);
         let snapshot = link.channel.at(context.slot);
         for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
             let Some(mut flight) = process.blocks[codeword] else { continue };
@@ -327,7 +391,7 @@ impl Carrier {
             let is_first = flight.held.transmissions() == 0;
             dci.retransmission[codeword] = !is_first;
             debug_assert!(
-                is_first || now >= self.air.feedback_times(process.sent_in).resend_from,
+                is_first || now >= process.resend_from,
                 "sent again before its feedback was acted on"
             );
             let modulation = flight.block.modulation();
@@ -350,15 +414,15 @@ impl Carrier {
             link.decoded = Some(was_decoded && is_received);
             link.served_in = Some(now);
         }
-        link.served_prbs = prbs.len();
         let is_waiting = process.is_waiting();
+        link.set_prbs_in(context.slot, prbs.len());
         link.harq.sent(grant.process, now, times.resend_from);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;
             self.due.push_back(Due { at: times.resend_from, sent_in: now, user, link, process });
         }
         if context.wants_account {
-            self.account.add(dci, user.owner, reserved_mcs);
+            self.account_of(context.slot).add(dci, user.owner, reserved_mcs);
         }
     }
 
@@ -376,6 +440,11 @@ impl Carrier {
         }
     }
 }
+
+/// SINR in dB that the base station assumes for control messages, from which the aggregation level of their DCIs follows.
+///
+/// Chosen: 3 dB, because users at the edge of the cell must be able to receive them.
+const CONTROL_SINR_DB: f64 = 3.0;
 
 /// An assignment of PRBs to the blocks of a HARQ process.
 #[derive(Clone, Copy, Debug)]

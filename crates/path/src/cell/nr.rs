@@ -1,5 +1,10 @@
 //! NR: what an NR carrier has and an LTE carrier has not.
 
-pub(super) mod coreset;
-pub(super) mod downlink;
-pub mod pattern;
+mod broadcast;
+mod coreset;
+mod downlink;
+mod pattern;
+
+pub(super) use broadcast::ss_block_symbols;
+pub(super) use downlink::Downlink;
+pub use pattern::{Pattern, PatternError, SlotSymbols};

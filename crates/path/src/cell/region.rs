@@ -25,4 +25,25 @@ impl DataRegion {
             DataRegion::Nr { .. } => 1,
         }
     }
+
+    /// Resource elements for data per PRB of an NR slot; 0 for LTE, whose block sizes do not follow from this number.
+    pub(super) fn res_per_prb(self) -> u16 {
+        match self {
+            DataRegion::Lte { .. } => 0,
+            DataRegion::Nr { res_per_prb, .. } => res_per_prb,
+        }
+    }
+
+    /// Number of data symbols of an NR slot; `None` for LTE.
+    pub(super) fn symbols(self) -> Option<u8> {
+        match self {
+            DataRegion::Lte { .. } => None,
+            DataRegion::Nr { symbols, .. } => Some(symbols),
+        }
+    }
+
+    /// Whether the slot can carry data.
+    pub(super) fn has_data(self) -> bool {
+        !matches!(self, DataRegion::Nr { symbols: 0, .. })
+    }
 }

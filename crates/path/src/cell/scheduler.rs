@@ -1,4 +1,4 @@
-//! Scheduler: assigns the RBGs of one carrier in one subframe that remain after retransmissions and control users.
+//! Scheduler: assigns the RBGs of one carrier in one slot (in LTE, a subframe) that remain after retransmissions and control users.
 //!
 //! It has two steps, as in base stations: it selects at most `max_users` users for the subframe, then assigns the RBGs
 //! to them one by one. A user whose block can carry all its queued data gets no more RBGs.
@@ -15,6 +15,7 @@ use airpace_core::tables::{CodeRate, Modulation, lte, nr};
 use airpace_core::{Bits, Draws};
 use airpace_radio::PrbSet;
 
+use super::channel::Grid;
 use super::config::Policy;
 
 /// Maximum number of RBGs of a carrier (110 PRBs in groups of 4).
@@ -32,13 +33,18 @@ pub(super) struct RbgGrid {
 }
 
 impl RbgGrid {
-    /// The grid of a carrier; LENA leaves out the last RBG if it is smaller than the others.
+    /// The grid of a carrier of LTE; LENA leaves out the last RBG if it is smaller than the others.
     ///
     /// Source: TS 36.213 §7.1.6.1; our measurement of ns-3.37
     pub(super) fn new(prbs: u16, lena_compat: bool) -> RbgGrid {
         let rbg_prbs = lte::rbg_size(prbs);
         let rbgs = if lena_compat { prbs / rbg_prbs } else { lte::rbg_count(prbs) };
         RbgGrid { prbs, rbg_prbs, rbgs }
+    }
+
+    /// The RBGs of this grid of a carrier.
+    pub(super) fn of(grid: Grid) -> RbgGrid {
+        RbgGrid { prbs: grid.prbs, rbg_prbs: grid.rbg_prbs, rbgs: grid.rbgs() }
     }
 
     /// All RBGs.
@@ -201,7 +207,7 @@ pub(super) const NEVER_GIVEN: f32 = f32::NEG_INFINITY;
 impl Scheduler {
     pub(super) fn new(
         policy: Policy,
-        time_constant_ms: f64,
+        time_constant_slots: f64,
         max_users: u8,
         grid: &RbgGrid,
         lena_compat: bool,
@@ -211,7 +217,7 @@ impl Scheduler {
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
         Scheduler {
             policy,
-            time_constant: time_constant_ms,
+            time_constant: time_constant_slots,
             max_users: most,
             lena_compat,
             first: 0,
@@ -220,7 +226,7 @@ impl Scheduler {
         }
     }
 
-    /// A user's average rate one subframe later, if the user gets no bits in that subframe; at least one bit.
+    /// A user's average rate one slot later, if the user gets no bits in that slot; at least one bit.
     ///
     /// R(t+1) = (1 - 1/t_c) R(t) + (1/t_c) bits
     pub(super) fn decayed(&self, average: f64) -> f64 {
@@ -250,8 +256,9 @@ impl Scheduler {
         }
     }
 
-    /// Assigns the `free` RBGs of subframe `now`; `rates` contains the rows to which candidates refer. Afterwards,
-    /// `candidates` contains only the candidates with at least one RBG.
+    /// Assigns the `free` RBGs of slot `now`; `rates` contains the rows to which candidates refer. `has_place` reserves the
+    /// DCI of a selected candidate in the control region, and returns `false` if the region has no space for the DCI.
+    /// Afterwards, `candidates` contains only the candidates with at least one RBG.
     pub(super) fn share(
         &mut self,
         now: u64,
@@ -259,11 +266,13 @@ impl Scheduler {
         free: RbgMask,
         candidates: &mut Vec<Candidate>,
         rates: &[[f32; MAX_RBGS]],
+        has_place: impl FnMut(&Candidate) -> bool,
     ) {
         if candidates.is_empty() {
             return;
         }
         self.pick(now, candidates);
+        candidates.retain(has_place);
         let is_flat = candidates.iter().all(|candidate| candidate.rates.is_none());
         if let [candidate] = &mut candidates[..]
             && is_flat
@@ -431,7 +440,7 @@ mod tests {
         let mut totals = [0; 3];
         for now in 0..30 {
             let mut users: Vec<_> = (0..3).map(|index| user(index, 1000.0, 1.0)).collect();
-            scheduler.share(now, &grid, grid.all(), &mut users, &[]);
+            scheduler.share(now, &grid, grid.all(), &mut users, &[], |_| true);
             for (index, total) in totals.iter_mut().enumerate() {
                 *total += given(&users, index as u16);
             }
@@ -451,10 +460,10 @@ mod tests {
     fn round_robin_counts_rbgs_and_not_what_they_are_worth() {
         let (mut scheduler, grid) = scheduler(Policy::RoundRobin);
         let (mut users, rates) = opposites(false);
-        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
         assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1, "{users:?}");
         let (mut users, rates) = opposites(true);
-        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
         assert_eq!((given(&users, 0), given(&users, 1)), (12, 13), "nobody gets what it must not have");
     }
 
@@ -464,7 +473,7 @@ mod tests {
             let (mut scheduler, grid) = scheduler(policy);
             let (mut users, mut rates) = opposites(true);
             rates.iter_mut().for_each(|row| row[5] = NEVER_GIVEN);
-            scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+            scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
             assert_eq!((given(&users, 0), given(&users, 1)), (11, 13), "{policy:?}");
         }
     }
@@ -474,7 +483,7 @@ mod tests {
         let (mut scheduler, grid) = scheduler(Policy::MaxCi);
         let mut users = vec![user(0, 900.0, 1.0), user(1, 1000.0, 1.0)];
         users[1].wanted = 5000;
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!(SIZE.bits(4 * given(&users, 1) as u16) >= 5000);
         assert_eq!(given(&users, 0) + given(&users, 1), 25);
     }
@@ -483,7 +492,7 @@ mod tests {
     fn proportional_fair_splits_a_subframe_between_equals() {
         let (mut scheduler, grid) = scheduler(Policy::ProportionalFair);
         let mut users = vec![user(0, 1300.0, 16000.0), user(1, 1300.0, 16000.0)];
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1);
         assert_eq!(
             users[0].given.count_ones(),
@@ -501,7 +510,7 @@ mod tests {
         let mut users = vec![user(0, 1300.0, 32000.0), user(1, 1300.0, 1.0)];
         users[1].is_newcomer = true;
         scheduler.place_newcomers(&mut users);
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!((12..=13).contains(&given(&users, 0)), "the incumbent keeps half: {}", given(&users, 0));
     }
 
@@ -514,7 +523,7 @@ mod tests {
         for (row, candidate) in users.iter_mut().enumerate() {
             candidate.rates = Some(row as u16);
         }
-        scheduler.share(0, &grid, grid.all(), &mut users, &rows);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rows, |_| true);
         let second =
             users.iter().find(|candidate| candidate.user == 1).expect("was given the RBG it is best on");
         assert_eq!(second.given >> 7 & 1, 1);

@@ -32,7 +32,7 @@ use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
 use airpace_event::{Capacity, Fate, Owner};
 use airpace_radio::{Dci, Rnti};
 
-use super::carriers::Load;
+use super::carriers::{CarrierPrbs, Load};
 use super::lte::FEEDBACK;
 use super::rlc::Rlc;
 use super::user::ip_bytes;
@@ -228,9 +228,13 @@ impl Uplink {
         let mut load = Load { queue_bytes: sender.backlog().0, ..Load::default() };
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, used) = (link.prbs_in(now), carrier.used.len());
+            let prbs = CarrierPrbs {
+                total: carrier.region.len().into(),
+                own: link.prbs_in(now).into(),
+                used: carrier.used.len().into(),
+            };
             let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
-            load.count(carrier.region.len(), own, used, others, place + 1 == active);
+            load.count(prbs, others, place + 1 == active);
         }
         sender.aggregation.observe(now, load);
     }

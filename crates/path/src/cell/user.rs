@@ -49,8 +49,8 @@ pub(super) struct Device {
 pub(super) struct Session {
     /// Number of the download's bits that have not arrived at the base station yet.
     pub to_come: u64,
-    /// Number of bits that arrive at the base station per subframe.
-    pub bits_per_subframe: u64,
+    /// Number of bits that arrive at the base station per millisecond.
+    pub bits_per_ms: u64,
     /// Number of bits queued at the base station.
     pub waiting: u64,
 }
@@ -68,16 +68,20 @@ pub(super) struct RadioLink {
     pub has_subbands: bool,
     /// Random draws for errors of the link's transport blocks, by slot and codeword.
     pub luck: Draws,
-    /// The user's average rate for the proportional fair scheduler, in bits per subframe.
+    /// The user's average rate for the proportional fair scheduler, in bits per slot.
     pub average_bits: f64,
     /// Number of the last slot in which data was queued for the user.
     pub wanted_in: Option<u64>,
-    /// Start of the last slot in which the user was granted PRBs. The next fields are the number of these PRBs, and
-    /// whether all their blocks were received.
+    /// Start of the last slot in which the user was granted PRBs, and whether all blocks of this slot were received.
     pub served_in: Option<Time>,
-    pub served_prbs: u16,
     pub decoded: Option<bool>,
+    /// The last slots in which the user was granted PRBs, by slot modulo [`MAX_SLOTS_PER_MS`], and the number of these
+    /// PRBs.
+    granted: [(Option<u64>, u16); MAX_SLOTS_PER_MS],
 }
+
+/// Maximum number of slots in a millisecond.
+const MAX_SLOTS_PER_MS: usize = 8;
 
 impl User {
     /// Number of links that may carry new data at `now`.
@@ -109,18 +113,55 @@ impl Session {
         self.to_come == 0 && self.waiting == 0
     }
 
-    /// Moves the data that arrives in one subframe to the queue.
+    /// Moves the data that arrives in one millisecond to the queue.
     pub(super) fn arrive(&mut self) {
-        let arriving = self.to_come.min(self.bits_per_subframe);
+        let arriving = self.to_come.min(self.bits_per_ms);
         self.to_come -= arriving;
         self.waiting += arriving;
     }
 }
 
+/// The parts of a link that differ between links.
+pub(super) struct LinkParts {
+    pub carrier: u8,
+    pub channel: Channel,
+    pub adaptation: LinkAdaptation,
+    pub harq: Harq,
+    pub table: CodeTable,
+    pub has_subbands: bool,
+    pub luck: Draws,
+}
+
 impl RadioLink {
-    /// Number of PRBs granted to the user on this link in the slot that starts at `now`.
-    pub(super) fn prbs_in(&self, now: Time) -> u16 {
-        if self.served_in == Some(now) { self.served_prbs } else { 0 }
+    pub(super) fn new(parts: LinkParts) -> RadioLink {
+        let LinkParts { carrier, channel, adaptation, harq, table, has_subbands, luck } = parts;
+        RadioLink {
+            carrier,
+            channel,
+            adaptation,
+            harq,
+            table,
+            has_subbands,
+            luck,
+            average_bits: 1.0,
+            wanted_in: None,
+            served_in: None,
+            decoded: None,
+            granted: [(None, 0); MAX_SLOTS_PER_MS],
+        }
+    }
+
+    /// Number of PRBs granted to the user on this link in a slot of the last millisecond.
+    pub(super) fn prbs_in(&self, slot: u64) -> u16 {
+        match self.granted[slot as usize % MAX_SLOTS_PER_MS] {
+            (granted_in, prbs) if granted_in == Some(slot) => prbs,
+            _ => 0,
+        }
+    }
+
+    /// Records the number of PRBs granted to the user on this link in a slot.
+    pub(super) fn set_prbs_in(&mut self, slot: u64, prbs: u16) {
+        self.granted[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), prbs);
     }
 
     /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.

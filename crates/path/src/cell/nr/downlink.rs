@@ -1,31 +1,51 @@
 //! Downlink of an NR carrier: slots, symbols, HARQ times and the control channel.
 
-use airpace_core::Time;
-use airpace_core::tables::nr::{self, Allocation};
-use airpace_core::{Bits, Direction};
+use std::time::Duration;
+
+use airpace_core::tables::nr::{self, Allocation, FrequencyRange};
+use airpace_core::{Bits, Direction, Time};
 use airpace_radio::{Dci, DciFormat, Numerology, PrbSet, Rnti, Slot};
 
+use super::super::air::FeedbackTimes;
+use super::super::background::ControlGrant;
+use super::super::config::{NrCarrier, NrConfig};
+use super::super::region::DataRegion;
+use super::broadcast::{Broadcast, SI_RNTI};
 use super::coreset::Coreset;
 use super::pattern::Pattern;
 
+/// Number of data symbols of a full slot: the symbols after a control region of one symbol. The bits per PRB of a radio
+/// report belong to such a slot.
+const FULL_SYMBOLS: u8 = 13;
+
 /// Timing of HARQ in slots.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct HarqSlots {
+struct HarqSlots {
     /// Minimum number of slots from data to its acknowledgement (K1).
-    pub k1_min: u64,
+    k1_min: u64,
     /// Number of slots from the end of the acknowledgement's slot to the first slot that can react to it.
-    pub processing: u64,
+    processing: u64,
 }
 
 /// Resource elements of a PRB that carry no data.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Overhead {
+struct Overhead {
     /// Number of symbols of the control region.
-    pub coreset_symbols: u8,
+    coreset_symbols: u8,
     /// Resource elements for DMRS.
-    pub dmrs_res: u16,
+    dmrs_res: u16,
     /// Further resource elements (xOverhead).
-    pub other_res: u16,
+    other_res: u16,
+}
+
+impl HarqSlots {
+    fn new(numerology: Numerology, config: &NrConfig) -> HarqSlots {
+        let by_mu = |slots: [u8; 4]| slots[usize::from(numerology.mu()).min(3)];
+        HarqSlots {
+            k1_min: config.k1_min_slots.unwrap_or(by_mu([2, 2, 3, 3])).into(),
+            processing: config.gnb_processing_slots.unwrap_or(by_mu([1, 2, 2, 4])).into(),
+        }
+    }
 }
 
 /// Downlink of an NR carrier.
@@ -36,27 +56,37 @@ pub(in super::super) struct Downlink {
     harq: HarqSlots,
     overhead: Overhead,
     coreset: Coreset,
+    broadcast: Broadcast,
     /// Number of the current slot.
     slot: u64,
 }
 
 impl Downlink {
-    pub(in super::super) fn new(
-        numerology: Numerology,
-        pattern: Pattern,
-        harq: HarqSlots,
-        overhead: Overhead,
-        carrier_prbs: u16,
-    ) -> Downlink {
-        let coreset = Coreset::new(carrier_prbs, overhead.coreset_symbols);
-        Downlink { numerology, pattern, harq, overhead, coreset, slot: 0 }
+    pub(in super::super) fn new(carrier: &NrCarrier, config: &NrConfig) -> Downlink {
+        let usual_beams = match carrier.band.range {
+            FrequencyRange::Fr1 => 1,
+            FrequencyRange::Fr2 => 16,
+        };
+        let beams = config.ssb.beams.unwrap_or(usual_beams).into();
+        Downlink {
+            numerology: carrier.numerology,
+            pattern: carrier.pattern.clone(),
+            harq: HarqSlots::new(carrier.numerology, config),
+            overhead: Overhead {
+                coreset_symbols: config.coreset_symbols,
+                dmrs_res: 12 * u16::from(config.dmrs_positions),
+                other_res: config.xoverhead.into(),
+            },
+            coreset: Coreset::new(carrier.prbs, config.coreset_symbols),
+            broadcast: Broadcast::new(carrier, config, beams),
+            slot: 0,
+        }
     }
 
-    /// Starts a slot. Returns whether it has downlink symbols for data.
-    pub(in super::super) fn begin(&mut self, slot: u64) -> bool {
+    /// Starts a slot.
+    pub(in super::super) fn begin(&mut self, slot: u64) {
         self.slot = slot;
         self.coreset.clear();
-        self.data_symbols() > 0
     }
 
     /// The slot with this number.
@@ -69,32 +99,86 @@ impl Downlink {
         self.pattern.downlink_before(index)
     }
 
-    /// Number of symbols of the current slot that carry downlink data.
-    pub(in super::super) fn data_symbols(&self) -> u8 {
-        self.pattern.slot(self.slot).downlink.saturating_sub(self.overhead.coreset_symbols)
+    /// The part of a slot that carries downlink data.
+    pub(in super::super) fn region(&self, slot: u64) -> DataRegion {
+        self.region_of(self.pattern.slot(slot).downlink.saturating_sub(self.overhead.coreset_symbols))
     }
 
-    /// Resource elements for data of a PRB in the current slot.
-    pub(in super::super) fn res_per_prb(&self) -> u16 {
-        let allocation = Allocation {
-            n_prb: 1,
-            symbols: self.data_symbols(),
+    /// The part of a slot of [`FULL_SYMBOLS`] data symbols that carries downlink data.
+    pub(in super::super) fn full_region(&self) -> DataRegion {
+        self.region_of(FULL_SYMBOLS)
+    }
+
+    fn region_of(&self, symbols: u8) -> DataRegion {
+        let res_per_prb = self.allocation(1, symbols).res() as u16;
+        DataRegion::Nr { symbols: if res_per_prb == 0 { 0 } else { symbols }, res_per_prb }
+    }
+
+    /// The data of `n_prb` PRBs in `symbols` symbols.
+    fn allocation(&self, n_prb: u16, symbols: u8) -> Allocation {
+        Allocation {
+            n_prb,
+            symbols,
             dmrs_res_per_prb: self.overhead.dmrs_res,
             overhead_res_per_prb: self.overhead.other_res,
-        };
-        allocation.res() as u16
+        }
     }
 
-    /// The slot of the acknowledgement for data in slot `data`, and the earliest slot of a retransmission.
+    /// Mean number of slots per ms, each counted by its share of the resource elements of a slot of [`FULL_SYMBOLS`]
+    /// data symbols.
+    pub(in super::super) fn full_slots_per_ms(&self) -> f64 {
+        let res_of = |region: DataRegion| f64::from(region.res_per_prb());
+        let sum: f64 = (0..self.pattern.len()).map(|slot| res_of(self.region(slot))).sum();
+        let slots_per_ms = self.numerology.slots_per_subframe() as f64;
+        sum / res_of(self.full_region()) / self.pattern.len() as f64 * slots_per_ms
+    }
+
+    /// Mean number of slots with downlink data per ms.
+    pub(in super::super) fn data_slots_per_ms(&self) -> f64 {
+        let slots = (0..self.pattern.len()).filter(|&slot| self.region(slot).has_data()).count();
+        let slots_per_ms = self.numerology.slots_per_subframe() as f64;
+        slots as f64 / self.pattern.len() as f64 * slots_per_ms
+    }
+
+    /// Minimum time in which `count` slots with downlink data can be sent, from the start of the first to the end of the
+    /// last.
+    pub(in super::super) fn shortest(&self, count: u64) -> Duration {
+        let is_downlink = |slot: u64| self.region(slot).has_data();
+        let in_period = (0..self.pattern.len()).filter(|&slot| is_downlink(slot)).count() as u64;
+        let (periods, rest) = ((count - 1) / in_period, (count - 1) % in_period + 1);
+        let span_from = |first: u64| {
+            let mut slots = (first..).filter(|&slot| is_downlink(slot)).take(rest as usize);
+            slots.by_ref().last().map_or(0, |last| last + 1 - first)
+        };
+        let firsts = (0..self.pattern.len()).filter(|&slot| is_downlink(slot));
+        let span = firsts.map(span_from).min().unwrap_or(0) + periods * self.pattern.len();
+        self.numerology.slot_duration() * span as u32
+    }
+
+    /// PRBs that cannot carry data in the current slot.
+    pub(in super::super) fn reserved(&self) -> PrbSet {
+        self.broadcast.reserved(self.slot)
+    }
+
+    /// The message with system information that becomes due in the current slot.
+    pub(in super::super) fn system_information(&self) -> Option<ControlGrant> {
+        Some(ControlGrant { rnti: SI_RNTI, prbs: self.broadcast.sib1(self.slot)? })
+    }
+
+    /// Times of the feedback for data in slot `data`.
     ///
     /// Source: TS 38.213 §9.2.3 (K1), TS 38.214 §5.3 (processing time of the device)
-    pub(in super::super) fn feedback_slots(&self, data: u64) -> (u64, u64) {
+    pub(in super::super) fn feedback_times(&self, data: u64) -> FeedbackTimes {
         let acknowledged = self.pattern.uplink_from(data + self.harq.k1_min);
-        (acknowledged, self.pattern.downlink_from(acknowledged + 1 + self.harq.processing))
+        let reaction = acknowledged + 1 + self.harq.processing;
+        FeedbackTimes {
+            known_at: self.start(reaction),
+            resend_from: self.start(self.pattern.downlink_from(reaction)),
+        }
     }
 
     /// Start of a slot.
-    pub(in super::super) fn start(&self, slot: u64) -> Time {
+    fn start(&self, slot: u64) -> Time {
         Time::from_nanos(slot * self.numerology.slot_duration().as_nanos() as u64)
     }
 
@@ -110,12 +194,10 @@ impl Downlink {
     /// Chosen: MCS 4.
     pub(in super::super) fn control_dci(&self, rnti: Rnti, prbs: PrbSet) -> Dci {
         const MCS: u8 = 4;
-        let allocation = Allocation {
-            n_prb: prbs.len(),
-            symbols: self.data_symbols(),
-            dmrs_res_per_prb: self.overhead.dmrs_res,
-            overhead_res_per_prb: self.overhead.other_res,
+        let DataRegion::Nr { symbols, .. } = self.region(self.slot) else {
+            unreachable!("the region of a slot of NR is one of NR")
         };
+        let allocation = self.allocation(prbs.len(), symbols);
         let bits = nr::McsTable::Qam64.tbs(MCS, &allocation, 1).unwrap_or(Bits::ZERO);
         Dci {
             rnti,
@@ -125,7 +207,7 @@ impl Downlink {
             mcs: [Some(MCS), None],
             tbs: [bits, Bits::ZERO],
             layers: 1,
-            symbols: Some(self.data_symbols()),
+            symbols: Some(symbols),
             offset_slots: Some(0),
             ..Dci::default()
         }
@@ -134,19 +216,23 @@ impl Downlink {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::CellConfig;
+    use super::super::super::config::Rat;
     use super::*;
 
     fn downlink(pattern: &str) -> Downlink {
-        let pattern = Pattern::parse(pattern, [10, 2, 2], 500).unwrap();
-        let harq = HarqSlots { k1_min: 2, processing: 2 };
-        let overhead = Overhead { coreset_symbols: 1, dmrs_res: 12, other_res: 0 };
-        Downlink::new(Numerology::KHZ_30, pattern, harq, overhead, 273)
+        let config = CellConfig {
+            rat: Rat::Nr,
+            band: Some("n78".into()),
+            tdd: Some(pattern.into()),
+            ..CellConfig::default()
+        };
+        Downlink::new(&config.nr_carrier(0).unwrap(), &config.nr)
     }
 
     /// Milliseconds from the start of a slot to the start of its earliest retransmission.
     fn retransmission_ms(downlink: &Downlink, slot: u64) -> f64 {
-        let (_, resent) = downlink.feedback_slots(slot);
-        (downlink.start(resent) - downlink.start(slot)).as_secs_f64() * 1e3
+        (downlink.feedback_times(slot).resend_from - downlink.start(slot)).as_secs_f64() * 1e3
     }
 
     #[test]
@@ -162,11 +248,31 @@ mod tests {
 
     #[test]
     fn a_special_slot_has_fewer_resource_elements_and_an_uplink_slot_has_none() {
+        let downlink = downlink("DDDSU");
+        let of = |symbols, res_per_prb| DataRegion::Nr { symbols, res_per_prb };
+        let regions: Vec<_> = (0..5).map(|slot| downlink.region(slot)).collect();
+        assert_eq!(regions, [of(13, 144), of(13, 144), of(13, 144), of(9, 96), of(0, 0)]);
+        assert!((downlink.full_slots_per_ms() - (3.0 + 96.0 / 144.0) / 2.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_shortest_time_of_several_slots_spans_uplink_slots() {
+        let downlink = downlink("DDDSU");
+        let us = |count| downlink.shortest(count).as_micros();
+        assert_eq!([1, 2, 4, 5, 8, 9].map(us), [500, 1_000, 2_000, 3_000, 4_500, 5_500]);
+    }
+
+    #[test]
+    fn ss_blocks_take_the_middle_of_the_carrier_in_the_first_slots_of_20_ms() {
         let mut downlink = downlink("DDDSU");
-        let symbols: Vec<_> = (0..5)
-            .map(|slot| (downlink.begin(slot), downlink.data_symbols(), downlink.res_per_prb()))
-            .collect();
-        let (full, special) = ((true, 13, 144), (true, 9, 96));
-        assert_eq!(symbols, [full, full, full, special, (false, 0, 0)]);
+        let mut reserved = Vec::new();
+        for slot in 0..80 {
+            downlink.begin(slot);
+            if !downlink.reserved().is_empty() {
+                reserved.push((slot, downlink.reserved().runs().collect::<Vec<_>>()));
+            }
+        }
+        let block = vec![(126, 20)];
+        assert_eq!(reserved, [(0, block.clone()), (40, block)]);
     }
 }

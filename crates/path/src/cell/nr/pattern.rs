@@ -93,6 +93,13 @@ impl fmt::Display for PatternError {
     }
 }
 
+impl PatternError {
+    /// Whether the error is about the symbols of a special slot, not about the text of the pattern.
+    pub fn is_about_symbols(&self) -> bool {
+        matches!(self, PatternError::Symbols(_))
+    }
+}
+
 /// Permitted durations of one part in µs.
 ///
 /// Source: TS 38.331 §6.3.2 (dl-UL-TransmissionPeriodicity, and its extension for 3 ms and 4 ms)

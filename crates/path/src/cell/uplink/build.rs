@@ -211,7 +211,7 @@ impl Builder<'_> {
             ),
             arrivals: Arrivals::new(
                 &background,
-                region.len(),
+                region.len().into(),
                 prbs_per_bit,
                 self.streams.draws(&name("arrivals")),
             ),

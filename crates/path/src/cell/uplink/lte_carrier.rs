@@ -205,7 +205,7 @@ impl UplinkCarrier {
             //
             // Chosen: users are compared by their rate over the whole band, because adjacent PRBs cannot be chosen
             // according to the fading of single RBGs.
-            self.scheduler.share(turn.subframe, &grid, grid.all(), &mut candidates, &[]);
+            self.scheduler.share(turn.subframe, &grid, grid.all(), &mut candidates, &[], |_| true);
             // Only some numbers of PRBs are valid for a grant. PRBs that a user cannot use for this reason are offered
             // to the next user.
             let mut left_over = 0;
