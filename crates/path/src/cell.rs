@@ -60,6 +60,7 @@ pub use plan::CellPlan;
 use bler::Bler;
 use carrier::{Carrier, Context, SlotShare};
 use carriers::{CarrierPrbs, Load};
+use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
 use user::{Device, RadioLink, Source, User};
@@ -238,6 +239,7 @@ impl Cell {
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
+            let framing = Framing::new(carrier.air.rat(), &self.config.rlc);
             for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
                 let idle = share.usable_prbs.saturating_sub(share.used_prbs);
                 let prbs = idle + link.prbs_in(share.slot);
@@ -249,7 +251,7 @@ impl Cell {
                 let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
                 let codewords = link.codewords() as u8;
                 let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
-                bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
+                bytes += framing.ip_bytes(bits, codewords, packet);
             }
         }
         let span = Duration::from_millis(1);

@@ -6,6 +6,7 @@ use airpace_core::{Direction, Time};
 use airpace_radio::{Dci, DciFormat, PrbSet, Rnti, Slot};
 
 use super::background::ControlGrant;
+use super::config::Rat;
 use super::region::DataRegion;
 use super::{lte, nr};
 
@@ -28,6 +29,14 @@ pub(super) struct FeedbackTimes {
 }
 
 impl Air {
+    /// Radio access technology.
+    pub(super) fn rat(&self) -> Rat {
+        match self {
+            Air::Lte(_) => Rat::Lte,
+            Air::Nr(_) => Rat::Nr,
+        }
+    }
+
     /// The slot with this number on the carrier.
     pub(super) fn slot(&self, index: u64) -> Slot {
         match self {

@@ -19,7 +19,7 @@ use super::handover::Handover;
 use super::harq::Harq;
 use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
 use super::region::DataRegion;
-use super::rlc::Rlc;
+use super::rlc::{Framing, Rlc};
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
@@ -120,8 +120,9 @@ impl Builder<'_> {
         });
         let links: Vec<_> = links.collect();
         let rng = self.streams.stream(&format!("cell.device.{index}.handover"));
+        let framing = Framing::new(self.config.carrier_rat(usable[0].into()), &self.config.rlc);
         let source = Source::Device(Box::new(Device {
-            rlc: Rlc::new(&self.config.rlc, Bytes(device.queue_bytes)),
+            rlc: Rlc::new(&self.config.rlc, framing, Bytes(device.queue_bytes)),
             aggregation: Aggregation::new(&self.config.aggregation, links.len()),
             handover: Handover::new(&self.config.handover, &device.handover_s, rng),
         }));

@@ -35,7 +35,6 @@ use airpace_radio::{Dci, Rnti};
 use super::carriers::{CarrierPrbs, Load};
 use super::lte::FEEDBACK;
 use super::rlc::Rlc;
-use super::user::ip_bytes;
 use crate::link::Exit;
 
 mod adaptation;
@@ -263,7 +262,7 @@ impl user::UplinkLink {
             let block = shared.table.block(mcs, prbs);
             let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
             let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
-            Some(ip_bytes(block.bits.0 as f64 * goodput, 1, packet, &shared.rlc))
+            Some(shared.framing.ip_bytes(block.bits.0 as f64 * goodput, 1, packet))
         };
         let most = lte::pusch_size_within(prbs);
         let least = if self.sounding.is_power_limited(most) { 1 } else { most.max(1) };

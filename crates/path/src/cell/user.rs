@@ -1,7 +1,7 @@
 //! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
 use airpace_core::tables::nr;
-use airpace_core::{Bits, Bytes, Draws, Time};
+use airpace_core::{Bits, Draws, Time};
 use airpace_event::Owner;
 use airpace_radio::Rnti;
 
@@ -220,14 +220,4 @@ impl RadioLink {
         let Some(mcs) = self.adaptation.mcs(region.cfi()) else { return 0.0 };
         self.block_size(mcs, region).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
     }
-}
-
-/// Number of IP bytes in `blocks` transport blocks with `bits` bits in total, for packets of `packet` bytes.
-pub(super) fn ip_bytes(bits: f64, blocks: u8, packet: Bytes, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Size of the RLC length indicators per packet (bytes).
-    const LENGTH_INDICATOR: f64 = 1.5;
-    let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
-    let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);
-    let packet = packet.0 as f64;
-    Bytes((payload * packet / (packet + LENGTH_INDICATOR + f64::from(rlc.pdcp_header_bytes))) as u64)
 }

@@ -14,7 +14,7 @@ use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
 use super::super::config::CellConfig;
 use super::super::plan::CellPlan;
-use super::super::rlc::Rlc;
+use super::super::rlc::{Framing, Rlc};
 use super::super::scheduler::{RbgGrid, Scheduler};
 use super::super::user::{Session, User};
 use super::Uplink;
@@ -32,7 +32,8 @@ pub(in super::super) fn uplink(
     rntis: &mut Rntis,
 ) -> Uplink {
     let CellPlan { config, bler, devices, .. } = plan;
-    let shared = Shared::new(&config.uplink, &config.rlc, bler);
+    let framing = Framing::new(config.carrier_rat(0), &config.rlc);
+    let shared = Shared::new(&config.uplink, framing, bler);
     let builder = Builder { config, shared: &shared, bler, streams };
     let mut users = Vec::new();
     for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
@@ -105,7 +106,7 @@ impl Builder<'_> {
             )
         });
         let links: Vec<_> = links.collect();
-        let rlc = Rlc::new(&self.config.rlc, Bytes(uplink.queue_bytes));
+        let rlc = Rlc::new(&self.config.rlc, self.shared.framing, Bytes(uplink.queue_bytes));
         let aggregation = Aggregation::new(&self.config.aggregation, links.len());
         let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
         let sender = Box::new(Sender::new(uplink, rlc, aggregation, rng));

@@ -6,9 +6,8 @@ use airpace_radio::Rnti;
 
 use super::super::bler::Bler;
 use super::super::channel::Channel;
-use super::super::config::RlcConfig;
 use super::super::config::uplink::UplinkConfig;
-use super::super::rlc::Content;
+use super::super::rlc::{Content, Framing};
 use super::super::user::{SESSION_HEADER_BITS, Session};
 use super::adaptation::{Sounding, UplinkTable};
 use super::buffer_status::REPORT_BYTES;
@@ -142,19 +141,19 @@ pub(super) struct Shared {
     pub config: UplinkConfig,
     pub table: UplinkTable,
     pub bler: Bler,
-    pub rlc: RlcConfig,
+    pub framing: Framing,
     /// Number of bytes of a device's block that are not data: headers and buffer status report.
     pub header_bytes: u64,
 }
 
 impl Shared {
-    pub(super) fn new(config: &UplinkConfig, rlc: &RlcConfig, bler: &Bler) -> Shared {
+    pub(super) fn new(config: &UplinkConfig, framing: Framing, bler: &Bler) -> Shared {
         Shared {
             config: config.clone(),
             table: UplinkTable::new(config, bler),
             bler: bler.clone(),
-            rlc: rlc.clone(),
-            header_bytes: u64::from(rlc.mac_header_bytes + rlc.rlc_header_bytes + REPORT_BYTES),
+            framing,
+            header_bytes: u64::from(framing.per_block + framing.per_pdu + REPORT_BYTES),
         }
     }
 }
