@@ -198,9 +198,9 @@ impl Cell {
     /// is sent with a block, the time from that block to the grant that answers the report, and the time from the grant
     /// to the granted block.
     ///
-    /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
+    /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer)
     pub fn grant_delay(&self) -> Duration {
-        Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
+        Duration::from_millis(self.config.uplink.periodic_bsr_ms.into()) + self.uplink.longest_turnaround()
     }
 
     /// Sets whether [`Cell::subframes`] is recorded. Initially it is not recorded.
@@ -242,7 +242,7 @@ impl Cell {
             let framing = Framing::new(carrier.air.rat(), &self.config.rlc);
             for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
                 let idle = share.usable_prbs.saturating_sub(share.used_prbs);
-                let prbs = idle + link.prbs_in(share.slot);
+                let prbs = idle + link.granted.of(share.slot);
                 let Some(mcs) = link.adaptation.mcs(share.region.cfi()).filter(|_| prbs > 0) else { continue };
                 let block = link.block(mcs, prbs, share.region);
                 let snapshot = link.channel.at(share.slot);
@@ -365,9 +365,7 @@ impl Cell {
                 self.uplink.exchange_status(index, now, &mut device.rlc);
             }
         }
-        if let Some(millisecond) = millisecond {
-            self.uplink.run(millisecond);
-        }
+        self.uplink.run(tick, now, tick_ends);
         let wants_account = self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners();
         for (index, carrier) in self.carriers.iter_mut().enumerate() {
             let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
@@ -389,11 +387,10 @@ impl Cell {
                 release: &mut release,
             };
             let grants = self.uplink.grants(index);
-            carrier.uplink_grants = grants.len();
-            carrier.run(&mut context);
+            carrier.run(&mut context, grants);
             let slot = context.slot;
-            for &(dci, owner) in grants.iter().filter(|_| wants_account) {
-                carrier.account_of(slot).add(dci, owner, [None; 2]);
+            for grant in grants.iter().filter(|_| wants_account) {
+                carrier.account_of(slot).add(grant.dci, grant.owner, [grant.reserved_mcs, None]);
             }
         }
         for index in 0..self.devices {
@@ -459,7 +456,7 @@ impl Cell {
             let mut prbs = CarrierPrbs::default();
             for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
                 prbs.total += u32::from(carrier.grid.prbs);
-                prbs.own += u32::from(link.prbs_in(share.slot));
+                prbs.own += u32::from(link.granted.of(share.slot));
                 prbs.used += u32::from(share.used_prbs);
             }
             has_data |= prbs.total > 0;

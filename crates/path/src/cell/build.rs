@@ -229,7 +229,6 @@ impl Builder<'_> {
             used: PrbSet::EMPTY,
             last_data_slot: None,
             wanting: 0,
-            uplink_grants: 0,
             candidates: Vec::new(),
             rates: Vec::new(),
             grid,

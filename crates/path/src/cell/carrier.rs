@@ -16,6 +16,7 @@ use super::region::DataRegion;
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
+use super::uplink::SentGrant;
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 
 /// One component carrier.
@@ -43,8 +44,6 @@ pub(super) struct Carrier {
     /// The last slot that could carry data, and the number of users with new data in this slot.
     pub last_data_slot: Option<u64>,
     pub wanting: usize,
-    /// Number of uplink grants sent in the control region of this carrier, in addition to its downlink DCIs.
-    pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
     pub rates: Vec<[f32; MAX_RBGS]>,
 }
@@ -97,10 +96,14 @@ pub(super) struct Context<'a> {
 }
 
 impl Carrier {
-    /// Runs one slot.
-    pub(super) fn run(&mut self, context: &mut Context<'_>) {
+    /// Runs one slot, whose control region also has these grants of uplink data.
+    pub(super) fn run(&mut self, context: &mut Context<'_>, uplink_grants: &[SentGrant]) {
         self.used = PrbSet::EMPTY;
         self.air.begin(context.slot);
+        for grant in uplink_grants {
+            // Differs: a grant of uplink data is sent even if the control region has no candidate for it.
+            self.air.place(grant.dci.rnti, grant.sinr_db);
+        }
         if let Some(millisecond) = context.millisecond {
             self.arrive(context, millisecond);
             self.control.appear(self.grid.prbs);
@@ -110,7 +113,7 @@ impl Carrier {
         if has_data {
             self.last_data_slot = Some(context.slot);
             self.collect(context);
-            self.make_room(context);
+            self.make_room(context, uplink_grants.len());
         }
         let place = (context.slot % self.air.slots_per_ms()) as usize;
         self.accounts[place].begin(self.air.slot(context.slot), context.now, self.air.region(context.slot));
@@ -184,10 +187,10 @@ impl Carrier {
     }
 
     /// Chooses the size of the control region, which grows with the number of DCIs.
-    fn make_room(&mut self, context: &Context<'_>) {
+    fn make_room(&mut self, context: &Context<'_>, uplink_grants: usize) {
         let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
         let data = self.candidates.len().min(context.max_users);
-        let dcis = retransmissions + self.control.waiting.len() + data + self.uplink_grants;
+        let dcis = retransmissions + self.control.waiting.len() + data + uplink_grants;
         self.air.make_room(dcis, self.grid.prbs);
     }
 
@@ -415,7 +418,7 @@ impl Carrier {
             link.served_in = Some(now);
         }
         let is_waiting = process.is_waiting();
-        link.set_prbs_in(context.slot, prbs.len());
+        link.granted.set(context.slot, prbs.len());
         link.harq.sent(grant.process, now, times.resend_from);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;

@@ -4,7 +4,9 @@ mod broadcast;
 mod coreset;
 mod downlink;
 mod pattern;
+mod uplink;
 
 pub(super) use broadcast::ss_block_symbols;
 pub(super) use downlink::Downlink;
+pub(super) use uplink::{UPLINK_PROCESSES, Uplink};
 pub use pattern::{Pattern, PatternError, SlotSymbols};

@@ -75,13 +75,34 @@ pub(super) struct RadioLink {
     /// Start of the last slot in which the user was granted PRBs, and whether all blocks of this slot were received.
     pub served_in: Option<Time>,
     pub decoded: Option<bool>,
-    /// The last slots in which the user was granted PRBs, by slot modulo [`MAX_SLOTS_PER_MS`], and the number of these
-    /// PRBs.
-    granted: [(Option<u64>, u16); MAX_SLOTS_PER_MS],
+    /// Number of PRBs granted to the user in the last slots.
+    pub granted: RecentPrbs,
+}
+
+/// Numbers of PRBs of the last slots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecentPrbs {
+    /// Slots and numbers of PRBs, by slot modulo the length of the array.
+    slots: [(Option<u64>, u16); MAX_SLOTS_PER_MS],
 }
 
 /// Maximum number of slots in a millisecond.
 const MAX_SLOTS_PER_MS: usize = 8;
+
+impl RecentPrbs {
+    /// Number of PRBs in a slot of the last millisecond.
+    pub(super) fn of(&self, slot: u64) -> u16 {
+        match self.slots[slot as usize % MAX_SLOTS_PER_MS] {
+            (known, prbs) if known == Some(slot) => prbs,
+            _ => 0,
+        }
+    }
+
+    /// Records the number of PRBs in a slot.
+    pub(super) fn set(&mut self, slot: u64, prbs: u16) {
+        self.slots[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), prbs);
+    }
+}
 
 impl User {
     /// Number of links that may carry new data at `now`.
@@ -147,21 +168,8 @@ impl RadioLink {
             wanted_in: None,
             served_in: None,
             decoded: None,
-            granted: [(None, 0); MAX_SLOTS_PER_MS],
+            granted: RecentPrbs::default(),
         }
-    }
-
-    /// Number of PRBs granted to the user on this link in a slot of the last millisecond.
-    pub(super) fn prbs_in(&self, slot: u64) -> u16 {
-        match self.granted[slot as usize % MAX_SLOTS_PER_MS] {
-            (granted_in, prbs) if granted_in == Some(slot) => prbs,
-            _ => 0,
-        }
-    }
-
-    /// Records the number of PRBs granted to the user on this link in a slot.
-    pub(super) fn set_prbs_in(&mut self, slot: u64, prbs: u16) {
-        self.granted[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), prbs);
     }
 
     /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.

@@ -14,6 +14,10 @@ pub struct NrConfig {
     ///
     /// Source: TS 38.214 §5.1.3.1 Tables 5.1.3.1-1 to 5.1.3.1-3, §5.2.2.1 Tables 5.2.2.1-2 to 5.2.2.1-4
     pub mcs_table: u8,
+    /// MCS table of the uplink, as for the downlink.
+    ///
+    /// Source: TS 38.214 §6.1.4.1. Chosen: 1, because the power of most handsets does not suffice for 256QAM.
+    pub uplink_mcs_table: u8,
     /// OFDM symbols of the control region, 1…3.
     ///
     /// Source: TS 38.211 §7.3.2.2. Chosen: 1.
@@ -57,6 +61,7 @@ impl Default for NrConfig {
     fn default() -> NrConfig {
         NrConfig {
             mcs_table: 2,
+            uplink_mcs_table: 1,
             coreset_symbols: 1,
             dmrs_positions: 1,
             xoverhead: 0,
@@ -94,18 +99,21 @@ impl Default for SsbConfig {
 impl NrConfig {
     /// The MCS table of the downlink.
     pub fn table(&self) -> McsTable {
-        match self.mcs_table {
-            1 => McsTable::Qam64,
-            3 => McsTable::LowEfficiency,
-            _ => McsTable::Qam256,
-        }
+        table_of(self.mcs_table)
+    }
+
+    /// The MCS table of the uplink.
+    pub fn uplink_table(&self) -> McsTable {
+        table_of(self.uplink_mcs_table)
     }
 
     /// Rejects an invalid configuration; the error names key and remedy.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
-        if !(1..=3).contains(&self.mcs_table) {
-            return refuse("mcs_table", format!("is {}; give 1, 2 (256QAM) or 3", self.mcs_table));
+        for (key, table) in [("mcs_table", self.mcs_table), ("uplink_mcs_table", self.uplink_mcs_table)] {
+            if !(1..=3).contains(&table) {
+                return refuse(key, format!("is {table}; give 1, 2 (256QAM) or 3"));
+            }
         }
         if !(1..=3).contains(&self.coreset_symbols) {
             return refuse("coreset_symbols", format!("is {}; give 1 to 3", self.coreset_symbols));
@@ -141,5 +149,13 @@ impl NrConfig {
             return refuse("ssb.beams", "is 0; give at least 1".into());
         }
         Ok(())
+    }
+}
+
+fn table_of(number: u8) -> McsTable {
+    match number {
+        1 => McsTable::Qam64,
+        3 => McsTable::LowEfficiency,
+        _ => McsTable::Qam256,
     }
 }

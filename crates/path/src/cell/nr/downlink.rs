@@ -143,15 +143,7 @@ impl Downlink {
     /// Minimum time in which `count` slots with downlink data can be sent, from the start of the first to the end of the
     /// last.
     pub(in super::super) fn shortest(&self, count: u64) -> Duration {
-        let is_downlink = |slot: u64| self.region(slot).has_data();
-        let in_period = (0..self.pattern.len()).filter(|&slot| is_downlink(slot)).count() as u64;
-        let (periods, rest) = ((count - 1) / in_period, (count - 1) % in_period + 1);
-        let span_from = |first: u64| {
-            let mut slots = (first..).filter(|&slot| is_downlink(slot)).take(rest as usize);
-            slots.by_ref().last().map_or(0, |last| last + 1 - first)
-        };
-        let firsts = (0..self.pattern.len()).filter(|&slot| is_downlink(slot));
-        let span = firsts.map(span_from).min().unwrap_or(0) + periods * self.pattern.len();
+        let span = self.pattern.shortest(count, |slot| self.region(slot).has_data());
         self.numerology.slot_duration() * span as u32
     }
 

@@ -187,6 +187,15 @@ impl Pattern {
         (0..before).rev().take(self.slots.len()).find(|&slot| self.slot(slot).has_downlink())
     }
 
+    /// Minimum number of slots in which `count` slots that fit are contained, from the first to the last of them. Whether a
+    /// slot fits must repeat with the pattern, and a slot of the pattern must fit.
+    pub fn shortest(&self, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
+        let fitting: Vec<u64> = (0..self.len()).filter(|&slot| fits(slot)).collect();
+        let of_period = fitting.len() as u64;
+        let place = |index: u64| fitting[(index % of_period) as usize] + index / of_period * self.len();
+        (0..of_period).map(|first| place(first + count.max(1) - 1) + 1 - place(first)).min().unwrap_or(0)
+    }
+
     fn first(&self, from: u64, matches: impl Fn(SlotSymbols) -> bool) -> u64 {
         let found = (from..from + self.len()).find(|&slot| matches(self.slot(slot)));
         found.expect("a pattern has slots of both directions")
