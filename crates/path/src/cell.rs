@@ -14,6 +14,7 @@
 //! | [`nr`] | NR's TDD patterns, control region, broadcast and HARQ times |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
+//! | `device`, `pdcp` | the legs of a device's bearer; a bearer that is split between LTE and NR |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
@@ -25,6 +26,7 @@
 //! in NR, both times follow from the TDD pattern.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
@@ -42,10 +44,12 @@ mod carrier;
 mod carriers;
 pub mod channel;
 pub mod config;
+mod device;
 mod handover;
 mod harq;
 mod lte;
 pub mod nr;
+mod pdcp;
 mod plan;
 mod region;
 mod rlc;
@@ -63,7 +67,8 @@ use carriers::{CarrierPrbs, Load};
 use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
-use user::{Device, RadioLink, Source, User};
+use device::Device;
+use user::{RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
@@ -233,11 +238,23 @@ impl Cell {
     /// carriers of (the device's PRBs + idle PRBs) × bits per PRB ÷ (1 + probability that a first transmission is lost)
     /// less headers for packets of this size. In the long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
+        let links = 0..self.users[usize::from(device.0)].links.len();
+        let bytes = self.capacity_of(device.0.into(), links, packet);
+        let span = Duration::from_millis(1);
+        let time = Time::from_millis(self.last_millisecond());
+        Capacity { time, span, device, direction: Direction::Downlink, bytes }
+    }
+
+    /// Capacity of a user's links in the last complete millisecond, in IP bytes.
+    fn capacity_of(&mut self, user: usize, links: Range<usize>, packet: Bytes) -> Bytes {
         let now = Time::from_millis(self.last_millisecond());
-        let user = &mut self.users[usize::from(device.0)];
-        let active = user.active_links(now);
+        let user = &mut self.users[user];
         let mut bytes = Bytes::ZERO;
-        for link in &mut user.links[..active] {
+        for index in links {
+            if !user.is_active(index, now) {
+                continue;
+            }
+            let link = &mut user.links[index];
             let carrier = &self.carriers[usize::from(link.carrier)];
             let framing = Framing::new(carrier.air.rat(), &self.config.rlc);
             for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
@@ -254,8 +271,7 @@ impl Cell {
                 bytes += framing.ip_bytes(bits, codewords, packet);
             }
         }
-        let span = Duration::from_millis(1);
-        Capacity { time: now, span, device, direction: Direction::Downlink, bytes }
+        bytes
     }
 
     /// Bytes of transport blocks that the whole band could have carried to a device in the last complete millisecond,
@@ -271,13 +287,15 @@ impl Cell {
             };
             shares.filter(|share| share.region.has_data()).filter_map(in_slot).sum::<u64>()
         };
-        let bits: u64 = user.links[..user.active_links(now)].iter().map(bits_of).sum();
+        let links = user.links.iter().enumerate().filter(|(index, _)| user.is_active(*index, now));
+        let bits: u64 = links.map(|(_, link)| bits_of(link)).sum();
         Bytes(bits.div_ceil(8))
     }
 
     /// Minimum queue that saturates a device: with this many bytes queued at every millisecond, the device is served as
     /// with an infinite queue. This queue is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all
-    /// its carriers at the highest MCS, plus the queue that activates its next carrier.
+    /// its carriers at the highest MCS, plus the queue that activates its next carrier and the queue for NR with which a
+    /// split bearer also uses LTE.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
         let bits_of = |link: &RadioLink| {
             let air = &self.carriers[usize::from(link.carrier)].air;
@@ -286,8 +304,8 @@ impl Cell {
         };
         let user = &self.users[usize::from(device.0)];
         let bits: u64 = user.links.iter().map(bits_of).sum();
-        let for_next_carrier = self.device(device).aggregation.needed_queue().unwrap_or(Bytes::ZERO);
-        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_next_carrier
+        let for_all_carriers = self.device(device).needed_queue();
+        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_all_carriers
     }
 
     /// Number of subframes for which data must be queued so that every subframe has enough data: the subframe itself,
@@ -298,7 +316,7 @@ impl Cell {
 
     /// Number of a device's bytes that the base station has put into blocks so far, without retransmissions.
     pub fn sent_to(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.sent()
+        self.device(device).sent()
     }
 
     /// IP bytes that the whole band could have carried from a device in the last subframe, over its active uplink
@@ -309,17 +327,17 @@ impl Cell {
 
     /// Free space in a device's queue (bytes).
     pub fn room_for(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.room()
+        self.device(device).room()
     }
 
     /// Bytes queued for a device that were not transmitted yet.
     pub fn backlog_of(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.queued()
+        self.device(device).queued()
     }
 
     /// Number of a device's active carriers.
     pub fn active_carriers(&self, device: DeviceId) -> usize {
-        self.device(device).aggregation.active()
+        self.device(device).legs().iter().map(|leg| leg.aggregation.active()).sum()
     }
 
     /// SINR in dB of a device on its primary carrier in the last subframe.
@@ -356,13 +374,16 @@ impl Cell {
         let tick_ends = self.start_of(self.tick);
         let ue_processing = self.ue_processing;
         let over = &mut self.over;
-        let mut release = |packet, fate| over.push(tick_ends + ue_processing, packet, fate);
+        let mut release = |time, packet, fate| over.push(time, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
-            if let Some(resumes_at) = begin_slot(user, now, &mut self.rntis, &mut release) {
+            let leaves_at = tick_ends + ue_processing;
+            if let Some(resumes_at) = begin_slot(user, now, leaves_at, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
-                self.uplink.exchange_status(index, now, &mut device.rlc);
+                for leg in device.legs_mut() {
+                    self.uplink.exchange_status(index, now, &mut leg.rlc);
+                }
             }
         }
         self.uplink.run(tick, now, tick_ends);
@@ -374,7 +395,7 @@ impl Cell {
             }
             let slot_ends = now + Duration::from_nanos(ticks_per_slot * (1_000_000 / self.ticks_per_ms));
             let over = &mut self.over;
-            let mut release = |packet, fate| over.push(slot_ends + ue_processing, packet, fate);
+            let mut release = |time, packet, fate| over.push(time, packet, fate);
             let mut context = Context {
                 slot: tick / ticks_per_slot,
                 now,
@@ -384,6 +405,7 @@ impl Cell {
                 max_retransmissions: self.config.harq.max_retransmissions,
                 max_users: usize::from(self.config.max_users_per_subframe),
                 wants_account,
+                leaves_at: slot_ends + ue_processing,
                 release: &mut release,
             };
             let grants = self.uplink.grants(index);
@@ -398,7 +420,26 @@ impl Cell {
         }
         if self.tick.is_multiple_of(self.ticks_per_ms) {
             let millisecond = Time::from_millis(tick / self.ticks_per_ms);
-            (0..self.devices).for_each(|index| self.aggregate(index, millisecond));
+            for index in 0..self.devices {
+                self.aggregate(index, millisecond);
+                self.observe_legs(index);
+            }
+        }
+    }
+
+    /// Reports the capacity of each leg in the last millisecond to a device's split bearer.
+    fn observe_legs(&mut self, index: usize) {
+        let legs = match &self.users[index].source {
+            Source::Device(device) if device.is_split() => {
+                [0, 1].map(|leg| device.legs()[leg].links.clone())
+            }
+            _ => return,
+        };
+        let bytes = legs.map(|links| self.capacity_of(index, links, PACKET));
+        if let Source::Device(device) = &mut self.users[index].source
+            && let Some(split) = device.split_mut()
+        {
+            split.observe(bytes);
         }
     }
 
@@ -411,8 +452,9 @@ impl Cell {
         let now = self.start_of(tick);
         let queue = self.uplink.backlog_of(DeviceId(index as u16));
         let user = &mut self.users[index];
-        let active = user.active_links(now);
-        for (place, link) in user.links.iter_mut().enumerate() {
+        for place in 0..user.links.len() {
+            let active = user.is_active(place, now);
+            let link = &mut user.links[place];
             let carrier = &mut self.carriers[usize::from(link.carrier)];
             let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
             if !tick.is_multiple_of(ticks_per_slot) {
@@ -421,7 +463,7 @@ impl Cell {
             let slot = tick / ticks_per_slot;
             let own = OwnRadio {
                 rnti: user.rnti,
-                active: place < active,
+                active,
                 sinr_db: Some(link.channel.at(slot).sinr_db),
                 bits_per_prb: Some(link.bits_per_prb(carrier.air.reported_region(), carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
@@ -442,59 +484,60 @@ impl Cell {
     /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
     /// to it in the millisecond that starts at `now`.
     fn aggregate(&mut self, index: usize, now: Time) {
-        let user = &mut self.users[index];
-        let Source::Device(device) = &mut user.source else { return };
+        let User { source, links, .. } = &mut self.users[index];
+        let Source::Device(device) = source else { return };
         // During a handover, the missing grants do not show that the load is low.
         if device.handover.is_interrupted(now) {
             return;
         }
-        let active = device.aggregation.active();
-        let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
-        let mut has_data = false;
-        for (place, link) in user.links[..active].iter().enumerate() {
-            let carrier = &self.carriers[usize::from(link.carrier)];
-            let mut prbs = CarrierPrbs::default();
-            for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
-                prbs.total += u32::from(carrier.grid.prbs);
-                prbs.own += u32::from(link.granted.of(share.slot));
-                prbs.used += u32::from(share.used_prbs);
+        for leg in device.legs_mut() {
+            let active = leg.aggregation.active();
+            let mut load = Load { queue_bytes: leg.rlc.queued().0, ..Load::default() };
+            let mut has_data = false;
+            for (place, link) in links[leg.links.clone()][..active].iter().enumerate() {
+                let carrier = &self.carriers[usize::from(link.carrier)];
+                let mut prbs = CarrierPrbs::default();
+                for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
+                    prbs.total += u32::from(carrier.grid.prbs);
+                    prbs.own += u32::from(link.granted.of(share.slot));
+                    prbs.used += u32::from(share.used_prbs);
+                }
+                has_data |= prbs.total > 0;
+                let others = carrier.wanting - usize::from(carrier.is_wanted_by(link));
+                load.count(prbs, others, place + 1 == active);
             }
-            has_data |= prbs.total > 0;
-            let others = carrier.wanting - usize::from(carrier.is_wanted_by(link));
-            load.count(prbs, others, place + 1 == active);
-        }
-        // A millisecond without downlink slots says nothing about the load.
-        if has_data {
-            device.aggregation.observe(now, load);
+            // A millisecond without downlink slots says nothing about the load.
+            if has_data {
+                leg.aggregation.observe(now, load);
+            }
         }
     }
 }
+
+/// Packet size for which a split bearer compares the capacities of its legs.
+const PACKET: Bytes = Bytes(1500);
 
 /// Prepares a device before a slot is scheduled. If a handover starts, returns the time at which data transmission
 /// resumes.
 fn begin_slot(
     user: &mut User,
     now: Time,
+    leaves_at: Time,
     rntis: &mut background::Rntis,
-    release: &mut dyn FnMut(Packet, Fate),
+    release: &mut dyn FnMut(Time, Packet, Fate),
 ) -> Option<Time> {
     let Source::Device(device) = &mut user.source else { return None };
     let resumes_at = device.handover.begin(now);
     if let Some(resumes_at) = resumes_at {
         user.rnti = rntis.assign();
-        device.aggregation.reset(now);
-        device.rlc.forward(resumes_at);
+        device.hand_over(now, resumes_at);
         for link in &mut user.links {
             link.harq.flush();
             link.adaptation.reset();
             link.average_bits = 1.0;
         }
     }
-    device.aggregation.begin(now);
-    device.rlc.admit(now);
-    if device.rlc.has_timers() {
-        device.rlc.expire(now, release);
-    }
+    device.begin(now, leaves_at, release);
     resumes_at
 }
 
@@ -506,7 +549,7 @@ impl Link for Cell {
         let Source::Device(device) = &mut self.users[usize::from(packet.device.0)].source else {
             panic!("packet for device {}, which the cell does not have", packet.device.0);
         };
-        if !device.rlc.push(now + self.enb_processing, packet) {
+        if !device.push(now + self.enb_processing, packet) {
             self.refused.push_back(Exit { time: now, packet, fate: Fate::QueueFull });
         }
     }

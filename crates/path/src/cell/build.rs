@@ -15,15 +15,17 @@ use super::carrier::{Carrier, SlotShare};
 use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
 use super::config::{CellConfig, Rat, TelemetryConfig};
+use super::device::{Device, Leg};
 use super::handover::Handover;
 use super::harq::Harq;
+use super::pdcp::SplitBearer;
 use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
 use super::region::DataRegion;
 use super::rlc::{Framing, Rlc};
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
-use super::user::{Device, LinkParts, RadioLink, Session, Source, User};
+use super::user::{LinkParts, RadioLink, Session, Source, User};
 use super::{BestBlock, Cell, Exits, lte, nr};
 
 impl CellPlan {
@@ -112,20 +114,31 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn device(&mut self, index: usize, plan: &DevicePlan) -> User {
         let device = &plan.config;
-        let all: Vec<u8> = (0..self.config.carriers).collect();
-        let usable = if device.carriers.is_empty() { &all } else { &device.carriers };
-        let links = usable.iter().map(|&carrier| {
+        let by_leg = self.config.carriers_by_leg(&device.carriers);
+        let links = by_leg.iter().flatten().map(|&carrier| {
             let name = format!("cell.device.{index}.carrier.{carrier}");
             self.link(carrier, &plan.channel, &plan.adaptation, &name)
         });
         let links: Vec<_> = links.collect();
         let rng = self.streams.stream(&format!("cell.device.{index}.handover"));
-        let framing = Framing::new(self.config.carrier_rat(usable[0].into()), &self.config.rlc);
-        let source = Source::Device(Box::new(Device {
-            rlc: Rlc::new(&self.config.rlc, framing, Bytes(device.queue_bytes)),
-            aggregation: Aggregation::new(&self.config.aggregation, links.len()),
-            handover: Handover::new(&self.config.handover, &device.handover_s, rng),
-        }));
+        let limit = Bytes(device.queue_bytes);
+        let mut first = 0;
+        let legs: Vec<Leg> = by_leg
+            .iter()
+            .map(|carriers| {
+                let links = first..first + carriers.len();
+                first = links.end;
+                let framing = Framing::new(self.config.carrier_rat(carriers[0].into()), &self.config.rlc);
+                Leg {
+                    rlc: Rlc::new(&self.config.rlc, framing, limit),
+                    aggregation: Aggregation::new(&self.config.aggregation, links.len()),
+                    links,
+                }
+            })
+            .collect();
+        let split = (legs.len() > 1).then(|| SplitBearer::new(&self.config.dual_connectivity()));
+        let handover = Handover::new(&self.config.handover, &device.handover_s, rng);
+        let source = Source::Device(Box::new(Device::new(legs, split, handover, limit)));
         let owner = Owner::Device(airpace_core::DeviceId(index as u16));
         User { rnti: self.rntis.assign(), owner, source, links }
     }

@@ -91,8 +91,10 @@ pub(super) struct Context<'a> {
     pub max_users: usize,
     /// Whether a record of the grants is needed.
     pub wants_account: bool,
-    /// Called for packets that leave the cell.
-    pub release: &'a mut dyn FnMut(Packet, Fate),
+    /// Time at which devices pass on packets that are complete after the slot.
+    pub leaves_at: Time,
+    /// Called for packets that leave the cell, with the time at which they leave.
+    pub release: &'a mut dyn FnMut(Time, Packet, Fate),
 }
 
 impl Carrier {
@@ -170,8 +172,8 @@ impl Carrier {
         let previous = self.air.previous(context.slot);
         for &(index, link_index) in &self.live {
             let user = &mut context.users[usize::from(index)];
-            let is_active = usize::from(link_index) < user.active_links(context.now);
-            let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
+            let is_active = user.is_active(link_index.into(), context.now);
+            let wanted = if is_active { user.wanted_bits(link_index.into(), context.now) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
             link.adaptation.update(context.slot, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
@@ -209,6 +211,7 @@ impl Carrier {
                 Source::Device(device) => device.handover.is_interrupted(context.now),
                 _ => false,
             };
+            let is_active = user.is_active(due.link.into(), context.now);
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
             // A handover may have flushed the process, and new data may have occupied it since then.
@@ -228,7 +231,6 @@ impl Carrier {
             let prbs = self.grid.prb_set(given);
             let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
             let mcs = link.adaptation.mcs_on(prbs, self.air.region(context.slot).cfi());
-            let is_active = usize::from(due.link) < user.active_links(context.now);
             if let Some(mcs) = mcs.filter(|_| is_active) {
                 self.load(context, grant, mcs);
             }
@@ -353,7 +355,8 @@ impl Carrier {
             if process.blocks[codeword].is_some() {
                 continue;
             }
-            let Some((content, payload_bits)) = take_data(&mut user.source, context.now, block.bits) else {
+            let source = &mut user.source;
+            let Some((content, payload_bits)) = take_data(source, grant.link, context.now, block.bits) else {
                 break;
             };
             process.ndi[codeword] = !process.ndi[codeword];
@@ -409,9 +412,12 @@ impl Carrier {
             let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
             process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
             if is_received {
-                received(&mut user.source, now, flight.content, context.release);
+                if let Source::Device(device) = &mut user.source {
+                    let at = context.leaves_at;
+                    device.decoded(grant.link.into(), now, flight.content, at, context.release);
+                }
             } else if gives_up {
-                failed(&mut user.source, now, &flight);
+                failed(&mut user.source, grant.link, now, &flight);
             }
             let was_decoded = link.served_in != Some(now) || link.decoded != Some(false);
             link.decoded = Some(was_decoded && is_received);
@@ -436,7 +442,11 @@ impl Carrier {
         {
             self.feedback.pop_front();
             let user = &mut context.users[usize::from(feedback.user)];
-            if user.active_links(context.now) > 0 {
+            let is_reachable = match &user.source {
+                Source::Device(device) => !device.handover.is_interrupted(context.now),
+                _ => true,
+            };
+            if is_reachable {
                 let link = &mut user.links[usize::from(feedback.link)];
                 link.adaptation.on_first_transmission(feedback.step, feedback.is_received);
             }
@@ -460,10 +470,10 @@ struct Grant {
 
 /// Takes data for a block of `bits` bits from `source`. Returns the RLC content, and the number of data bits if the
 /// source is a download.
-fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64)> {
+fn take_data(source: &mut Source, link: u8, now: Time, bits: Bits) -> Option<(Content, u64)> {
     match source {
         Source::Device(device) => {
-            let content = device.rlc.fill(now, bits.bytes().0 as u32);
+            let content = device.fill(link.into(), now, bits.bytes().0 as u32);
             (!content.is_empty()).then_some((content, 0))
         }
         Source::Session(session) => {
@@ -475,15 +485,9 @@ fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64
     }
 }
 
-fn received(source: &mut Source, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
-    if let Source::Device(device) = source {
-        device.rlc.decoded(now, content, release);
-    }
-}
-
-fn failed(source: &mut Source, now: Time, flight: &InFlight) {
+fn failed(source: &mut Source, link: u8, now: Time, flight: &InFlight) {
     match source {
-        Source::Device(device) => device.rlc.failed(now, flight.content),
+        Source::Device(device) => device.failed(link.into(), now, flight.content),
         Source::Session(session) => session.waiting += flight.payload_bits,
         Source::Endless => {}
     }

@@ -8,11 +8,13 @@ use super::channel::ChannelConfig;
 use uplink::UplinkConfig;
 
 mod carrier;
+mod dual_connectivity;
 mod nr;
 pub mod uplink;
 mod validate;
 
 pub use carrier::{CarrierConfig, NrCarrier, Rat};
+pub use dual_connectivity::{Bearer, DualConnectivityConfig, SplitBy, UplinkPath};
 pub use nr::{NrConfig, SsbConfig};
 
 /// One cell with up to five component carriers of LTE FDD or NR.
@@ -77,6 +79,8 @@ pub struct CellConfig {
     pub adaptation: AdaptationConfig,
     /// Activation of further carriers.
     pub aggregation: AggregationConfig,
+    /// Devices on carriers of LTE and NR at the same time (EN-DC). Only cells with carriers of both have this table.
+    pub dual_connectivity: Option<DualConnectivityConfig>,
     /// Interruption at a handover.
     pub handover: HandoverConfig,
     /// The uplink, from devices to the cell.
@@ -114,6 +118,7 @@ impl Default for CellConfig {
             bler: BlerConfig::default(),
             adaptation: AdaptationConfig::default(),
             aggregation: AggregationConfig::default(),
+            dual_connectivity: None,
             handover: HandoverConfig::default(),
             uplink: UplinkConfig::default(),
             background: BackgroundConfig::default(),

@@ -198,11 +198,6 @@ impl Rlc {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
     }
 
-    /// Free space in the queue (bytes).
-    pub(super) fn room(&self) -> Bytes {
-        Bytes(self.limit) - self.queued()
-    }
-
     /// Number of bytes of the stream that were put into blocks so far, without retransmissions.
     pub(super) fn sent(&self) -> Bytes {
         Bytes(self.sent)

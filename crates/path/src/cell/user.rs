@@ -7,12 +7,10 @@ use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
 use super::bler::{Block, CodeTable};
-use super::carriers::Aggregation;
 use super::channel::Channel;
-use super::handover::Handover;
+use super::device::Device;
 use super::harq::{CODEWORDS, Harq};
 use super::region::DataRegion;
-use super::rlc::Rlc;
 use super::scheduler::BlockSize;
 
 /// One user of the cell.
@@ -21,7 +19,7 @@ pub(super) struct User {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// The user's links to carriers, in the order of their activation, the primary link first.
+    /// The user's links to carriers, leg by leg, in the order of their activation, the primary link first.
     pub links: Vec<RadioLink>,
 }
 
@@ -34,14 +32,6 @@ pub(super) enum Source {
     Session(Session),
     /// An infinite queue.
     Endless,
-}
-
-/// State that only devices have.
-#[derive(Debug)]
-pub(super) struct Device {
-    pub rlc: Rlc,
-    pub aggregation: Aggregation,
-    pub handover: Handover,
 }
 
 /// A background user's download.
@@ -105,19 +95,18 @@ impl RecentPrbs {
 }
 
 impl User {
-    /// Number of links that may carry new data at `now`.
-    pub(super) fn active_links(&self, now: Time) -> usize {
+    /// Whether a link may carry new data at `now`.
+    pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         match &self.source {
-            Source::Device(device) if device.handover.is_interrupted(now) => 0,
-            Source::Device(device) => device.aggregation.active(),
-            _ => self.links.len(),
+            Source::Device(device) => device.is_active(link, now),
+            _ => true,
         }
     }
 
-    /// Number of bits of transport blocks that are needed for all data queued at `now`.
-    pub(super) fn wanted_bits(&self, now: Time) -> u64 {
+    /// Number of bits of transport blocks on a link that are needed for all data queued at `now`.
+    pub(super) fn wanted_bits(&self, link: usize, now: Time) -> u64 {
         match &self.source {
-            Source::Device(device) => device.rlc.wanted(now) * 8,
+            Source::Device(device) => device.wanted(link, now) * 8,
             Source::Session(session) if session.waiting == 0 => 0,
             Source::Session(session) => session.waiting + SESSION_HEADER_BITS,
             Source::Endless => u64::MAX,

@@ -5,7 +5,7 @@ use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
 use super::super::nr::Pattern;
-use super::CellConfig;
+use super::{Bearer, CellConfig, DualConnectivityConfig, UplinkPath};
 use crate::config_error::ConfigError;
 
 /// Radio access technology of a carrier.
@@ -234,6 +234,45 @@ impl CellConfig {
         }
     }
 
+    /// Settings of dual connectivity.
+    pub(in super::super) fn dual_connectivity(&self) -> DualConnectivityConfig {
+        self.dual_connectivity.clone().unwrap_or_default()
+    }
+
+    /// The carriers that carry a device's downlink data, leg by leg: of one technology, or with a split bearer those of LTE
+    /// and those of NR. `usable` are the carriers that the device can use in the order of activation; empty: all.
+    pub(in super::super) fn carriers_by_leg(&self, usable: &[u8]) -> Vec<Vec<u8>> {
+        let all: Vec<u8> = (0..self.carriers).collect();
+        let usable = if usable.is_empty() { &all } else { usable };
+        let of = |rat: Rat| -> Vec<u8> {
+            let carriers = usable.iter().copied();
+            carriers.filter(|&carrier| self.carrier_rat(carrier.into()) == rat).collect()
+        };
+        let legs = match (of(Rat::Lte), of(Rat::Nr), self.dual_connectivity().bearer) {
+            (lte, nr, Bearer::Mcg) if !lte.is_empty() && !nr.is_empty() => vec![lte],
+            (lte, nr, Bearer::Scg) if !lte.is_empty() && !nr.is_empty() => vec![nr],
+            (lte, nr, _) => vec![lte, nr],
+        };
+        legs.into_iter().filter(|carriers| !carriers.is_empty()).collect()
+    }
+
+    /// Radio access technology of the uplink of devices that can use all carriers.
+    pub(in super::super) fn uplink_rat(&self) -> Rat {
+        let first = self.uplink_carriers(0..self.carriers).first().copied();
+        self.carrier_rat(first.unwrap_or(0).into())
+    }
+
+    /// The carriers that carry the uplink data of a device with these downlink carriers.
+    pub(in super::super) fn uplink_carriers(&self, downlink: impl Iterator<Item = u8>) -> Vec<u8> {
+        let wanted = match self.dual_connectivity().uplink {
+            UplinkPath::Nr => Rat::Nr,
+            UplinkPath::Lte => Rat::Lte,
+        };
+        let all: Vec<u8> = downlink.collect();
+        let is_wanted = |carrier: &u8| self.carrier_rat((*carrier).into()) == wanted;
+        if all.iter().any(is_wanted) { all.into_iter().filter(is_wanted).collect() } else { all }
+    }
+
     /// Rejects keys of one technology on carriers of the other.
     pub(super) fn check_technologies(&self) -> Result<(), ConfigError> {
         let refuse = |key: String, reason: &str| Err(ConfigError::new(key, reason));
@@ -275,6 +314,16 @@ impl CellConfig {
             && let Some((key, _)) = nr_keys(&of_cell).into_iter().find(|(_, is_given)| *is_given)
         {
             return refuse(key.into(), NR_ONLY);
+        }
+        let is_mixed = nr > 0 && nr < usize::from(self.carriers);
+        match &self.dual_connectivity {
+            Some(_) if !is_mixed => {
+                let reason = "belongs to cells with carriers of LTE and of NR; add a carrier of the other kind, or remove \
+                              the table";
+                return refuse("dual_connectivity".into(), reason);
+            }
+            Some(config) => config.validate().map_err(|error| error.within("dual_connectivity"))?,
+            None => {}
         }
         if nr == usize::from(self.carriers) {
             if self.prbs.is_some() {

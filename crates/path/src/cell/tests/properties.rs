@@ -104,7 +104,7 @@ proptest! {
         let pushed: u64 = bench.sources.iter().map(|source| source.number * source.bytes).sum();
         let ended: u64 = bench.exits.iter().map(|exit| exit.packet.bytes.0).sum();
         let about_to_end = bench.cell.over.exits.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
-        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).rlc.held().0);
+        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).held().0);
         prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes in and bytes out differ");
 
         let mut next = BTreeMap::new();

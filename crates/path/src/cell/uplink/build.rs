@@ -35,7 +35,7 @@ pub(in super::super) fn uplink(
     rntis: &mut Rntis,
 ) -> Uplink {
     let CellPlan { config, bler, devices, .. } = plan;
-    let framing = Framing::new(config.carrier_rat(0), &config.rlc);
+    let framing = Framing::new(config.uplink_rat(), &config.rlc);
     let shared = Shared::new(&config.uplink, framing, bler);
     let builder = Builder { config, shared: &shared, bler, streams };
     let mut users = Vec::new();
@@ -113,9 +113,8 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn device(&self, index: usize, channel: &ChannelPlan, downlink: &User) -> UplinkUser {
         let uplink = &self.config.uplink;
-        let usable = downlink.links.iter().take(uplink.carriers.into());
-        let links = usable.map(|link| {
-            let carrier = link.carrier;
+        let usable = self.config.uplink_carriers(downlink.links.iter().map(|link| link.carrier));
+        let links = usable.into_iter().take(uplink.carriers.into()).map(|carrier| {
             let downlink = format!("cell.device.{index}.carrier.{carrier}");
             let own = format!("cell.device.{index}.uplink.{carrier}");
             self.link(
