@@ -64,10 +64,10 @@ pub use plan::CellPlan;
 use bler::Bler;
 use carrier::{Carrier, Context, SlotShare};
 use carriers::{CarrierPrbs, Load};
+use device::Device;
 use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
-use device::Device;
 use user::{RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
@@ -115,7 +115,11 @@ impl Exits {
     fn push(&mut self, time: Time, packet: Packet, fate: Fate) {
         let is_later = |exit: &&Exit| exit.time > time;
         let later = self.exits.iter().rev().take_while(is_later);
-        let time = later.filter(|exit| exit.packet.device == packet.device).map(|exit| exit.time).max().unwrap_or(time);
+        let time = later
+            .filter(|exit| exit.packet.device == packet.device)
+            .map(|exit| exit.time)
+            .max()
+            .unwrap_or(time);
         let place = self.exits.partition_point(|exit| exit.time <= time);
         self.exits.insert(place, Exit { time, packet, fate });
     }
@@ -260,7 +264,9 @@ impl Cell {
             for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
                 let idle = share.usable_prbs.saturating_sub(share.used_prbs);
                 let prbs = idle + link.granted.of(share.slot);
-                let Some(mcs) = link.adaptation.mcs(share.region.cfi()).filter(|_| prbs > 0) else { continue };
+                let Some(mcs) = link.adaptation.mcs(share.region.cfi()).filter(|_| prbs > 0) else {
+                    continue;
+                };
                 let block = link.block(mcs, prbs, share.region);
                 let snapshot = link.channel.at(share.slot);
                 let sinr_db =
@@ -430,9 +436,7 @@ impl Cell {
     /// Reports the capacity of each leg in the last millisecond to a device's split bearer.
     fn observe_legs(&mut self, index: usize) {
         let legs = match &self.users[index].source {
-            Source::Device(device) if device.is_split() => {
-                [0, 1].map(|leg| device.legs()[leg].links.clone())
-            }
+            Source::Device(device) if device.is_split() => [0, 1].map(|leg| device.legs()[leg].links.clone()),
             _ => return,
         };
         let bytes = legs.map(|links| self.capacity_of(index, links, PACKET));

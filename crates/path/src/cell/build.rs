@@ -143,7 +143,13 @@ impl Builder<'_> {
         User { rnti: self.rntis.assign(), owner, source, links }
     }
 
-    fn link(&self, carrier: u8, channel: &ChannelPlan, adaptation: &AdaptationPlans, name: &str) -> RadioLink {
+    fn link(
+        &self,
+        carrier: u8,
+        channel: &ChannelPlan,
+        adaptation: &AdaptationPlans,
+        name: &str,
+    ) -> RadioLink {
         let index = usize::from(carrier);
         let grid = self.grid(index);
         let (channel, adaptation, processes) = match self.config.carrier_rat(index) {
@@ -236,7 +242,9 @@ impl Builder<'_> {
             vacant,
             due: VecDeque::new(),
             feedback: VecDeque::new(),
-            accounts: (0..air.slots_per_ms()).map(|_| Account::new(CarrierId(index as u8), grid.prbs)).collect(),
+            accounts: (0..air.slots_per_ms())
+                .map(|_| Account::new(CarrierId(index as u8), grid.prbs))
+                .collect(),
             shares: (0..air.slots_per_ms()).map(|slot| SlotShare::unused(slot, air.region(slot))).collect(),
             air,
             used: PrbSet::EMPTY,

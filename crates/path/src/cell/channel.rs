@@ -4,9 +4,9 @@
 //! do not change are computed once. The values of a slot do not depend on which other slots were computed.
 
 use airpace_core::Streams;
+use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::rbg_size;
 use airpace_core::tables::nr::{self, RbgConfig};
-use airpace_core::tables::Modulation;
 use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
@@ -278,7 +278,8 @@ impl Channel {
         names: StreamNames<'_>,
     ) -> Channel {
         let config = &plan.config;
-        let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db, grid.numerology) + config.interference_margin_db;
+        let noise_dbm =
+            noise_per_subcarrier_dbm(config.noise_figure_db, grid.numerology) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
             let rng = streams.stream(&format!("{}.shadowing", names.shadowing));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)

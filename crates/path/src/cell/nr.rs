@@ -8,5 +8,5 @@ mod uplink;
 
 pub(super) use broadcast::ss_block_symbols;
 pub(super) use downlink::Downlink;
-pub(super) use uplink::{UPLINK_PROCESSES, Uplink};
 pub use pattern::{Pattern, PatternError, SlotSymbols};
+pub(super) use uplink::{UPLINK_PROCESSES, Uplink};

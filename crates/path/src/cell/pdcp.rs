@@ -255,8 +255,7 @@ mod tests {
 
     #[test]
     fn shares_are_kept_in_bytes() {
-        let config =
-            DualConnectivityConfig { split_by: SplitBy::Share, nr_share: 0.7, ..Default::default() };
+        let config = DualConnectivityConfig { split_by: SplitBy::Share, nr_share: 0.7, ..Default::default() };
         let mut bearer = SplitBearer::new(&config);
         let mut bytes = [0; 2];
         for number in 0..1_000 {

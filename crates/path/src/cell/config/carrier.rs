@@ -181,13 +181,13 @@ impl CellConfig {
         has_own_band: bool,
     ) -> Result<Pattern, ConfigError> {
         let tdd = self.key(carrier, "tdd", |own| own.tdd.clone(), self.tdd.clone());
-        let special =
-            self.key(carrier, "special_symbols", |own| own.special_symbols, self.special_symbols);
+        let special = self.key(carrier, "special_symbols", |own| own.special_symbols, self.special_symbols);
         if band.duplex == Duplex::Fdd {
             let contradicts = |is_given: bool, is_own: bool| is_given && (is_own || !has_own_band);
-            for (is_given, is_own, name) in
-                [(tdd.value.is_some(), tdd.is_own, &tdd.name), (special.value.is_some(), special.is_own, &special.name)]
-            {
+            for (is_given, is_own, name) in [
+                (tdd.value.is_some(), tdd.is_own, &tdd.name),
+                (special.value.is_some(), special.is_own, &special.name),
+            ] {
                 if contradicts(is_given, is_own) {
                     let reason = format!("belongs to TDD bands, and {} is an FDD band; remove it", band.name);
                     return Err(ConfigError::new(name, reason));
@@ -204,7 +204,8 @@ impl CellConfig {
     }
 
     fn nr_frequency_ghz(&self, carrier: usize, band: &Band) -> Result<f64, ConfigError> {
-        let (low, high) = (f64::from(*band.downlink_mhz.start()) / 1e3, f64::from(*band.downlink_mhz.end()) / 1e3);
+        let (low, high) =
+            (f64::from(*band.downlink_mhz.start()) / 1e3, f64::from(*band.downlink_mhz.end()) / 1e3);
         let key = self.frequency_key(carrier);
         let ghz = key.value.unwrap_or((low + high) / 2.0);
         if (low..=high).contains(&ghz) {
@@ -229,7 +230,9 @@ impl CellConfig {
         of_cell: Option<T>,
     ) -> Key<T> {
         match self.carrier.get(carrier).and_then(of) {
-            Some(value) => Key { value: Some(value), name: format!("carrier.{carrier}.{name}"), is_own: true },
+            Some(value) => {
+                Key { value: Some(value), name: format!("carrier.{carrier}.{name}"), is_own: true }
+            }
             None => Key { value: of_cell, name: name.to_owned(), is_own: false },
         }
     }
@@ -336,14 +339,18 @@ impl CellConfig {
             }
         }
         if nr > 0 && self.lena_compat {
-            return refuse("lena_compat".into(), "emulates a simulator of LTE; remove it, or use carriers of LTE");
+            return refuse(
+                "lena_compat".into(),
+                "emulates a simulator of LTE; remove it, or use carriers of LTE",
+            );
         }
         Ok(())
     }
 }
 
 /// Reason for the refusal of `prbs` on a carrier of NR.
-const PRBS_OF_NR: &str = "belongs to carriers of LTE; give `bandwidth_mhz`, from which the number of PRBs of NR follows";
+const PRBS_OF_NR: &str =
+    "belongs to carriers of LTE; give `bandwidth_mhz`, from which the number of PRBs of NR follows";
 
 /// Default number of PRB pairs of a carrier of LTE.
 const LTE_PRBS: u16 = 100;

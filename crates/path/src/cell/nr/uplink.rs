@@ -108,7 +108,8 @@ impl Uplink {
             let next = (reaction..).find_map(|slot| self.targets(slot).next());
             next.map_or(0, |next| next - data)
         };
-        let slots = (from..from + self.pattern.len()).filter(|&slot| self.is_uplink(slot)).map(turnaround).max();
+        let slots =
+            (from..from + self.pattern.len()).filter(|&slot| self.is_uplink(slot)).map(turnaround).max();
         self.numerology.slot_duration() * slots.unwrap_or(0) as u32
     }
 }
@@ -166,7 +167,18 @@ mod tests {
     fn several_uplink_slots_in_a_row_are_granted_in_the_last_slot_that_is_early_enough() {
         assert_eq!(
             targets(&uplink("DSUUUUUUUU"), 10),
-            [vec![2], vec![3, 4, 5, 6, 7, 8, 9], vec![], vec![], vec![], vec![], vec![], vec![], vec![], vec![]]
+            [
+                vec![2],
+                vec![3, 4, 5, 6, 7, 8, 9],
+                vec![],
+                vec![],
+                vec![],
+                vec![],
+                vec![],
+                vec![],
+                vec![],
+                vec![]
+            ]
         );
     }
 

@@ -59,6 +59,11 @@ impl Upload {
         }
     }
 
+    /// Total size of the packets that were pushed.
+    pub fn sources_bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.number * source.bytes).sum()
+    }
+
     pub fn pushed(&self) -> u64 {
         self.sources.iter().map(|source| source.number).sum()
     }

@@ -128,7 +128,13 @@ impl Builder<'_> {
         let rlc = Rlc::new(&self.config.rlc, self.shared.framing, Bytes(uplink.queue_bytes));
         let aggregation = Aggregation::new(&self.config.aggregation, links.len());
         let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
-        let sender = Box::new(Sender::new(uplink, self.config.carrier_rat(links[0].carrier.into()), rlc, aggregation, rng));
+        let sender = Box::new(Sender::new(
+            uplink,
+            self.config.carrier_rat(links[0].carrier.into()),
+            rlc,
+            aggregation,
+            rng,
+        ));
         UplinkUser {
             rnti: downlink.rnti,
             owner: Owner::Device(DeviceId(index as u16)),

@@ -19,8 +19,8 @@ use super::super::background::Arrivals;
 use super::super::harq::InFlight;
 use super::super::rlc::Content;
 use super::super::scheduler::{Candidate, RbgGrid, Scheduler};
-use super::air::UplinkAir;
 use super::adaptation::UplinkTable;
+use super::air::UplinkAir;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
 /// Number of slots for which data can be granted in advance.
@@ -314,7 +314,12 @@ impl UplinkCarrier {
     /// Sends the grants of this slot.
     pub(super) fn schedule(&mut self, turn: &mut Turn<'_>) {
         self.grants.clear();
-        for target in self.air.targets(turn.slot) {
+        let targets = self.air.targets(turn.slot);
+        if !targets.is_empty() {
+            self.granted_in = Some(turn.slot);
+            self.wanting = 0;
+        }
+        for target in targets {
             self.grant_all(turn, target);
         }
     }
@@ -399,8 +404,6 @@ impl UplinkCarrier {
     /// Collects the users that need PRBs for new data.
     fn collect(&mut self, turn: &mut Turn<'_>) {
         self.candidates.clear();
-        self.wanting = 0;
-        self.granted_in = Some(turn.slot);
         let now = turn.now;
         let previous = self.air.previous(turn.slot).map(|slot| self.air.start(slot));
         for &(index, link_index) in &self.live {
@@ -412,9 +415,10 @@ impl UplinkCarrier {
             if wanted == 0 {
                 continue;
             }
-            let is_newcomer = link.wanted_in != previous && link.wanted_in != Some(now);
+            let is_counted = link.wanted_in == Some(now);
+            let is_newcomer = link.wanted_in != previous && !is_counted;
             link.wanted_in = Some(now);
-            self.wanting += 1;
+            self.wanting += usize::from(!is_counted);
             let Some(mcs) = link.sounding.mcs(&self.table, self.step_prbs) else { continue };
             let size = self.table.size(mcs);
             let mut candidate = Candidate::new(index, link_index, wanted, link.average_bits, is_newcomer);
