@@ -79,6 +79,9 @@ pub enum Fate {
     /// The packet was lost on a wired link.
     WireLoss,
     /// All HARQ transmissions of a transport block that contained the packet failed.
+    ///
+    /// The same fate has a packet that PDCP of a split bearer discards, because it has already delivered later packets
+    /// after the reordering time.
     HarqFailure,
 }
 

@@ -1,35 +1,32 @@
-//! LTE FDD cell model: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, in subframes of
-//! 1 ms.
+//! Cell model of LTE FDD and NR: queues, scheduler, HARQ, RLC and carriers between a base station and its devices, slot by
+//! slot.
 //!
 //! Downlink path of a packet: [`Cell::push`] → the device's queue → a part of a transport block on some carrier (`rlc`,
-//! `scheduler`) → received, or retransmitted 8 ms later (`harq`) → reordered (`rlc`) → `Cell::pop`.
+//! `scheduler`) → received, or retransmitted later (`harq`) → reordered (`rlc`) → `Cell::pop`.
 //!
 //! | part | content |
 //! | --- | --- |
 //! | [`config`], `plan` | the `[cell]` table and a device's radio; the validated configuration |
 //! | [`channel`], [`bler`], [`adaptation`] | SINR per RBG; block errors; CQI and MCS |
-//! | `carrier` | the steps of one subframe of one carrier |
+//! | `carrier` | the steps of one slot of one carrier |
+//! | `air`, `region` | what LTE and NR do differently in these steps; the part of a slot that carries data |
+//! | `lte` | LTE's control region and HARQ times |
+//! | [`nr`] | NR's TDD patterns, control region, broadcast and HARQ times |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
+//! | `device`, `pdcp` | the legs of a device's bearer; a bearer that is split between LTE and NR |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
-//! | `lte` | LTE's control region and HARQ times |
 //!
-//! Timing: subframe n lasts from n to n+1 ms. It can carry packets that arrived at least `enb_processing_ms` before its
-//! start. Packets that are complete after subframe n leave at n+1 ms + `ue_processing_ms`. Acknowledgements arrive in
-//! subframe n+4, and retransmissions are sent from subframe n+8 on.
-//!
-//! # NR
-//!
-//! Not implemented. A carrier of numerology µ would run its `carrier::Carrier::run` once per slot, 2^µ times per
-//! subframe. It would use a `scheduler::RbgGrid` of its bandwidth part (TS 38.214 §5.1.2.2.1) and block sizes from
-//! `core::tables::nr` behind `scheduler::BlockSize`. With a TDD pattern, the slots that are not downlink would be
-//! skipped. `harq` would have 16 processes and take its round trip from the pattern; reordering would move from `rlc`
-//! to a PDCP module of the same structure.
+//! Timing: the cell advances in ticks, which are the shortest slots of any carrier. A slot can carry packets that arrived
+//! at least `enb_processing_ms` before its start. Packets that are complete after a slot leave at the end of the slot +
+//! `ue_processing_ms`. In LTE, acknowledgements arrive in subframe n+4, and retransmissions are sent from subframe n+8 on;
+//! in NR, both times follow from the TDD pattern.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
@@ -39,6 +36,7 @@ use airpace_radio::{OwnRadio, RadioReport};
 use crate::link::{Exit, Link};
 
 pub mod adaptation;
+mod air;
 mod background;
 pub mod bler;
 mod build;
@@ -46,10 +44,14 @@ mod carrier;
 mod carriers;
 pub mod channel;
 pub mod config;
+mod device;
 mod handover;
 mod harq;
 mod lte;
+pub mod nr;
+mod pdcp;
 mod plan;
+mod region;
 mod rlc;
 mod scheduler;
 mod telemetry;
@@ -60,16 +62,18 @@ pub use config::{CellConfig, DeviceRadioConfig};
 pub use plan::CellPlan;
 
 use bler::Bler;
-use carrier::{Carrier, Context};
-use carriers::Load;
+use carrier::{Carrier, Context, SlotShare};
+use carriers::{CarrierPrbs, Load};
+use device::Device;
+use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
-use user::{Device, RadioLink, Source, User};
+use user::{RadioLink, Source, User};
 
 /// A cell and the radio side of its devices.
 ///
-/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::poll_timeout`] sees every subframe in
-/// [`Cell::subframes`] and [`Cell::capacity`] right after that call.
+/// Drive it as a [`Link`]. A driver that calls [`Link::pop`] at every [`Link::poll_timeout`] sees every millisecond in
+/// [`Cell::subframes`] and [`Cell::capacity`] right after the call in which [`Cell::subframes_run`] rises.
 #[derive(Debug)]
 pub struct Cell {
     config: CellConfig,
@@ -79,24 +83,53 @@ pub struct Cell {
     users: Vec<User>,
     devices: usize,
     rntis: background::Rntis,
-    /// The next subframe to run.
-    subframe: u64,
+    /// The next tick to run. A tick is the shortest slot of any carrier.
+    tick: u64,
+    ticks_per_ms: u64,
     /// Time of the last call of [`Link::pop`].
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// Bits that a block over the full band carries at the maximum MCS of all devices. The MCS follows from a device's
-    /// mean signal level, without shadowing and fading.
-    best_block_bits: u64,
+    /// The largest block of each device's primary carrier, at its mean signal level, without shadowing and fading.
+    best_blocks: Vec<BestBlock>,
     /// Transmitted packets (delivered or lost) that left the cell. `refused` are packets that a full queue refused.
     /// Both lists are in order of time.
-    over: VecDeque<Exit>,
+    over: Exits,
     refused: VecDeque<Exit>,
     telemetry: Telemetry,
     /// Modem logs: each device's own grants.
     log: Telemetry,
     uplink: Uplink,
     is_recording: bool,
+}
+
+/// Packets that leave the cell, in order of time.
+#[derive(Debug, Default)]
+struct Exits {
+    exits: VecDeque<Exit>,
+}
+
+impl Exits {
+    /// Adds a packet that leaves at `time`. On carriers with different slots, blocks that start together end at different
+    /// times. A packet does not leave before earlier packets of its device.
+    fn push(&mut self, time: Time, packet: Packet, fate: Fate) {
+        let is_later = |exit: &&Exit| exit.time > time;
+        let later = self.exits.iter().rev().take_while(is_later);
+        let time = later
+            .filter(|exit| exit.packet.device == packet.device)
+            .map(|exit| exit.time)
+            .max()
+            .unwrap_or(time);
+        let place = self.exits.partition_point(|exit| exit.time <= time);
+        self.exits.insert(place, Exit { time, packet, fate });
+    }
+}
+
+/// The largest block of a carrier for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BestBlock {
+    carrier: u8,
+    bits: u64,
 }
 
 impl Cell {
@@ -160,7 +193,7 @@ impl Cell {
     /// carriers of (PRBs on which the device sent + idle PRBs, limited to the maximum of one grant) × bits per PRB ÷ (1
     /// + probability that a first transmission is lost) less headers, as in [`Cell::capacity`].
     pub fn uplink_capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
-        self.uplink.capacity(device, packet, self.subframe.saturating_sub(1))
+        self.uplink.capacity(device, packet, self.last_millisecond())
     }
 
     /// Minimum delay of a packet over an idle uplink whose device holds a grant: processing at both ends, and the
@@ -174,9 +207,9 @@ impl Cell {
     /// is sent with a block, the time from that block to the grant that answers the report, and the time from the grant
     /// to the granted block.
     ///
-    /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer); TS 36.213 §8.0 (four subframes from a grant to its block)
+    /// Source: TS 36.321 §5.4.5 (periodicBSR-Timer)
     pub fn grant_delay(&self) -> Duration {
-        Duration::from_millis(u64::from(self.config.uplink.periodic_bsr_ms) + 4 + 4)
+        Duration::from_millis(self.config.uplink.periodic_bsr_ms.into()) + self.uplink.longest_turnaround()
     }
 
     /// Sets whether [`Cell::subframes`] is recorded. Initially it is not recorded.
@@ -184,70 +217,101 @@ impl Cell {
         self.is_recording = is_recording;
     }
 
-    /// Records of the last subframe, carrier by carrier; empty while not recording.
+    /// Records of the slots of the last complete millisecond, carrier by carrier; empty while not recording.
     pub fn subframes(&self) -> impl Iterator<Item = Subframe<'_>> {
-        let kept = if self.is_recording && self.subframe > 0 { &self.carriers[..] } else { &[] };
-        kept.iter().map(|carrier| {
-            let account = &carrier.account;
-            Subframe { report: &account.report, owners: &account.owners }
+        let kept = if self.is_recording && self.subframes_run() > 0 { &self.carriers[..] } else { &[] };
+        kept.iter().flat_map(|carrier| {
+            carrier
+                .accounts
+                .iter()
+                .map(|account| Subframe { report: &account.report, owners: &account.owners })
         })
     }
 
-    /// Number of subframes simulated so far.
+    /// Number of complete milliseconds simulated so far.
     pub fn subframes_run(&self) -> u64 {
-        self.subframe
+        self.tick / self.ticks_per_ms
     }
 
-    /// Downlink capacity of a device in the last subframe, in IP bytes: (the device's PRBs + idle PRBs, over its active
-    /// carriers) × bits per PRB ÷ (1 + probability that a first transmission is lost) less headers for packets of this
-    /// size. In the long run, every lost block costs the PRBs of one more block.
+    /// The last complete millisecond; 0 before the first.
+    fn last_millisecond(&self) -> u64 {
+        self.subframes_run().saturating_sub(1)
+    }
+
+    /// Downlink capacity of a device in the last complete millisecond, in IP bytes: the sum over the slots of its active
+    /// carriers of (the device's PRBs + idle PRBs) × bits per PRB ÷ (1 + probability that a first transmission is lost)
+    /// less headers for packets of this size. In the long run, every lost block costs the PRBs of one more block.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
-        let subframe = self.subframe.saturating_sub(1);
-        let now = Time::from_millis(subframe);
-        let user = &mut self.users[usize::from(device.0)];
-        let active = user.active_links(now);
-        let mut bytes = Bytes::ZERO;
-        for link in &mut user.links[..active] {
-            let carrier = &self.carriers[usize::from(link.carrier)];
-            let idle = carrier.grid.prbs - carrier.used.len();
-            let prbs = idle + link.prbs_in(now);
-            let Some(mcs) = link.adaptation.mcs(carrier.cfi).filter(|_| prbs > 0) else { continue };
-            let block = link.block(mcs, prbs);
-            let snapshot = link.channel.at(subframe);
-            let sinr_db = snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
-            let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
-            let codewords = link.channel.layers();
-            let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
-            bytes += user::ip_bytes(bits, codewords, packet, &self.config.rlc);
-        }
+        let links = 0..self.users[usize::from(device.0)].links.len();
+        let bytes = self.capacity_of(device.0.into(), links, packet);
         let span = Duration::from_millis(1);
-        Capacity { time: now, span, device, direction: Direction::Downlink, bytes }
+        let time = Time::from_millis(self.last_millisecond());
+        Capacity { time, span, device, direction: Direction::Downlink, bytes }
     }
 
-    /// Bytes of transport blocks that the whole band could have carried to a device in the last subframe, over its active
-    /// carriers: the maximum that any scheduler can assign.
+    /// Capacity of a user's links in the last complete millisecond, in IP bytes.
+    fn capacity_of(&mut self, user: usize, links: Range<usize>, packet: Bytes) -> Bytes {
+        let now = Time::from_millis(self.last_millisecond());
+        let user = &mut self.users[user];
+        let mut bytes = Bytes::ZERO;
+        for index in links {
+            if !user.is_active(index, now) {
+                continue;
+            }
+            let link = &mut user.links[index];
+            let carrier = &self.carriers[usize::from(link.carrier)];
+            let framing = Framing::new(carrier.air.rat(), &self.config.rlc);
+            for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
+                let idle = share.usable_prbs.saturating_sub(share.used_prbs);
+                let prbs = idle + link.granted.of(share.slot);
+                let Some(mcs) = link.adaptation.mcs(share.region.cfi()).filter(|_| prbs > 0) else {
+                    continue;
+                };
+                let block = link.block(mcs, prbs, share.region);
+                let snapshot = link.channel.at(share.slot);
+                let sinr_db =
+                    snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
+                let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
+                let codewords = link.codewords() as u8;
+                let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
+                bytes += framing.ip_bytes(bits, codewords, packet);
+            }
+        }
+        bytes
+    }
+
+    /// Bytes of transport blocks that the whole band could have carried to a device in the last complete millisecond,
+    /// over its active carriers: the maximum that any scheduler can assign.
     pub fn whole_band(&self, device: DeviceId) -> Bytes {
-        let now = Time::from_millis(self.subframe.saturating_sub(1));
+        let now = Time::from_millis(self.last_millisecond());
         let user = &self.users[usize::from(device.0)];
         let bits_of = |link: &RadioLink| {
-            let carrier = &self.carriers[usize::from(link.carrier)];
-            let mcs = link.adaptation.mcs(carrier.cfi)?;
-            Some(link.block_size(mcs).bits(carrier.grid.prbs))
+            let shares = self.carriers[usize::from(link.carrier)].shares.iter();
+            let in_slot = |share: &SlotShare| {
+                let mcs = link.adaptation.mcs(share.region.cfi())?;
+                Some(link.block_size(mcs, share.region).bits(share.usable_prbs))
+            };
+            shares.filter(|share| share.region.has_data()).filter_map(in_slot).sum::<u64>()
         };
-        let bits: u64 = user.links[..user.active_links(now)].iter().filter_map(bits_of).sum();
+        let links = user.links.iter().enumerate().filter(|(index, _)| user.is_active(*index, now));
+        let bits: u64 = links.map(|(_, link)| bits_of(link)).sum();
         Bytes(bits.div_ceil(8))
     }
 
     /// Minimum queue that saturates a device: with this many bytes queued at every millisecond, the device is served as
     /// with an infinite queue. This queue is the capacity of [`Cell::subframes_in_preparation`] + 1 subframes on all
-    /// its carriers at the highest MCS, plus the queue that activates its next carrier.
+    /// its carriers at the highest MCS, plus the queue that activates its next carrier and the queue for NR with which a
+    /// split bearer also uses LTE.
     pub fn saturating(&self, device: DeviceId) -> Bytes {
-        let bits_of =
-            |link: &RadioLink| link.block_size(link.table.last_mcs()).bits(link.channel.grid().prbs);
+        let bits_of = |link: &RadioLink| {
+            let air = &self.carriers[usize::from(link.carrier)].air;
+            let size = link.block_size(link.table.last_mcs(), air.reported_region());
+            size.bits(link.channel.grid().prbs) * air.slots_per_ms()
+        };
         let user = &self.users[usize::from(device.0)];
         let bits: u64 = user.links.iter().map(bits_of).sum();
-        let for_next_carrier = self.device(device).aggregation.needed_queue().unwrap_or(Bytes::ZERO);
-        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_next_carrier
+        let for_all_carriers = self.device(device).needed_queue();
+        Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_all_carriers
     }
 
     /// Number of subframes for which data must be queued so that every subframe has enough data: the subframe itself,
@@ -258,33 +322,33 @@ impl Cell {
 
     /// Number of a device's bytes that the base station has put into blocks so far, without retransmissions.
     pub fn sent_to(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.sent()
+        self.device(device).sent()
     }
 
     /// IP bytes that the whole band could have carried from a device in the last subframe, over its active uplink
     /// carriers.
     pub fn uplink_whole_band(&mut self, device: DeviceId, packet: Bytes) -> Bytes {
-        self.uplink.whole_band(device, packet, self.subframe.saturating_sub(1))
+        self.uplink.whole_band(device, packet, self.last_millisecond())
     }
 
     /// Free space in a device's queue (bytes).
     pub fn room_for(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.room()
+        self.device(device).room()
     }
 
     /// Bytes queued for a device that were not transmitted yet.
     pub fn backlog_of(&self, device: DeviceId) -> Bytes {
-        self.device(device).rlc.queued()
+        self.device(device).queued()
     }
 
     /// Number of a device's active carriers.
     pub fn active_carriers(&self, device: DeviceId) -> usize {
-        self.device(device).aggregation.active()
+        self.device(device).legs().iter().map(|leg| leg.aggregation.active()).sum()
     }
 
     /// SINR in dB of a device on its primary carrier in the last subframe.
     pub fn sinr_db(&mut self, device: DeviceId) -> f64 {
-        let now = self.subframe.saturating_sub(1);
+        let now = self.last_millisecond();
         self.users[usize::from(device.0)].links[0].channel.at(now).sinr_db
     }
 
@@ -295,132 +359,189 @@ impl Cell {
         }
     }
 
-    /// Runs the subframes that start by `now`.
+    /// Start of a tick.
+    fn start_of(&self, tick: u64) -> Time {
+        Time::from_nanos(tick * (1_000_000 / self.ticks_per_ms))
+    }
+
+    /// Runs the ticks that start by `now`.
     fn run_until(&mut self, now: Time) {
-        while Time::from_millis(self.subframe) <= now {
-            self.run_subframe();
+        while self.start_of(self.tick) <= now {
+            self.run_tick();
         }
     }
 
-    /// Runs the next subframe.
-    fn run_subframe(&mut self) {
-        let subframe = self.subframe;
-        let now = Time::from_millis(subframe);
-        self.subframe += 1;
-        let leaves_at = Time::from_millis(self.subframe) + self.ue_processing;
+    /// Runs the slots that start with the next tick.
+    fn run_tick(&mut self) {
+        let tick = self.tick;
+        let now = self.start_of(tick);
+        let millisecond = tick.is_multiple_of(self.ticks_per_ms).then_some(tick / self.ticks_per_ms);
+        self.tick += 1;
+        let tick_ends = self.start_of(self.tick);
+        let ue_processing = self.ue_processing;
         let over = &mut self.over;
-        let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
+        let mut release = |time, packet, fate| over.push(time, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
-            if let Some(resumes_at) = begin_subframe(user, now, &mut self.rntis, &mut release) {
+            let leaves_at = tick_ends + ue_processing;
+            if let Some(resumes_at) = begin_slot(user, now, leaves_at, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
-                self.uplink.exchange_status(index, now, &mut device.rlc);
+                for leg in device.legs_mut() {
+                    self.uplink.exchange_status(index, now, &mut leg.rlc);
+                }
             }
         }
-        self.uplink.run(subframe);
-        let mut context = Context {
-            subframe,
-            now,
-            users: &mut self.users,
-            bler: &self.bler,
-            round_trip: if self.config.lena_compat { lte::LENA_ROUND_TRIP } else { lte::ROUND_TRIP },
-            max_retransmissions: self.config.harq.max_retransmissions,
-            max_users: usize::from(self.config.max_users_per_subframe),
-            wants_account: self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners(),
-            release: &mut release,
-        };
+        self.uplink.run(tick, now, tick_ends);
+        let wants_account = self.is_recording || self.telemetry.has_listeners() || self.log.has_listeners();
         for (index, carrier) in self.carriers.iter_mut().enumerate() {
+            let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
+            if !tick.is_multiple_of(ticks_per_slot) {
+                continue;
+            }
+            let slot_ends = now + Duration::from_nanos(ticks_per_slot * (1_000_000 / self.ticks_per_ms));
+            let over = &mut self.over;
+            let mut release = |time, packet, fate| over.push(time, packet, fate);
+            let mut context = Context {
+                slot: tick / ticks_per_slot,
+                now,
+                millisecond,
+                users: &mut self.users,
+                bler: &self.bler,
+                max_retransmissions: self.config.harq.max_retransmissions,
+                max_users: usize::from(self.config.max_users_per_subframe),
+                wants_account,
+                leaves_at: slot_ends + ue_processing,
+                release: &mut release,
+            };
             let grants = self.uplink.grants(index);
-            carrier.uplink_grants = grants.len();
-            carrier.run(&mut context);
-            for &(dci, owner) in grants.iter().filter(|_| context.wants_account) {
-                carrier.account.add(dci, owner, [None; 2]);
+            carrier.run(&mut context, grants);
+            let slot = context.slot;
+            for grant in grants.iter().filter(|_| wants_account) {
+                carrier.account_of(slot).add(grant.dci, grant.owner, [grant.reserved_mcs, None]);
             }
         }
         for index in 0..self.devices {
-            self.tell(index, subframe);
-            self.aggregate(index, now);
+            self.tell(index, tick);
+        }
+        if self.tick.is_multiple_of(self.ticks_per_ms) {
+            let millisecond = Time::from_millis(tick / self.ticks_per_ms);
+            for index in 0..self.devices {
+                self.aggregate(index, millisecond);
+                self.observe_legs(index);
+            }
         }
     }
 
-    /// Reports a subframe to a listening device, over all its carriers, and to its modem's log.
-    fn tell(&mut self, index: usize, subframe: u64) {
-        let now = Time::from_millis(subframe);
+    /// Reports the capacity of each leg in the last millisecond to a device's split bearer.
+    fn observe_legs(&mut self, index: usize) {
+        let legs = match &self.users[index].source {
+            Source::Device(device) if device.is_split() => [0, 1].map(|leg| device.legs()[leg].links.clone()),
+            _ => return,
+        };
+        let bytes = legs.map(|links| self.capacity_of(index, links, PACKET));
+        if let Source::Device(device) = &mut self.users[index].source
+            && let Some(split) = device.split_mut()
+        {
+            split.observe(bytes);
+        }
+    }
+
+    /// Reports the slots of a tick to a listening device, over all its carriers, and to its modem's log.
+    fn tell(&mut self, index: usize, tick: u64) {
         let (is_listening, is_logging) = (self.telemetry.is_listening(index), self.log.is_listening(index));
         if !is_listening && !is_logging {
             return;
         }
+        let now = self.start_of(tick);
         let queue = self.uplink.backlog_of(DeviceId(index as u16));
         let user = &mut self.users[index];
-        let active = user.active_links(now);
-        for (place, link) in user.links.iter_mut().enumerate() {
-            let carrier = &self.carriers[usize::from(link.carrier)];
+        for place in 0..user.links.len() {
+            let active = user.is_active(place, now);
+            let link = &mut user.links[place];
+            let carrier = &mut self.carriers[usize::from(link.carrier)];
+            let ticks_per_slot = self.ticks_per_ms / carrier.air.slots_per_ms();
+            if !tick.is_multiple_of(ticks_per_slot) {
+                continue;
+            }
+            let slot = tick / ticks_per_slot;
             let own = OwnRadio {
                 rnti: user.rnti,
-                active: place < active,
-                sinr_db: Some(link.channel.at(subframe).sinr_db),
-                bits_per_prb: Some(link.bits_per_prb(carrier.cfi, carrier.grid.prbs)),
+                active,
+                sinr_db: Some(link.channel.at(slot).sinr_db),
+                bits_per_prb: Some(link.bits_per_prb(carrier.air.reported_region(), carrier.grid.prbs)),
                 decoded: link.decoded_in(now),
                 uplink_queue: None,
             };
-            let heard_at = Time::from_millis(subframe + 1);
+            let heard_at = now + Duration::from_nanos(ticks_per_slot * (1_000_000 / self.ticks_per_ms));
+            let account = carrier.account_of(slot);
             if is_listening {
-                self.telemetry.hear(index, heard_at, &carrier.account, own);
+                self.telemetry.hear(index, heard_at, account, own);
             }
             if is_logging {
                 let own = OwnRadio { uplink_queue: Some(queue), ..own };
-                self.log.hear(index, heard_at, &carrier.account, own);
+                self.log.hear(index, heard_at, account, own);
             }
         }
     }
 
     /// Activates and deactivates a device's carriers, depending on its share of the PRBs that the scheduler could assign
-    /// to it.
+    /// to it in the millisecond that starts at `now`.
     fn aggregate(&mut self, index: usize, now: Time) {
-        let user = &mut self.users[index];
-        let Source::Device(device) = &mut user.source else { return };
+        let User { source, links, .. } = &mut self.users[index];
+        let Source::Device(device) = source else { return };
         // During a handover, the missing grants do not show that the load is low.
         if device.handover.is_interrupted(now) {
             return;
         }
-        let active = device.aggregation.active();
-        let mut load = Load { queue_bytes: device.rlc.queued().0, ..Load::default() };
-        for (place, link) in user.links[..active].iter().enumerate() {
-            let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
-            load.count(carrier.grid.prbs, own, used, others, place + 1 == active);
+        for leg in device.legs_mut() {
+            let active = leg.aggregation.active();
+            let mut load = Load { queue_bytes: leg.rlc.queued().0, ..Load::default() };
+            let mut has_data = false;
+            for (place, link) in links[leg.links.clone()][..active].iter().enumerate() {
+                let carrier = &self.carriers[usize::from(link.carrier)];
+                let mut prbs = CarrierPrbs::default();
+                for share in carrier.shares.iter().filter(|share| share.region.has_data()) {
+                    prbs.total += u32::from(carrier.grid.prbs);
+                    prbs.own += u32::from(link.granted.of(share.slot));
+                    prbs.used += u32::from(share.used_prbs);
+                }
+                has_data |= prbs.total > 0;
+                let others = carrier.wanting - usize::from(carrier.is_wanted_by(link));
+                load.count(prbs, others, place + 1 == active);
+            }
+            // A millisecond without downlink slots says nothing about the load.
+            if has_data {
+                leg.aggregation.observe(now, load);
+            }
         }
-        device.aggregation.observe(now, load);
     }
 }
 
-/// Prepares a device before a subframe is scheduled. If a handover starts, returns the time at which data transmission
+/// Packet size for which a split bearer compares the capacities of its legs.
+const PACKET: Bytes = Bytes(1500);
+
+/// Prepares a device before a slot is scheduled. If a handover starts, returns the time at which data transmission
 /// resumes.
-fn begin_subframe(
+fn begin_slot(
     user: &mut User,
     now: Time,
+    leaves_at: Time,
     rntis: &mut background::Rntis,
-    release: &mut dyn FnMut(Packet, Fate),
+    release: &mut dyn FnMut(Time, Packet, Fate),
 ) -> Option<Time> {
     let Source::Device(device) = &mut user.source else { return None };
     let resumes_at = device.handover.begin(now);
     if let Some(resumes_at) = resumes_at {
         user.rnti = rntis.assign();
-        device.aggregation.reset(now);
-        device.rlc.forward(resumes_at);
+        device.hand_over(now, resumes_at);
         for link in &mut user.links {
             link.harq.flush();
             link.adaptation.reset();
             link.average_bits = 1.0;
         }
     }
-    device.aggregation.begin(now);
-    device.rlc.admit(now);
-    if device.rlc.has_timers() {
-        device.rlc.expire(now, release);
-    }
+    device.begin(now, leaves_at, release);
     resumes_at
 }
 
@@ -432,7 +553,7 @@ impl Link for Cell {
         let Source::Device(device) = &mut self.users[usize::from(packet.device.0)].source else {
             panic!("packet for device {}, which the cell does not have", packet.device.0);
         };
-        if !device.rlc.push(now + self.enb_processing, packet) {
+        if !device.push(now + self.enb_processing, packet) {
             self.refused.push_back(Exit { time: now, packet, fate: Fate::QueueFull });
         }
     }
@@ -441,27 +562,31 @@ impl Link for Cell {
         self.popped_at = now;
         self.run_until(now);
         let time_of = |exits: &VecDeque<Exit>| exits.front().map_or(Time::NEVER, |exit| exit.time);
-        let (over, refused) = (time_of(&self.over), time_of(&self.refused));
-        let first = if over < refused { &mut self.over } else { &mut self.refused };
+        let (over, refused) = (time_of(&self.over.exits), time_of(&self.refused));
+        let first = if over < refused { &mut self.over.exits } else { &mut self.refused };
         if over.min(refused) <= now { first.pop_front() } else { None }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        let subframe = Time::from_millis(self.subframe);
-        let exit = self.over.front().map_or(Time::NEVER, |exit| exit.time);
+        let tick = self.start_of(self.tick);
+        let exit = self.over.exits.front().map_or(Time::NEVER, |exit| exit.time);
         let refusal = self.refused.front().map_or(Time::NEVER, |exit| exit.time);
         // If a driver has not popped a report that was due, the time of this report is not returned again.
         let reports = [self.telemetry.poll_timeout(), self.log.poll_timeout()].into_iter().flatten();
         let report = reports.filter(|&due| due > self.popped_at).min().unwrap_or(Time::NEVER);
-        Some(subframe.min(exit).min(refusal).min(report).min(self.uplink.poll_timeout()))
+        Some(tick.min(exit).min(refusal).min(report).min(self.uplink.poll_timeout()))
     }
 
-    /// Processing at both ends, and the number of subframes that the packet needs at the best rate for the mean signal
-    /// level of any device of this cell during the run, without shadowing and fading: the same for every seed. The wait
-    /// for the start of the next subframe, 0.5 ms on average, counts as queueing.
+    /// Processing at both ends, and the slots that the packet needs at the best rate for the mean signal level of any
+    /// device of this cell during the run, without shadowing and fading: the same for every seed. The wait for the start
+    /// of the next slot with downlink data counts as queueing.
     fn base_delay(&self, bytes: Bytes) -> Duration {
-        let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
-        self.enb_processing + Duration::from_millis(subframes) + self.ue_processing
+        let on_air = |best: &BestBlock| {
+            let slots = bytes.bits().0.div_ceil(best.bits).max(1);
+            self.carriers[usize::from(best.carrier)].air.shortest(slots)
+        };
+        let shortest = self.best_blocks.iter().map(on_air).min();
+        self.enb_processing + shortest.unwrap_or(Duration::from_millis(1)) + self.ue_processing
     }
 
     fn backlog(&self) -> Bytes {

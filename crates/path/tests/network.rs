@@ -192,7 +192,9 @@ fn what_cannot_be_built_is_refused_by_key() {
             ..Parts::default()
         }),
         refusal(Parts { flows: vec![FLOW, FlowConfig { rtt_ms: 2.0, ..FLOW }], ..Parts::default() }),
-        LastHopPlan::cell(&CellConfig { prbs: 7, ..CellConfig::default() }, &[]).unwrap_err().to_string(),
+        LastHopPlan::cell(&CellConfig { prbs: Some(7), ..CellConfig::default() }, &[])
+            .unwrap_err()
+            .to_string(),
     ];
     insta::assert_snapshot!(errors.join("\n"), @r"
     `forward.loss` is 2; a probability is 0 to 1 (0.01 is one in a hundred)

@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 26] = scenarios![
+static BUILTIN: [(&str, &str); 30] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -32,6 +32,10 @@ static BUILTIN: [(&str, &str); 26] = scenarios![
     "biscay-three-flows",
     "biscay-wired-bottleneck",
     "biscay-trace",
+    "nr-idle",
+    "nr-busy",
+    "nr-uplink",
+    "nr-endc",
     "morc-random-loss",
     "morc-five-flows",
     "morc-fig4",

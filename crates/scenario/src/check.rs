@@ -300,6 +300,11 @@ impl Document {
             let reason = "decodes the control channel of a cell, but there is no `[cell]`; add one, or remove the decoder";
             return Err(ConfigError::new("decoder", reason));
         };
+        if cell.nr_carriers() > 0 {
+            let reason = "decodes carriers of LTE, and the cell has carriers of NR; remove it: the phone then receives the \
+                          grants without a decoder";
+            return Err(ConfigError::new("decoder", reason));
+        }
         if cell.telemetry != TelemetryConfig::default() {
             let reason =
                 "makes its own errors and delays, and `[cell.telemetry]` makes others; remove either";

@@ -90,6 +90,12 @@ const UPLOAD: &str = "
     device = [{ radio.channel.sinr_db = 25 }]
     flow = [{ rtt_ms = 42, direction = 'up' }]";
 
+/// About 1.6 Gbit/s.
+const NR: &str = "
+    cell = { rat = 'nr', band = 'n78', bandwidth_mhz = 100, tdd = 'DDDSU' }
+    device = [{ radio = { channel = { sinr_db = 34, layers = 4 }, queue_bytes = 20_000_000 } }]
+    flow = [{ rtt_ms = 42 }]";
+
 const IDLE: &str = "
     cell.prbs = 100
     flow = [{ rtt_ms = 42, rate_mbps = 1 }]";
@@ -104,6 +110,8 @@ fn realtime(criterion: &mut Criterion) {
         ("saturated 20 MHz user, all DCIs", SATURATED, "pbe"),
         ("saturated upload, all DCIs", UPLOAD, "cubic"),
         ("saturated upload, all DCIs", UPLOAD, "biscay"),
+        ("saturated 100 MHz NR user, all DCIs", NR, "cubic"),
+        ("saturated 100 MHz NR user, all DCIs", NR, "pbe"),
         ("50 saturated users, all DCIs, no transport", FIFTY_USERS, "cubic"),
         ("idle cell, one flow of 1 Mbit/s", IDLE, "cubic"),
         ("idle cell, one flow of 1 Mbit/s", IDLE, "pbe"),

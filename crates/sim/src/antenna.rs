@@ -40,7 +40,7 @@ impl Antenna {
     /// Creates the antenna of a device of the scenario; `None` if the device has no decoder.
     pub(crate) fn new(scenario: &Scenario, device: usize, streams: &Streams) -> Option<Antenna> {
         let config = scenario.device[device].decoder?;
-        let ports = Ports::from_count(scenario.cell.as_ref()?.crs_ports.into())
+        let ports = Ports::from_count(scenario.cell.as_ref()?.crs_ports().into())
             .expect("a loaded scenario has no other number of ports");
         let name = format!("device.{device}.antenna");
         Some(Antenna { config, ports, name, streams: *streams, carriers: Vec::new() })

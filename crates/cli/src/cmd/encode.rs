@@ -291,7 +291,7 @@ fn cell_of(args: &Args, scenario: &Scenario) -> anyhow::Result<Cell> {
     let prbs = config.carrier_prbs(usize::from(args.carrier));
     let bandwidth =
         Bandwidth::from_prbs(prbs).with_context(|| format!("no LTE carrier has {prbs} PRB pairs"))?;
-    let ports = config.crs_ports;
+    let ports = config.crs_ports();
     let ports = Ports::from_count(ports.into()).with_context(|| format!("no LTE cell has {ports} ports"))?;
     Ok(Cell {
         pci: args.pci,

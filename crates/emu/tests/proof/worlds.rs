@@ -110,7 +110,7 @@ fn cell(devices: usize) -> impl Strategy<Value = LastHopPlan> {
                 load: Some(load),
                 ..BackgroundConfig::default()
             };
-            let config = CellConfig { prbs, carriers, background, ..CellConfig::default() };
+            let config = CellConfig { prbs: Some(prbs), carriers, background, ..CellConfig::default() };
             let channel = ChannelConfig { sinr_db: Some(sinr_db), fading, ..ChannelConfig::default() };
             let radio = DeviceRadioConfig { channel, ..DeviceRadioConfig::default() };
             LastHopPlan::cell(&config, &vec![radio; devices]).expect("a cell")
@@ -161,7 +161,7 @@ fn plan(
 /// A cell with one device, whose modem has a small uplink buffer.
 pub fn narrow_cell() -> World {
     let uplink = UplinkConfig { queue_bytes: 6_000, ..UplinkConfig::default() };
-    let config = CellConfig { prbs: 25, uplink, ..CellConfig::default() };
+    let config = CellConfig { prbs: Some(25), uplink, ..CellConfig::default() };
     let last_hop = LastHopPlan::cell(&config, &[DeviceRadioConfig::default()]).expect("a cell");
     let wire = WireConfig::default();
     let plan = plan(last_hop, 1, Direction::Downlink, (&wire, &wire), None, 60.0);

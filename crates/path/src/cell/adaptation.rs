@@ -296,6 +296,11 @@ impl LinkAdaptation {
         self.report_at = slot + self.period - since;
     }
 
+    /// The SINR in dB for which the base station holds the device: that of the wideband CQI in use.
+    pub(super) fn reported_sinr_db(&self) -> f64 {
+        self.tables.sinr_db_of(self.report.wideband)
+    }
+
     /// The wideband CQI in use, 0…15; 0 means that even a block with the lowest MCS would not be received.
     pub fn cqi(&self) -> u8 {
         self.report.wideband

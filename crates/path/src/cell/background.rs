@@ -9,12 +9,12 @@ use airpace_radio::Rnti;
 use super::config::BackgroundConfig;
 use super::user::Session;
 
-/// Control-only users of one carrier: each is present for one subframe, and new users keep arriving.
+/// Control-only users of one carrier: each is present for one slot, and new users keep arriving.
 #[derive(Debug)]
 pub(super) struct Control {
-    per_subframe: f64,
+    per_ms: f64,
     rntis: Vec<Rnti>,
-    /// Messages waiting for a subframe with free PRBs.
+    /// Messages waiting for a slot with free PRBs.
     pub waiting: Vec<ControlGrant>,
     rng: Rng,
 }
@@ -28,18 +28,18 @@ pub(super) struct ControlGrant {
 
 impl Control {
     pub(super) fn new(config: &BackgroundConfig, rntis: Vec<Rnti>, rng: Rng) -> Control {
-        Control { per_subframe: config.control_per_second() / 1000.0, rntis, waiting: Vec::new(), rng }
+        Control { per_ms: config.control_per_second() / 1000.0, rntis, waiting: Vec::new(), rng }
     }
 
-    /// Draws the control-only users that appear in this subframe.
+    /// Draws the control-only users that appear in this millisecond.
     ///
     /// Source: PBE-CC §4.2.1 (70 % of control-only users are given exactly four PRBs, the rest fewer; Poisson is
     /// Chosen)
     pub(super) fn appear(&mut self, carrier_prbs: u16) {
-        if self.per_subframe == 0.0 {
+        if self.per_ms == 0.0 {
             return;
         }
-        for _ in 0..self.rng.poisson(self.per_subframe) {
+        for _ in 0..self.rng.poisson(self.per_ms) {
             let rnti = self.rntis[self.rng.below(self.rntis.len() as u64) as usize];
             let prbs = if self.rng.chance(0.7) { 4 } else { 1 + self.rng.below(3) as u16 };
             self.waiting.push(ControlGrant { rnti, prbs: prbs.min(carrier_prbs) });
@@ -54,32 +54,32 @@ pub(super) const SESSION_PLACES: usize = 32;
 /// Arrival process of downloads on one carrier.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    per_subframe: f64,
+    per_ms: f64,
     mean_bits: f64,
-    bits_per_subframe: u64,
+    bits_per_ms: u64,
     draws: Draws,
 }
 
 impl Arrivals {
-    /// Arrivals with a mean demand of `load` times the PRBs of the carrier. The arrival rate follows from the mean size
+    /// Arrivals with a mean demand of `load` times the PRBs of the carrier (`prbs_per_ms`). The arrival rate follows from the mean size
     /// of a download and the mean number of PRBs per bit (`prbs_per_bit`, averaged over the background users that can
     /// have a download).
     pub(super) fn new(
         config: &BackgroundConfig,
-        carrier_prbs: u16,
+        prbs_per_ms: f64,
         prbs_per_bit: f64,
         draws: Draws,
     ) -> Arrivals {
         let mean_bits = config.mean_kilobytes * 8e3;
-        let per_subframe = config.load() * f64::from(carrier_prbs) / (mean_bits * prbs_per_bit);
-        let bits_per_subframe = match config.rate_mbps {
+        let per_ms = config.load() * prbs_per_ms / (mean_bits * prbs_per_bit);
+        let bits_per_ms = match config.rate_mbps {
             0.0 => u64::MAX,
             mbps => libm::ceil(mbps * 1e3) as u64,
         };
-        Arrivals { per_subframe, mean_bits, bits_per_subframe, draws }
+        Arrivals { per_ms, mean_bits, bits_per_ms, draws }
     }
 
-    /// The downloads that arrive in subframe `now`, each with the user to which it is assigned. `vacant` are the users
+    /// The downloads that arrive in millisecond `now`, each with the user to which it is assigned. `vacant` are the users
     /// without a download. If no user is vacant, the remaining downloads are rejected.
     ///
     /// All vacant users are equally likely: each has a random number, and the user with the highest number gets the
@@ -90,9 +90,9 @@ impl Arrivals {
         now: u64,
         vacant: &'a mut Vec<u16>,
     ) -> impl Iterator<Item = (Session, u16)> + 'a {
-        let count = match self.per_subframe {
+        let count = match self.per_ms {
             0.0 => 0,
-            per_subframe => self.draws.at(now, 0).poisson(per_subframe.min(20.0)),
+            per_ms => self.draws.at(now, 0).poisson(per_ms.min(20.0)),
         };
         (1..=u64::from(count)).map_while(move |download| {
             let draws = self.draws.at(now, download).draws();
@@ -102,7 +102,7 @@ impl Arrivals {
             let (place, user) = vacant.iter().copied().enumerate().max_by(by_number)?;
             vacant.swap_remove(place);
             let to_come = libm::ceil(draws.at(0, 0).exponential(self.mean_bits)).max(8.0) as u64;
-            Some((Session { to_come, bits_per_subframe: self.bits_per_subframe, waiting: 0 }, user))
+            Some((Session { to_come, bits_per_ms: self.bits_per_ms, waiting: 0 }, user))
         })
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     fn arrivals() -> Arrivals {
         let config = BackgroundConfig { load: Some(0.5), ..BackgroundConfig::default() };
-        Arrivals::new(&config, 100, 1e-4, Streams::new(1).draws("arrivals"))
+        Arrivals::new(&config, 100.0, 1e-4, Streams::new(1).draws("arrivals"))
     }
 
     /// The downloads of 20,000 subframes, as (subframe, bits, user). `vacant` returns the vacant users of a subframe.

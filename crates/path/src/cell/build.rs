@@ -7,23 +7,26 @@ use airpace_core::{Bytes, Streams, Time};
 use airpace_event::Owner;
 use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
-use super::Cell;
-use super::adaptation::{AdaptationPlan, CqiScope, LinkAdaptation};
+use super::adaptation::{CqiScope, LinkAdaptation};
+use super::air::Air;
 use super::background::{Arrivals, Control, Rntis, SESSION_PLACES, sinrs_db};
 use super::bler::Bler;
-use super::carrier::Carrier;
+use super::carrier::{Carrier, SlotShare};
 use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
-use super::config::{CellConfig, TelemetryConfig};
+use super::config::{CellConfig, Rat, TelemetryConfig};
+use super::device::{Device, Leg};
 use super::handover::Handover;
 use super::harq::Harq;
-use super::lte;
-use super::plan::{CellPlan, DevicePlan};
-use super::rlc::Rlc;
+use super::pdcp::SplitBearer;
+use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
+use super::region::DataRegion;
+use super::rlc::{Framing, Rlc};
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
-use super::user::{Device, RadioLink, Session, Source, User};
+use super::user::{LinkParts, RadioLink, Session, Source, User};
+use super::{BestBlock, Cell, Exits, lte, nr};
 
 impl CellPlan {
     /// Builds the cell. Device `i` is [`DeviceId`](airpace_core::DeviceId)`(i)`. Random numbers come from the streams
@@ -38,9 +41,11 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     let mut builder = Builder { plan, config, bler, streams, rntis: Rntis::new(streams.stream("cell.rnti")) };
     let mut users: Vec<User> =
         devices.iter().enumerate().map(|(index, device)| builder.device(index, device)).collect();
-    let best_block_bits = users.iter().map(best_block_bits).max().unwrap_or(1);
-    let carriers = (0..usize::from(config.carriers))
-        .map(|index| builder.carrier(index, devices.len(), &mut users))
+    let mut airs: Vec<Air> = (0..config.carriers.into()).map(|index| air(config, index)).collect();
+    let best_blocks = users.iter().map(|user| best_block(user, &airs)).collect();
+    let carriers: Vec<Carrier> = (0..)
+        .zip(airs.drain(..))
+        .map(|(index, air)| builder.carrier(index, air, devices.len(), &mut users))
         .collect();
     let draws_called = |what: &str| {
         let name = |index| format!("cell.device.{index}.{what}");
@@ -56,14 +61,15 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
         ue_processing: milliseconds(config.ue_processing_ms),
         config: config.clone(),
         bler: bler.clone(),
+        ticks_per_ms: carriers.iter().map(|carrier| carrier.air.slots_per_ms()).max().unwrap_or(1),
         carriers,
         users,
         devices: devices.len(),
         rntis,
-        subframe: 0,
+        tick: 0,
         popped_at: Time::ZERO,
-        best_block_bits,
-        over: VecDeque::new(),
+        best_blocks,
+        over: Exits::default(),
         refused: VecDeque::new(),
         telemetry,
         log,
@@ -72,12 +78,29 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     }
 }
 
-/// Number of bits of a block over the whole band of a user's primary carrier, at the MCS for the maximum mean signal
+/// Air interface of a carrier of a valid configuration.
+fn air(config: &CellConfig, carrier: usize) -> Air {
+    match config.nr_carrier_of(carrier) {
+        Some(nr) => Air::Nr(Box::new(nr::Downlink::new(&nr, &config.nr))),
+        None => Air::Lte(lte::Downlink::new(config)),
+    }
+}
+
+/// The largest block of a user's primary carrier: a block over the whole band, at the MCS for the maximum mean signal
 /// level of the run. The result does not depend on the seed. A user that is always out of coverage has the lowest MCS.
-fn best_block_bits(user: &User) -> u64 {
-    let link = &user.links[0];
+fn best_block(user: &User, airs: &[Air]) -> BestBlock {
+    best_block_on(&user.links[0], &airs[usize::from(user.links[0].carrier)])
+}
+
+/// The largest block of a link to a carrier with this air interface.
+fn best_block_on(link: &RadioLink, air: &Air) -> BestBlock {
     let mcs = link.adaptation.nominal_mcs(link.channel.best_sinr_db(), 1).unwrap_or(0);
-    link.block_size(mcs).bits(link.channel.grid().prbs)
+    let region = match air {
+        Air::Lte(_) => DataRegion::Lte { cfi: 1 },
+        Air::Nr(air) => air.full_region(),
+    };
+    let bits = link.block_size(mcs, region).bits(link.channel.grid().prbs);
+    BestBlock { carrier: link.carrier, bits }
 }
 
 struct Builder<'a> {
@@ -91,51 +114,83 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn device(&mut self, index: usize, plan: &DevicePlan) -> User {
         let device = &plan.config;
-        let all: Vec<u8> = (0..self.config.carriers).collect();
-        let usable = if device.carriers.is_empty() { &all } else { &device.carriers };
-        let links = usable.iter().map(|&carrier| {
+        let by_leg = self.config.carriers_by_leg(&device.carriers);
+        let links = by_leg.iter().flatten().map(|&carrier| {
             let name = format!("cell.device.{index}.carrier.{carrier}");
             self.link(carrier, &plan.channel, &plan.adaptation, &name)
         });
         let links: Vec<_> = links.collect();
         let rng = self.streams.stream(&format!("cell.device.{index}.handover"));
-        let source = Source::Device(Box::new(Device {
-            rlc: Rlc::new(&self.config.rlc, Bytes(device.queue_bytes)),
-            aggregation: Aggregation::new(&self.config.aggregation, links.len()),
-            handover: Handover::new(&self.config.handover, &device.handover_s, rng),
-        }));
+        let limit = Bytes(device.queue_bytes);
+        let mut first = 0;
+        let legs: Vec<Leg> = by_leg
+            .iter()
+            .map(|carriers| {
+                let links = first..first + carriers.len();
+                first = links.end;
+                let framing = Framing::new(self.config.carrier_rat(carriers[0].into()), &self.config.rlc);
+                Leg {
+                    rlc: Rlc::new(&self.config.rlc, framing, limit),
+                    aggregation: Aggregation::new(&self.config.aggregation, links.len()),
+                    links,
+                }
+            })
+            .collect();
+        let split = (legs.len() > 1).then(|| SplitBearer::new(&self.config.dual_connectivity()));
+        let handover = Handover::new(&self.config.handover, &device.handover_s, rng);
+        let source = Source::Device(Box::new(Device::new(legs, split, handover, limit)));
         let owner = Owner::Device(airpace_core::DeviceId(index as u16));
         User { rnti: self.rntis.assign(), owner, source, links }
     }
 
-    fn link(&self, carrier: u8, channel: &ChannelPlan, adaptation: &AdaptationPlan, name: &str) -> RadioLink {
-        let grid = Grid::lte(self.config.carrier_prbs(carrier.into()));
-        let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
-        let mut channel = Channel::new(channel, grid, frequency_mhz, self.streams, name);
-        let link_adaptation =
-            LinkAdaptation::new(adaptation, self.bler, grid, self.streams, &format!("{name}.adaptation"));
-        let adaptation = adaptation.config();
+    fn link(
+        &self,
+        carrier: u8,
+        channel: &ChannelPlan,
+        adaptation: &AdaptationPlans,
+        name: &str,
+    ) -> RadioLink {
+        let index = usize::from(carrier);
+        let grid = self.grid(index);
+        let (channel, adaptation, processes) = match self.config.carrier_rat(index) {
+            Rat::Lte => (channel.with_at_most(2), &adaptation.lte, lte::PROCESSES),
+            Rat::Nr => (channel.clone(), &adaptation.nr, self.config.nr.harq_processes.into()),
+        };
+        let frequency_mhz = self.config.carrier_frequency_ghz(index) * 1e3;
+        let mut channel = Channel::new(&channel, grid, frequency_mhz, self.streams, name);
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
-        RadioLink {
+        RadioLink::new(LinkParts {
             carrier,
-            has_subbands: is_selective && adaptation.cqi_scope == CqiScope::Subband,
+            has_subbands: is_selective && adaptation.config().cqi_scope == CqiScope::Subband,
             channel,
-            adaptation: link_adaptation,
-            harq: Harq::new(lte::PROCESSES),
-            table: adaptation.mcs_table(),
+            adaptation: LinkAdaptation::new(
+                adaptation,
+                self.bler,
+                grid,
+                self.streams,
+                &format!("{name}.adaptation"),
+            ),
+            harq: Harq::new(processes),
+            table: adaptation.table(),
             luck: self.streams.draws(&format!("{name}.errors")),
-            average_bits: 1.0,
-            wanted_in: None,
-            served_in: None,
-            served_prbs: 0,
-            decoded: None,
+        })
+    }
+
+    /// The PRBs of a carrier.
+    fn grid(&self, carrier: usize) -> Grid {
+        match self.config.nr_carrier_of(carrier) {
+            Some(nr) => Grid::nr(nr.prbs, nr.numerology),
+            None => Grid::lte(self.config.carrier_prbs(carrier)),
         }
     }
 
     /// Builds a carrier and the background users on it.
-    fn carrier(&mut self, index: usize, devices: usize, users: &mut Vec<User>) -> Carrier {
+    fn carrier(&mut self, index: usize, air: Air, devices: usize, users: &mut Vec<User>) -> Carrier {
         let background = &self.config.background;
-        let grid = RbgGrid::new(self.config.carrier_prbs(index), self.config.lena_compat);
+        let grid = match &air {
+            Air::Lte(_) => RbgGrid::new(self.config.carrier_prbs(index), self.config.lena_compat),
+            Air::Nr(_) => RbgGrid::of(self.grid(index)),
+        };
         let mut live = Vec::new();
         for (user, place) in (0..).zip(&users[..devices]) {
             let links = (0..).zip(&place.links);
@@ -161,7 +216,8 @@ impl Builder<'_> {
             vacant.push(users.len() as u16);
             let nobody = Source::Session(Session::default());
             let user = self.background_user(index, users.len(), users.len() - devices, sinr_db, nobody);
-            prbs_per_bit += f64::from(grid.prbs) / best_block_bits(&user) as f64 / places as f64;
+            let bits = best_block_on(&user.links[0], &air).bits;
+            prbs_per_bit += f64::from(grid.prbs) / bits as f64 / places as f64;
             users.push(user);
         }
         let name = |what: &str| format!("cell.{index}.{what}");
@@ -169,7 +225,7 @@ impl Builder<'_> {
         Carrier {
             scheduler: Scheduler::new(
                 self.config.scheduler,
-                self.config.pf_time_constant_ms,
+                self.config.pf_time_constant_ms * air.data_slots_per_ms(),
                 self.config.max_users_per_subframe,
                 &grid,
                 self.config.lena_compat,
@@ -178,7 +234,7 @@ impl Builder<'_> {
             control: Control::new(background, control_rntis, self.streams.stream(&name("control"))),
             arrivals: Arrivals::new(
                 background,
-                grid.prbs,
+                f64::from(grid.prbs) * air.full_slots_per_ms(),
                 prbs_per_bit,
                 self.streams.draws(&name("arrivals")),
             ),
@@ -186,12 +242,14 @@ impl Builder<'_> {
             vacant,
             due: VecDeque::new(),
             feedback: VecDeque::new(),
-            account: Account::new(CarrierId(index as u8), grid.prbs),
-            cfi: self.config.cfi.unwrap_or(1),
-            fixed_cfi: self.config.cfi,
+            accounts: (0..air.slots_per_ms())
+                .map(|_| Account::new(CarrierId(index as u8), grid.prbs))
+                .collect(),
+            shares: (0..air.slots_per_ms()).map(|slot| SlotShare::unused(slot, air.region(slot))).collect(),
+            air,
             used: PrbSet::EMPTY,
+            last_data_slot: None,
             wanting: 0,
-            uplink_grants: 0,
             candidates: Vec::new(),
             rates: Vec::new(),
             grid,

@@ -1,27 +1,28 @@
-//! Runs one subframe of one carrier: first retransmissions, control users and data users are scheduled, then the
-//! outcome of every block is drawn.
+//! Runs one slot of one carrier, which is a subframe in LTE: first retransmissions, control users and data users are
+//! scheduled, then the outcome of every block is drawn.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use airpace_core::{Bits, Direction, Packet, Time};
+use airpace_core::{Bits, Packet, Time};
 use airpace_event::{Fate, Owner};
-use airpace_radio::{Dci, DciFormat, PrbSet};
+use airpace_radio::{Dci, PrbSet};
 
 use super::adaptation::Step;
+use super::air::Air;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
 use super::harq::{CODEWORDS, Due, InFlight};
-use super::lte::FEEDBACK;
-use super::lte::control::{cfi_for, control_dci};
+use super::region::DataRegion;
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
 use super::telemetry::Account;
+use super::uplink::SentGrant;
 use super::user::{RadioLink, SESSION_HEADER_BITS, Source, User};
 
 /// One component carrier.
 #[derive(Debug)]
 pub(super) struct Carrier {
+    pub air: Air,
     pub grid: RbgGrid,
     pub scheduler: Scheduler,
     pub control: Control,
@@ -34,17 +35,37 @@ pub(super) struct Carrier {
     pub due: VecDeque<Due>,
     /// Acknowledgements in flight with the time of their arrival, in order of time.
     pub feedback: VecDeque<(Time, Feedback)>,
-    pub account: Account,
-    pub cfi: u8,
-    pub fixed_cfi: Option<u8>,
-    /// PRBs that were assigned in the last subframe.
+    /// Records of the slots of the last millisecond, by slot modulo the number of slots per millisecond.
+    pub accounts: Vec<Account>,
+    /// Shares of the slots of the last millisecond, in the same order.
+    pub shares: Vec<SlotShare>,
+    /// PRBs that were assigned in the last slot.
     pub used: PrbSet,
-    /// Number of users with new data in the last subframe.
+    /// The last slot that could carry data, and the number of users with new data in this slot.
+    pub last_data_slot: Option<u64>,
     pub wanting: usize,
-    /// Number of uplink grants sent in the control region of this carrier, in addition to its downlink DCIs.
-    pub uplink_grants: usize,
     pub candidates: Vec<Candidate>,
     pub rates: Vec<[f32; MAX_RBGS]>,
+}
+
+/// Use of the PRBs of one slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotShare {
+    /// Number of the slot.
+    pub slot: u64,
+    /// The part of the slot that carries data.
+    pub region: DataRegion,
+    /// PRBs that can carry data.
+    pub usable_prbs: u16,
+    /// PRBs that were assigned.
+    pub used_prbs: u16,
+}
+
+impl SlotShare {
+    /// A slot in which nothing was assigned.
+    pub(super) fn unused(slot: u64, region: DataRegion) -> SlotShare {
+        SlotShare { slot, region, usable_prbs: 0, used_prbs: 0 }
+    }
 }
 
 /// Information that an acknowledgement gives to link adaptation.
@@ -58,40 +79,76 @@ pub(super) struct Feedback {
 
 /// State shared by the carriers of a cell while a subframe runs.
 pub(super) struct Context<'a> {
-    /// Number of the subframe.
-    pub subframe: u64,
-    /// Start of the subframe.
+    /// Number of the carrier's slot.
+    pub slot: u64,
+    /// Start of the slot.
     pub now: Time,
+    /// The millisecond that starts with the slot; `None` if the slot is not the first of its millisecond.
+    pub millisecond: Option<u64>,
     pub users: &'a mut [User],
     pub bler: &'a Bler,
-    pub round_trip: Duration,
     pub max_retransmissions: u8,
     pub max_users: usize,
     /// Whether a record of the grants is needed.
     pub wants_account: bool,
-    /// Called for packets that leave the cell.
-    pub release: &'a mut dyn FnMut(Packet, Fate),
+    /// Time at which devices pass on packets that are complete after the slot.
+    pub leaves_at: Time,
+    /// Called for packets that leave the cell, with the time at which they leave.
+    pub release: &'a mut dyn FnMut(Time, Packet, Fate),
 }
 
 impl Carrier {
-    /// Runs one subframe.
-    pub(super) fn run(&mut self, context: &mut Context<'_>) {
+    /// Runs one slot, whose control region also has these grants of uplink data.
+    pub(super) fn run(&mut self, context: &mut Context<'_>, uplink_grants: &[SentGrant]) {
         self.used = PrbSet::EMPTY;
-        self.arrive(context);
-        self.control.appear(self.grid.prbs);
-        self.collect(context);
-        self.choose_cfi(context);
-        self.account.begin(context.subframe, self.cfi);
-        let free = self.retransmit(context, self.grid.all());
-        let free = self.serve_control(context, free);
-        self.serve_data(context, free);
+        self.air.begin(context.slot);
+        for grant in uplink_grants {
+            // Differs: a grant of uplink data is sent even if the control region has no candidate for it.
+            self.air.place(grant.dci.rnti, grant.sinr_db);
+        }
+        if let Some(millisecond) = context.millisecond {
+            self.arrive(context, millisecond);
+            self.control.appear(self.grid.prbs);
+        }
+        self.control.waiting.extend(self.air.system_information());
+        let has_data = self.air.region(context.slot).has_data();
+        if has_data {
+            self.last_data_slot = Some(context.slot);
+            self.collect(context);
+            self.make_room(context, uplink_grants.len());
+        }
+        let place = (context.slot % self.air.slots_per_ms()) as usize;
+        self.accounts[place].begin(self.air.slot(context.slot), context.now, self.air.region(context.slot));
+        let reserved = self.grid.touched(self.air.reserved());
+        if has_data {
+            let free = self.retransmit(context, self.grid.all() & !reserved);
+            let free = self.serve_control(context, free);
+            self.serve_data(context, free);
+        }
         self.acknowledge(context);
+        self.shares[place] = SlotShare {
+            slot: context.slot,
+            region: self.air.region(context.slot),
+            usable_prbs: if has_data { self.grid.prbs - self.grid.prbs_in(reserved) } else { 0 },
+            used_prbs: self.used.len(),
+        };
         debug_assert!(self.used.len() <= self.grid.prbs);
     }
 
+    /// The record of a slot of the last millisecond.
+    pub(super) fn account_of(&mut self, slot: u64) -> &mut Account {
+        let place = slot % self.accounts.len() as u64;
+        &mut self.accounts[place as usize]
+    }
+
+    /// Whether the last data slot was one in which this user had data.
+    pub(super) fn is_wanted_by(&self, link: &RadioLink) -> bool {
+        self.last_data_slot.is_some() && link.wanted_in == self.last_data_slot
+    }
+
     /// Starts, continues and ends background downloads.
-    fn arrive(&mut self, context: &mut Context<'_>) {
-        for (session, user) in self.arrivals.sessions(context.subframe, &mut self.vacant) {
+    fn arrive(&mut self, context: &mut Context<'_>, millisecond: u64) {
+        for (session, user) in self.arrivals.sessions(millisecond, &mut self.vacant) {
             context.users[usize::from(user)].source = Source::Session(session);
             let at = self.live.partition_point(|&(other, _)| other < user);
             self.live.insert(at, (user, 0));
@@ -112,19 +169,19 @@ impl Carrier {
     /// Collects the users with new data.
     fn collect(&mut self, context: &mut Context<'_>) {
         self.candidates.clear();
-        let previous = context.subframe.checked_sub(1).map(Time::from_millis);
+        let previous = self.air.previous(context.slot);
         for &(index, link_index) in &self.live {
             let user = &mut context.users[usize::from(index)];
-            let is_active = usize::from(link_index) < user.active_links(context.now);
-            let wanted = if is_active { user.wanted_bits(context.now) } else { 0 };
+            let is_active = user.is_active(link_index.into(), context.now);
+            let wanted = if is_active { user.wanted_bits(link_index.into(), context.now) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
-            link.adaptation.update(context.subframe, &mut link.channel);
+            link.adaptation.update(context.slot, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
                 continue;
             }
             let is_newcomer = link.wanted_in != previous;
-            link.wanted_in = Some(context.now);
+            link.wanted_in = Some(context.slot);
             let average = link.average_bits;
             self.candidates.push(Candidate::new(index, link_index, wanted, average, is_newcomer));
         }
@@ -132,16 +189,14 @@ impl Carrier {
     }
 
     /// Chooses the size of the control region, which grows with the number of DCIs.
-    fn choose_cfi(&mut self, context: &Context<'_>) {
-        self.cfi = self.fixed_cfi.unwrap_or_else(|| {
-            let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
-            let data = self.candidates.len().min(context.max_users);
-            let dcis = retransmissions + self.control.waiting.len() + data + self.uplink_grants;
-            cfi_for(dcis, self.grid.prbs)
-        });
+    fn make_room(&mut self, context: &Context<'_>, uplink_grants: usize) {
+        let retransmissions = self.due.iter().take_while(|due| due.at <= context.now).count();
+        let data = self.candidates.len().min(context.max_users);
+        let dcis = retransmissions + self.control.waiting.len() + data + uplink_grants;
+        self.air.make_room(dcis, self.grid.prbs);
     }
 
-    /// Sends retransmissions that are due, oldest first, on the same number of RBGs as the first transmission. If one of
+    /// Sends retransmissions that are due, oldest first, on as many RBGs as the first transmission needed. If one of
     /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
     /// remaining RBGs, like [`Carrier::serve_control`].
     ///
@@ -156,6 +211,7 @@ impl Carrier {
                 Source::Device(device) => device.handover.is_interrupted(context.now),
                 _ => false,
             };
+            let is_active = user.is_active(due.link.into(), context.now);
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
             // A handover may have flushed the process, and new data may have occupied it since then.
@@ -163,8 +219,9 @@ impl Carrier {
                 self.due.remove(index);
                 continue;
             }
-            let rbgs = u32::from(process.rbgs);
-            if free.count_ones() < rbgs || link.served_in == Some(context.now) {
+            let rbgs = process.rbgs_in(self.air.region(context.slot));
+            let has_space = free.count_ones() >= rbgs && link.served_in != Some(context.now);
+            if !has_space || !self.air.place(user.rnti, link.adaptation.reported_sinr_db()) {
                 index += 1;
                 continue;
             }
@@ -173,8 +230,7 @@ impl Carrier {
             free &= !given;
             let prbs = self.grid.prb_set(given);
             let grant = Grant { user: due.user, link: due.link, process: due.process, prbs };
-            let mcs = link.adaptation.mcs_on(prbs, self.cfi);
-            let is_active = usize::from(due.link) < user.active_links(context.now);
+            let mcs = link.adaptation.mcs_on(prbs, self.air.region(context.slot).cfi());
             if let Some(mcs) = mcs.filter(|_| is_active) {
                 self.load(context, grant, mcs);
             }
@@ -191,7 +247,7 @@ impl Carrier {
         for grant in &self.control.waiting {
             let Some(start) = top.checked_sub(grant.prbs) else { break };
             let prbs = PrbSet::run(start, grant.prbs);
-            if self.grid.touched(prbs) & !free != 0 {
+            if self.grid.touched(prbs) & !free != 0 || !self.air.place(grant.rnti, CONTROL_SINR_DB) {
                 break;
             }
             taken |= self.grid.touched(prbs);
@@ -199,7 +255,9 @@ impl Carrier {
             served += 1;
             self.used = self.used.union(prbs);
             if context.wants_account {
-                self.account.add(control_dci(grant.rnti, prbs), Owner::Control, [None; CODEWORDS]);
+                let dci = self.air.control_dci(grant.rnti, prbs);
+                let place = (context.slot % self.accounts.len() as u64) as usize;
+                self.accounts[place].add(dci, Owner::Control, [None; CODEWORDS]);
             }
         }
         self.control.waiting.drain(..served);
@@ -211,7 +269,7 @@ impl Carrier {
         self.rates.clear();
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            self.rate(link, candidate)
+            self.rate(context.slot, link, candidate)
         });
         // Newcomers are also compared with users that only get a retransmission in this subframe.
         self.scheduler.place_newcomers(&mut candidates);
@@ -225,11 +283,17 @@ impl Carrier {
             let can_be_served =
                 link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
             if can_be_served {
-                self.rate_rbgs(link, candidate);
+                self.rate_rbgs(context.slot, link, candidate);
             }
             can_be_served
         });
-        self.scheduler.share(context.subframe, &self.grid, free, &mut candidates, &self.rates);
+        let (users, air) = (&*context.users, &mut self.air);
+        let has_place = |candidate: &Candidate| {
+            let user = &users[usize::from(candidate.user)];
+            let link = &user.links[usize::from(candidate.link)];
+            air.place(user.rnti, link.adaptation.reported_sinr_db())
+        };
+        self.scheduler.share(context.slot, &self.grid, free, &mut candidates, &self.rates, has_place);
         for candidate in &candidates {
             self.send_new(context, candidate);
         }
@@ -237,23 +301,25 @@ impl Carrier {
     }
 
     /// Determines the mean rate of an RBG for a candidate. Returns `false` if the candidate is out of range.
-    fn rate(&self, link: &RadioLink, candidate: &mut Candidate) -> bool {
-        let Some(mcs) = link.adaptation.mcs(self.cfi) else { return false };
-        candidate.size = link.block_size(mcs);
+    fn rate(&self, slot: u64, link: &RadioLink, candidate: &mut Candidate) -> bool {
+        let region = self.air.region(slot);
+        let Some(mcs) = link.adaptation.mcs(region.cfi()) else { return false };
+        candidate.size = link.block_size(mcs, region);
         candidate.rate = candidate.size.bits(self.grid.rbg_prbs) as f64;
         true
     }
 
     /// Determines the rate of each RBG for a candidate, if its RBGs differ.
-    fn rate_rbgs(&mut self, link: &RadioLink, candidate: &mut Candidate) {
+    fn rate_rbgs(&mut self, slot: u64, link: &RadioLink, candidate: &mut Candidate) {
         if !link.has_subbands {
             return;
         }
-        let bits_at = |mcs: u8| link.block_size(mcs).bits(self.grid.rbg_prbs);
+        let region = self.air.region(slot);
+        let bits_at = |mcs: u8| link.block_size(mcs, region).bits(self.grid.rbg_prbs);
         let mut row = [0.0; MAX_RBGS];
         let useless = if link.adaptation.shuns_bad_rbgs() { NEVER_GIVEN } else { 0.0 };
         for (rbg, rate) in (0..self.grid.rbgs).zip(&mut row) {
-            *rate = link.adaptation.rbg_mcs(rbg, self.cfi).map_or(useless, |mcs| bits_at(mcs) as f32);
+            *rate = link.adaptation.rbg_mcs(rbg, region.cfi()).map_or(useless, |mcs| bits_at(mcs) as f32);
         }
         candidate.rates = Some(self.rates.len() as u16);
         self.rates.push(row);
@@ -265,9 +331,11 @@ impl Carrier {
         let prbs = self.grid.prb_set(candidate.given);
         let user = &mut context.users[usize::from(candidate.user)];
         let link = &mut user.links[usize::from(candidate.link)];
-        let Some(mcs) = link.adaptation.mcs_on(prbs, self.cfi) else { return };
+        let Some(mcs) = link.adaptation.mcs_on(prbs, self.air.region(context.slot).cfi()) else { return };
         let Some(process_index) = link.harq.free_process(now) else { return };
-        link.harq.processes[usize::from(process_index)].rbgs = candidate.given.count_ones() as u8;
+        let process = &mut link.harq.processes[usize::from(process_index)];
+        process.rbgs = candidate.given.count_ones() as u8;
+        process.res_per_prb = self.air.region(context.slot).res_per_prb();
         let Candidate { user, link, .. } = *candidate;
         let grant = Grant { user, link, process: process_index, prbs };
         if self.load(context, grant, mcs) {
@@ -279,15 +347,16 @@ impl Carrier {
     fn load(&mut self, context: &mut Context<'_>, grant: Grant, mcs: u8) -> bool {
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
-        let block = link.block(mcs, grant.prbs.len());
+        let block = link.block(mcs, grant.prbs.len(), self.air.region(context.slot));
+        let codewords = link.codewords();
         let process = &mut link.harq.processes[usize::from(grant.process)];
-        let codewords = usize::from(link.channel.layers()).min(CODEWORDS);
         let mut is_loaded = false;
         for codeword in 0..codewords {
             if process.blocks[codeword].is_some() {
                 continue;
             }
-            let Some((content, payload_bits)) = take_data(&mut user.source, context.now, block.bits) else {
+            let source = &mut user.source;
+            let Some((content, payload_bits)) = take_data(source, grant.link, context.now, block.bits) else {
                 break;
             };
             process.ndi[codeword] = !process.ndi[codeword];
@@ -306,60 +375,63 @@ impl Carrier {
         self.used = self.used.union(prbs);
         let user = &mut context.users[usize::from(grant.user)];
         let link = &mut user.links[usize::from(grant.link)];
+        let layers = link.layers_per_codeword();
         let process = &mut link.harq.processes[usize::from(grant.process)];
         let mut dci = Dci {
             rnti: user.rnti,
-            direction: Direction::Downlink,
-            format: if link.channel.layers() > 1 { DciFormat::F2A } else { DciFormat::F1 },
             prbs,
             harq: Some(grant.process),
-            ..Dci::default()
+            ..self.air.grant(context.slot, link.channel.layers())
         };
         let mut reserved_mcs = [None; CODEWORDS];
-        let snapshot = link.channel.at(context.subframe);
+        let times = self.air.feedback_times(context.slot);
+        let snapshot = link.channel.at(context.slot);
         for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
             let Some(mut flight) = process.blocks[codeword] else { continue };
             dci.mcs[codeword] = Some(flight.block.mcs);
             dci.tbs[codeword] = flight.block.bits;
             dci.ndi[codeword] = Some(process.ndi[codeword]);
             dci.rv[codeword] = Some(flight.redundancy_version());
-            dci.layers += 1;
+            dci.layers += layers;
             *reserved_mcs = Some(flight.reserved_mcs());
             let is_first = flight.held.transmissions() == 0;
             dci.retransmission[codeword] = !is_first;
             debug_assert!(
-                is_first || now >= process.sent_in + context.round_trip,
+                is_first || now >= process.resend_from,
                 "sent again before its feedback was acted on"
             );
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let error = context.bler.error(flight.block, &flight.held);
-            let is_received = !link.luck.at(context.subframe, codeword as u64).chance(error);
+            let is_received = !link.luck.at(context.slot, codeword as u64).chance(error);
             if is_first {
                 let Grant { user, link, .. } = grant;
                 let feedback = Feedback { user, link, step: flight.step, is_received };
-                self.feedback.push_back((now + FEEDBACK, feedback));
+                self.feedback.push_back((times.known_at, feedback));
             }
             let gives_up = !is_received && flight.held.transmissions() > context.max_retransmissions;
             process.blocks[codeword] = if is_received || gives_up { None } else { Some(flight) };
             if is_received {
-                received(&mut user.source, now, flight.content, context.release);
+                if let Source::Device(device) = &mut user.source {
+                    let at = context.leaves_at;
+                    device.decoded(grant.link.into(), now, flight.content, at, context.release);
+                }
             } else if gives_up {
-                failed(&mut user.source, now, &flight);
+                failed(&mut user.source, grant.link, now, &flight);
             }
             let was_decoded = link.served_in != Some(now) || link.decoded != Some(false);
             link.decoded = Some(was_decoded && is_received);
             link.served_in = Some(now);
         }
-        link.served_prbs = prbs.len();
         let is_waiting = process.is_waiting();
-        link.harq.sent(grant.process, now, now + context.round_trip);
+        link.granted.set(context.slot, prbs.len());
+        link.harq.sent(grant.process, now, times.resend_from);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;
-            self.due.push_back(Due { at: now + context.round_trip, sent_in: now, user, link, process });
+            self.due.push_back(Due { at: times.resend_from, sent_in: now, user, link, process });
         }
         if context.wants_account {
-            self.account.add(dci, user.owner, reserved_mcs);
+            self.account_of(context.slot).add(dci, user.owner, reserved_mcs);
         }
     }
 
@@ -370,13 +442,22 @@ impl Carrier {
         {
             self.feedback.pop_front();
             let user = &mut context.users[usize::from(feedback.user)];
-            if user.active_links(context.now) > 0 {
+            let is_reachable = match &user.source {
+                Source::Device(device) => !device.handover.is_interrupted(context.now),
+                _ => true,
+            };
+            if is_reachable {
                 let link = &mut user.links[usize::from(feedback.link)];
                 link.adaptation.on_first_transmission(feedback.step, feedback.is_received);
             }
         }
     }
 }
+
+/// SINR in dB that the base station assumes for control messages, from which the aggregation level of their DCIs follows.
+///
+/// Chosen: 3 dB, because users at the edge of the cell must be able to receive them.
+const CONTROL_SINR_DB: f64 = 3.0;
 
 /// An assignment of PRBs to the blocks of a HARQ process.
 #[derive(Clone, Copy, Debug)]
@@ -389,10 +470,10 @@ struct Grant {
 
 /// Takes data for a block of `bits` bits from `source`. Returns the RLC content, and the number of data bits if the
 /// source is a download.
-fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64)> {
+fn take_data(source: &mut Source, link: u8, now: Time, bits: Bits) -> Option<(Content, u64)> {
     match source {
         Source::Device(device) => {
-            let content = device.rlc.fill(now, bits.bytes().0 as u32);
+            let content = device.fill(link.into(), now, bits.bytes().0 as u32);
             (!content.is_empty()).then_some((content, 0))
         }
         Source::Session(session) => {
@@ -404,15 +485,9 @@ fn take_data(source: &mut Source, now: Time, bits: Bits) -> Option<(Content, u64
     }
 }
 
-fn received(source: &mut Source, now: Time, content: Content, release: &mut dyn FnMut(Packet, Fate)) {
-    if let Source::Device(device) = source {
-        device.rlc.decoded(now, content, release);
-    }
-}
-
-fn failed(source: &mut Source, now: Time, flight: &InFlight) {
+fn failed(source: &mut Source, link: u8, now: Time, flight: &InFlight) {
     match source {
-        Source::Device(device) => device.rlc.failed(now, flight.content),
+        Source::Device(device) => device.failed(link.into(), now, flight.content),
         Source::Session(session) => session.waiting += flight.payload_bits,
         Source::Endless => {}
     }

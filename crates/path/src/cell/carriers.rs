@@ -33,19 +33,30 @@ pub(super) struct Load {
     pub queue_bytes: u64,
 }
 
+/// PRBs of a carrier in one millisecond, summed over its slots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CarrierPrbs {
+    /// PRBs of the carrier.
+    pub total: u32,
+    /// PRBs granted to the device.
+    pub own: u32,
+    /// PRBs granted to all users.
+    pub used: u32,
+}
+
 impl Load {
-    /// Counts an active carrier of `total` PRBs: `own` PRBs were granted to the device, `used` to all users, and `others`
-    /// other users had data.
-    pub(super) fn count(&mut self, total: u16, own: u16, used: u16, others: usize, is_last: bool) {
-        let of_others = u32::from(used - own);
-        self.own += u32::from(own);
-        self.left += u32::from(total) - of_others;
-        self.equal_share_thousandths += 1000 * u32::from(total) / (1 + others as u32);
+    /// Counts an active carrier on which `others` other users had data.
+    pub(super) fn count(&mut self, prbs: CarrierPrbs, others: usize, is_last: bool) {
+        let CarrierPrbs { total, own, used } = prbs;
+        let of_others = used - own;
+        self.own += own;
+        self.left += total - of_others;
+        self.equal_share_thousandths += 1000 * total / (1 + others as u32);
         if is_last {
             self.last_is_used = own > 0;
         } else {
             self.others_without_last += of_others;
-            self.total_without_last += u32::from(total);
+            self.total_without_last += total;
         }
     }
 }
@@ -229,20 +240,20 @@ mod tests {
         Aggregation::new(&AggregationConfig::default(), 2)
     }
 
-    fn load(own: u16, queue_bytes: u64, active: usize) -> Load {
+    fn load(own: u32, queue_bytes: u64, active: usize) -> Load {
         let mut load = Load { queue_bytes, ..Load::default() };
         for place in 0..active {
             let own = if place == 0 { own } else { 0 };
-            load.count(50, own, own, 0, place + 1 == active);
+            load.count(CarrierPrbs { total: 50, own, used: own }, 0, place + 1 == active);
         }
         load
     }
 
     /// The load of a subframe in which another user, which always has data, takes the remaining PRBs of the primary
     /// carrier.
-    fn contended(own: u16) -> Load {
+    fn contended(own: u32) -> Load {
         let mut load = Load::default();
-        load.count(50, own, 50, 1, true);
+        load.count(CarrierPrbs { total: 50, own, used: 50 }, 1, true);
         load
     }
 

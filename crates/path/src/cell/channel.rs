@@ -6,6 +6,7 @@
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::rbg_size;
+use airpace_core::tables::nr::{self, RbgConfig};
 use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
@@ -76,9 +77,10 @@ pub struct ChannelConfig {
     ///
     /// Chosen: 16, the lowest of the usual 16…32; the autocorrelation is J0 up to arguments of about 12.
     pub sinusoids_per_tap: u16,
-    /// Number of spatial layers, 1 or 2. All SINRs are per layer.
+    /// Number of spatial layers: 1 or 2 on carriers of LTE, 1 to 4 on carriers of NR. All SINRs are per layer.
     pub layers: u8,
-    /// Loss of each of two layers compared with a single layer, in dB.
+    /// Loss of each layer when the number of layers doubles, in dB: two layers have this loss compared with a single
+    /// layer, and four layers have twice this loss.
     ///
     /// Chosen: 3 dB, half the power.
     pub layer_penalty_db: f64,
@@ -124,6 +126,13 @@ impl Grid {
     /// The grid of an LTE carrier.
     pub const fn lte(prbs: u16) -> Grid {
         Grid { prbs, rbg_prbs: rbg_size(prbs), numerology: Numerology::KHZ_15 }
+    }
+
+    /// The grid of an NR carrier.
+    ///
+    /// Source: TS 38.214 §5.1.2.2.1. Chosen: the small RBGs of configuration 1.
+    pub fn nr(prbs: u16, numerology: Numerology) -> Grid {
+        Grid { prbs, rbg_prbs: nr::rbg_size(prbs, RbgConfig::One).unwrap_or(1), numerology }
     }
 
     /// Duration of a slot in s.
@@ -255,7 +264,7 @@ impl Channel {
         names: StreamNames<'_>,
         offset_db: f64,
     ) -> Channel {
-        let plan = plan.with_one_layer();
+        let plan = plan.with_at_most(1);
         let mut channel = Channel::with_fading_of(&plan, grid, frequency_mhz, streams, names);
         channel.penalty_db = -offset_db;
         channel
@@ -269,7 +278,8 @@ impl Channel {
         names: StreamNames<'_>,
     ) -> Channel {
         let config = &plan.config;
-        let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db) + config.interference_margin_db;
+        let noise_dbm =
+            noise_per_subcarrier_dbm(config.noise_figure_db, grid.numerology) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
             let rng = streams.stream(&format!("{}.shadowing", names.shadowing));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
@@ -284,7 +294,7 @@ impl Channel {
             grid,
             level: plan.level(grid),
             noise_dbm,
-            penalty_db: if config.layers == 2 { config.layer_penalty_db } else { 0.0 },
+            penalty_db: config.layer_penalty_db * libm::log2(config.layers.into()),
             cap_db: config.sinr_cap_db,
             layers: config.layers,
             shadowing,

@@ -7,30 +7,58 @@ use super::bler::{BlerConfig, Combining};
 use super::channel::ChannelConfig;
 use uplink::UplinkConfig;
 
+mod carrier;
+mod dual_connectivity;
+mod nr;
 pub mod uplink;
 mod validate;
 
-/// One LTE FDD cell with up to five component carriers.
+pub use carrier::{CarrierConfig, NrCarrier, Rat};
+pub use dual_connectivity::{Bearer, DualConnectivityConfig, SplitBy, UplinkPath};
+pub use nr::{NrConfig, SsbConfig};
+
+/// One cell with up to five component carriers of LTE FDD or NR.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CellConfig {
-    /// PRB pairs of each carrier: 6, 15, 25, 50, 75 or 100.
-    pub prbs: u16,
+    /// Radio access technology of each carrier: LTE or NR.
+    pub rat: Rat,
+    /// PRB pairs of each carrier of LTE: 6, 15, 25, 50, 75 or 100. If absent: 100.
+    pub prbs: Option<u16>,
+    /// Band of each carrier of NR, such as n78. It determines whether the carrier is FDD or TDD.
+    ///
+    /// Source: TS 38.101-1 §5.2, TS 38.101-2 §5.2
+    pub band: Option<String>,
+    /// Channel bandwidth of each carrier of NR in MHz; the number of PRBs follows from it. If absent: 20 in FDD bands and
+    /// 100 in TDD bands, or the widest permitted bandwidth below.
+    ///
+    /// Source: TS 38.104 §5.3.5
+    pub bandwidth_mhz: Option<u16>,
+    /// Subcarrier spacing of each carrier of NR in kHz. If absent: 15 in FDD bands, 30 in TDD bands of FR1 and 120 in FR2.
+    pub scs_khz: Option<u16>,
+    /// TDD pattern of each carrier of NR: D, S and U are downlink, special and uplink slots. Two patterns that alternate
+    /// are separated by a space. If absent: DDDSU.
+    ///
+    /// Source: TS 38.213 §11.1
+    pub tdd: Option<String>,
+    /// Downlink, guard and uplink symbols of a special slot of NR; 14 in total. If absent: [10, 2, 2].
+    pub special_symbols: Option<[u8; 3]>,
     /// Number of carriers, 1…5.
     pub carriers: u8,
     /// Settings of single carriers, in order; carriers beyond the list use the cell's settings.
     pub carrier: Vec<CarrierConfig>,
-    /// Carrier frequency in GHz.
-    pub frequency_ghz: f64,
-    /// Antenna ports with cell-specific reference signals: 1, 2 or 4.
-    pub crs_ports: u8,
-    /// OFDM symbols of the control region, 1…3. If absent, the number of symbols depends on the number of DCIs.
+    /// Carrier frequency in GHz. If absent: 1.94 for LTE, and the centre of the band for NR.
+    pub frequency_ghz: Option<f64>,
+    /// Antenna ports of carriers of LTE with cell-specific reference signals: 1, 2 or 4. If absent: 2.
+    pub crs_ports: Option<u8>,
+    /// OFDM symbols of the control region of carriers of LTE, 1…3. If absent, the number of symbols depends on the number
+    /// of DCIs.
     pub cfi: Option<u8>,
     /// Scheduling policy: allocation of PRBs to users.
     pub scheduler: Policy,
     /// Averaging time of proportional fair in ms.
     pub pf_time_constant_ms: f64,
-    /// The largest number of data users in one subframe of a carrier.
+    /// The largest number of data users in one subframe of a carrier of LTE, or in one slot of a carrier of NR.
     pub max_users_per_subframe: u8,
     /// Time from a packet's arrival until it may be scheduled, in ms.
     pub enb_processing_ms: f64,
@@ -39,6 +67,8 @@ pub struct CellConfig {
     /// Follow ns-3's LENA where it departs from the standard, to compare results with LENA. This replaces the keys of
     /// CQI, MCS, HARQ combining and layer 2 headers that have different values in LENA.
     pub lena_compat: bool,
+    /// What all carriers of NR have in common.
+    pub nr: NrConfig,
     /// Hybrid ARQ.
     pub harq: HarqConfig,
     /// Radio link control.
@@ -49,6 +79,8 @@ pub struct CellConfig {
     pub adaptation: AdaptationConfig,
     /// Activation of further carriers.
     pub aggregation: AggregationConfig,
+    /// Devices on carriers of LTE and NR at the same time (EN-DC). Only cells with carriers of both have this table.
+    pub dual_connectivity: Option<DualConnectivityConfig>,
     /// Interruption at a handover.
     pub handover: HandoverConfig,
     /// The uplink, from devices to the cell.
@@ -62,11 +94,17 @@ pub struct CellConfig {
 impl Default for CellConfig {
     fn default() -> CellConfig {
         CellConfig {
-            prbs: 100,
+            rat: Rat::Lte,
+            prbs: None,
+            band: None,
+            bandwidth_mhz: None,
+            scs_khz: None,
+            tdd: None,
+            special_symbols: None,
             carriers: 1,
             carrier: Vec::new(),
-            frequency_ghz: 1.94,
-            crs_ports: 2,
+            frequency_ghz: None,
+            crs_ports: None,
             cfi: None,
             scheduler: Policy::ProportionalFair,
             pf_time_constant_ms: 100.0,
@@ -74,27 +112,19 @@ impl Default for CellConfig {
             enb_processing_ms: 1.0,
             ue_processing_ms: 1.0,
             lena_compat: false,
+            nr: NrConfig::default(),
             harq: HarqConfig::default(),
             rlc: RlcConfig::default(),
             bler: BlerConfig::default(),
             adaptation: AdaptationConfig::default(),
             aggregation: AggregationConfig::default(),
+            dual_connectivity: None,
             handover: HandoverConfig::default(),
             uplink: UplinkConfig::default(),
             background: BackgroundConfig::default(),
             telemetry: TelemetryConfig::default(),
         }
     }
-}
-
-/// Settings of one component carrier. If a value is absent, the value of the cell is used.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CarrierConfig {
-    /// PRB pairs: 6, 15, 25, 50, 75 or 100.
-    pub prbs: Option<u16>,
-    /// Carrier frequency in GHz.
-    pub frequency_ghz: Option<f64>,
 }
 
 /// Allocation of the PRBs that remain after retransmissions and control users.
@@ -426,14 +456,9 @@ impl Default for DeviceRadioConfig {
 }
 
 impl CellConfig {
-    /// PRB pairs of a carrier.
-    pub fn carrier_prbs(&self, carrier: usize) -> u16 {
-        self.carrier.get(carrier).and_then(|own| own.prbs).unwrap_or(self.prbs)
-    }
-
-    /// Frequency of a carrier in GHz.
-    pub fn carrier_frequency_ghz(&self, carrier: usize) -> f64 {
-        self.carrier.get(carrier).and_then(|own| own.frequency_ghz).unwrap_or(self.frequency_ghz)
+    /// Antenna ports of carriers of LTE with cell-specific reference signals.
+    pub fn crs_ports(&self) -> u8 {
+        self.crs_ports.unwrap_or(2)
     }
 
     /// The configuration with all changes that `lena_compat` implies; an unchanged copy if `lena_compat` is off.
@@ -441,7 +466,7 @@ impl CellConfig {
     /// Source: our measurements of ns-3.37
     pub(super) fn resolved(&self) -> CellConfig {
         let mut config = self.clone();
-        config.adaptation.antenna_ports = config.crs_ports;
+        config.adaptation.antenna_ports = config.crs_ports();
         if config.lena_compat {
             config.adaptation.lena_compat = true;
             config.adaptation.cqi_scope = match config.scheduler {

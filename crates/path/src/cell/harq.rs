@@ -9,6 +9,7 @@ use airpace_core::Time;
 
 use super::adaptation::Step;
 use super::bler::{Block, SoftBuffer};
+use super::region::DataRegion;
 use super::rlc::Content;
 
 /// Number of codewords per grant.
@@ -44,16 +45,26 @@ pub(super) struct Process {
     pub blocks: [Option<InFlight>; CODEWORDS],
     /// New-data indicators of the last new blocks.
     pub ndi: [bool; CODEWORDS],
-    /// Number of RBGs of the first transmission.
+    /// Number of RBGs of the first transmission, and the resource elements for data of its PRBs (0 for LTE).
     pub rbgs: u8,
-    /// Start of the slot of the last transmission of the process.
+    pub res_per_prb: u16,
+    /// Start of the slot of the last transmission of the process, and the earliest time of the next transmission.
     pub sent_in: Time,
+    pub resend_from: Time,
 }
 
 impl Process {
     /// Whether a retransmission is pending.
     pub(super) fn is_waiting(&self) -> bool {
         self.blocks.iter().any(Option::is_some)
+    }
+
+    /// Number of RBGs that a retransmission needs in a slot with this region. A slot with fewer resource elements than that
+    /// of the first transmission needs more RBGs.
+    pub(super) fn rbgs_in(&self, region: DataRegion) -> u32 {
+        let (first, now) = (u32::from(self.res_per_prb), u32::from(region.res_per_prb()));
+        let rbgs = u32::from(self.rbgs);
+        if first > now && now > 0 { (rbgs * first).div_ceil(now) } else { rbgs }
     }
 }
 
@@ -87,6 +98,7 @@ impl Harq {
     pub(super) fn sent(&mut self, index: u8, now: Time, reacts_at: Time) {
         let index = usize::from(index);
         self.processes[index].sent_in = now;
+        self.processes[index].resend_from = reacts_at;
         self.free_at[index] = if self.processes[index].is_waiting() { WAITING } else { reacts_at };
     }
 
@@ -112,7 +124,8 @@ impl InFlight {
 
     /// The reserved MCS that a retransmission of this block has: it contains only the modulation.
     ///
-    /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31)
+    /// Source: TS 36.213 §7.1.7.1 Tables 7.1.7.1-1 (29…31) and 7.1.7.1-1A (28…31); TS 38.214 §5.1.3.1 Tables
+    /// 5.1.3.1-1 to 5.1.3.1-3 (the same rows)
     pub(super) fn reserved_mcs(&self) -> u8 {
         let step = self.block.modulation().bits_per_symbol() as u8 / 2;
         self.block.table.last_mcs() + step

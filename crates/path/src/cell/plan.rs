@@ -1,5 +1,7 @@
 //! Plan of a cell: validated configurations that can be instantiated for any seed.
 
+use airpace_core::tables::nr::McsTable;
+
 use super::adaptation::{AdaptationConfig, AdaptationPlan};
 use super::bler::Bler;
 use super::channel::ChannelPlan;
@@ -12,7 +14,7 @@ pub struct CellPlan {
     pub(super) config: CellConfig,
     pub(super) bler: Bler,
     /// Link adaptation of the background users.
-    pub(super) adaptation: AdaptationPlan,
+    pub(super) adaptation: AdaptationPlans,
     pub(super) devices: Vec<DevicePlan>,
 }
 
@@ -21,7 +23,20 @@ pub struct CellPlan {
 pub(super) struct DevicePlan {
     pub(super) config: DeviceRadioConfig,
     pub(super) channel: ChannelPlan,
-    pub(super) adaptation: AdaptationPlan,
+    pub(super) adaptation: AdaptationPlans,
+}
+
+/// Link adaptation on carriers of each radio access technology.
+#[derive(Clone, Debug)]
+pub(super) struct AdaptationPlans {
+    pub(super) lte: AdaptationPlan,
+    pub(super) nr: AdaptationPlan,
+}
+
+impl AdaptationPlans {
+    fn new(config: &AdaptationConfig, table: McsTable) -> Result<AdaptationPlans, ConfigError> {
+        Ok(AdaptationPlans { lte: config.plan()?, nr: config.plan_nr(table)? })
+    }
 }
 
 impl CellPlan {
@@ -33,7 +48,8 @@ impl CellPlan {
         config.validate()?;
         let config = config.resolved();
         let bler = Bler::new(&config.bler).map_err(|error| error.within("bler"))?;
-        let adaptation = config.adaptation.plan().map_err(|error| error.within("adaptation"))?;
+        let adaptation = AdaptationPlans::new(&config.adaptation, config.nr.table())
+            .map_err(|error| error.within("adaptation"))?;
         let plan_of = |(index, device): (usize, &DeviceRadioConfig)| {
             device_plan(&config, device).map_err(|error| error.within(&format!("device.{index}")))
         };
@@ -52,5 +68,6 @@ fn device_plan(cell: &CellConfig, device: &DeviceRadioConfig) -> Result<DevicePl
     let channel = device.channel.plan().map_err(|error| error.within("channel"))?;
     let adaptation =
         AdaptationConfig { qam256: cell.adaptation.qam256 || device.qam256, ..cell.adaptation.clone() };
-    Ok(DevicePlan { config: device.clone(), channel, adaptation: adaptation.plan()? })
+    let adaptation = AdaptationPlans::new(&adaptation, cell.nr.table())?;
+    Ok(DevicePlan { config: device.clone(), channel, adaptation })
 }

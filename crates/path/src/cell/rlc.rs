@@ -1,7 +1,7 @@
 //! RLC between the IP packets of one device and the transport blocks of all its carriers: segmentation and concatenation,
 //! in-order delivery, recovery of blocks for which HARQ failed.
 //!
-//! The packets of a device form one stream of bytes (each packet with its PDCP header). A transport block on any
+//! The packets of a device form one stream of bytes (each packet with its headers). A transport block on any
 //! carrier takes the next part of the stream as one PDU with the next sequence number. The sequence numbers of PDUs on
 //! several carriers are therefore interleaved. A packet is delivered when the stream is complete up to the packet's
 //! last byte.
@@ -11,6 +11,10 @@
 //! In acknowledged mode, the receiver's STATUS PDUs take bytes of the transport blocks of the opposite direction
 //! (`status`). Each endpoint therefore sends, in addition to its packets, the STATUS about the packets that it
 //! receives.
+//!
+//! The RLC of NR has a PDU for each packet, and passes packets to PDCP out of order; PDCP restores the order. Here the
+//! packets of a block are one PDU in both technologies, only the sizes of the headers differ (`framing`), and RLC restores
+//! the order.
 //!
 //! Differs: retransmissions are sent after [`RlcConfig::status_delay_ms`] and do not wait for the STATUS itself.
 
@@ -22,16 +26,11 @@ use airpace_event::Fate;
 
 use super::config::{RlcConfig, RlcMode};
 
+mod framing;
 mod status;
 
+pub(super) use framing::Framing;
 use status::StatusExchange;
-
-/// Minimum size of the fixed part of the header of a retransmitted PDU in acknowledged mode, in bytes. This header also
-/// contains the offset of the segment.
-///
-/// Source: TS 36.322 §6.2.1.5 (LSF and SO). Chosen: every retransmitted PDU counts as a segment, because the new
-/// block rarely has the size of the first block.
-const SEGMENT_HEADER: u32 = 4;
 
 /// The parts of the stream in one transport block: bytes of at most one retransmitted PDU and one new PDU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,11 +102,7 @@ pub(super) struct Rlc {
     mode: RlcMode,
     t_reordering: Duration,
     status_delay: Duration,
-    pdcp_header: u32,
-    rlc_header: u32,
-    /// Length of the RLC header of a retransmission.
-    repeat_header: u32,
-    mac_header: u32,
+    framing: Framing,
     status_alone: bool,
     limit: u64,
     /// Packets that the base station is still processing, each with the time from which it may be sent.
@@ -137,19 +132,13 @@ pub(super) struct Rlc {
 }
 
 impl Rlc {
-    pub(super) fn new(config: &RlcConfig, queue_limit: Bytes) -> Rlc {
+    pub(super) fn new(config: &RlcConfig, framing: Framing, queue_limit: Bytes) -> Rlc {
         Rlc {
             mode: config.mode,
             t_reordering: Duration::from_millis(config.t_reordering_ms.into()),
             status_delay: Duration::from_millis(config.status_delay_ms.into()),
-            pdcp_header: config.pdcp_header_bytes,
-            rlc_header: config.rlc_header_bytes,
-            repeat_header: match config.mode {
-                RlcMode::Acknowledged => config.rlc_header_bytes.max(SEGMENT_HEADER),
-                RlcMode::Unacknowledged => config.rlc_header_bytes,
-            },
+            framing,
             status_alone: config.status_alone,
-            mac_header: config.mac_header_bytes,
             limit: queue_limit.0,
             arriving: VecDeque::new(),
             arriving_bytes: 0,
@@ -164,7 +153,7 @@ impl Rlc {
             repeat_bytes: 0,
             reordering: None,
             front_is_damaged: false,
-            status: StatusExchange::new(config),
+            status: StatusExchange::new(config, framing),
             status_to_send: 0,
         }
     }
@@ -198,7 +187,7 @@ impl Rlc {
             }
             self.arriving.pop_front();
             self.arriving_bytes -= packet.bytes.0;
-            self.arrived += packet.bytes.0 + u64::from(self.pdcp_header);
+            self.arrived += packet.bytes.0 + u64::from(self.framing.per_packet);
             self.sdus.push_back(Sdu { packet, end: self.arrived });
         }
     }
@@ -207,11 +196,6 @@ impl Rlc {
     /// processing.
     pub(super) fn queued(&self) -> Bytes {
         Bytes(self.arriving_bytes + self.arrived - self.sent)
-    }
-
-    /// Free space in the queue (bytes).
-    pub(super) fn room(&self) -> Bytes {
-        Bytes(self.limit) - self.queued()
     }
 
     /// Number of bytes of the stream that were put into blocks so far, without retransmissions.
@@ -240,24 +224,28 @@ impl Rlc {
     pub(super) fn wanted(&self, now: Time) -> u64 {
         let status = u64::from(self.status_to_send);
         if status > 0 && self.status_alone {
-            return status + u64::from(self.mac_header);
+            return status + u64::from(self.framing.per_block);
         }
         let repeats = match self.repeats.front() {
-            Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.repeat_header),
+            Some(repeat) if repeat.ready_at <= now => self.repeat_bytes + u64::from(self.framing.per_repeat),
             _ => 0,
         };
         let fresh = self.arrived - self.sent;
         if fresh == 0 {
             let all = repeats + status;
-            return if all == 0 { 0 } else { all + u64::from(self.mac_header) };
+            return if all == 0 { 0 } else { all + u64::from(self.framing.per_block) };
         }
         let elements = (self.sdus.len() - self.next_sdu) as u64;
-        fresh + repeats + status + u64::from(self.rlc_header + self.mac_header) + length_indicators(elements)
+        fresh
+            + repeats
+            + status
+            + u64::from(self.framing.per_pdu + self.framing.per_block)
+            + self.framing.length_indicators(elements)
     }
 
     /// Fills a transport block of `room` bytes that is sent at `now`.
     pub(super) fn fill(&mut self, now: Time, room: u32) -> Content {
-        let mut room = room.saturating_sub(self.mac_header);
+        let mut room = room.saturating_sub(self.framing.per_block);
         let mut content = Content::default();
         if (1..=room).contains(&self.status_to_send) {
             room -= std::mem::take(&mut self.status_to_send);
@@ -270,19 +258,19 @@ impl Rlc {
             && repeat.ready_at <= now
         {
             let pdu = &mut self.pdus[(repeat.sequence - self.first_sequence) as usize];
-            let bytes = pdu.unsent.min(room.saturating_sub(self.repeat_header));
+            let bytes = pdu.unsent.min(room.saturating_sub(self.framing.per_repeat));
             if bytes > 0 {
                 pdu.unsent -= bytes;
                 pdu.pending += bytes;
                 self.repeat_bytes -= u64::from(bytes);
-                room -= bytes + self.repeat_header;
+                room -= bytes + self.framing.per_repeat;
                 content.parts[0] = Some(Part { sequence: repeat.sequence, bytes });
                 if pdu.unsent == 0 {
                     self.repeats.pop_front();
                 }
             }
         }
-        let bytes = self.take_fresh(room.saturating_sub(self.rlc_header));
+        let bytes = self.take_fresh(room.saturating_sub(self.framing.per_pdu));
         if bytes > 0 {
             let sequence = self.first_sequence + self.pdus.len() as u64;
             self.pdus.push_back(Pdu { end: self.sent, pending: bytes, unsent: 0, give_up_at: Time::NEVER });
@@ -308,7 +296,7 @@ impl Rlc {
         let (start, room) = (self.sent, u64::from(room));
         let mut elements = 0;
         while self.sent < self.arrived {
-            let overhead = length_indicators(elements + 1);
+            let overhead = self.framing.length_indicators(elements + 1);
             let used = self.sent - start;
             if used + overhead >= room {
                 break;
@@ -447,14 +435,6 @@ impl Rlc {
             _ => None,
         };
     }
-}
-
-/// Size in bytes of the length indicators of a PDU with `elements` packets or parts of packets: 12 bits for each
-/// element except the last.
-///
-/// Source: TS 36.322 §6.2.1.3
-fn length_indicators(elements: u64) -> u64 {
-    (3 * elements.saturating_sub(1)).div_ceil(2)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Scheduler: assigns the RBGs of one carrier in one subframe that remain after retransmissions and control users.
+//! Scheduler: assigns the RBGs of one carrier in one slot (in LTE, a subframe) that remain after retransmissions and control users.
 //!
 //! It has two steps, as in base stations: it selects at most `max_users` users for the subframe, then assigns the RBGs
 //! to them one by one. A user whose block can carry all its queued data gets no more RBGs.
@@ -11,10 +11,11 @@
 //!
 //! If all RBGs of a user have equal quality, its rate is one number and its RBGs are contiguous.
 
-use airpace_core::tables::lte;
+use airpace_core::tables::{CodeRate, Modulation, lte, nr};
 use airpace_core::{Bits, Draws};
 use airpace_radio::PrbSet;
 
+use super::channel::Grid;
 use super::config::Policy;
 
 /// Maximum number of RBGs of a carrier (110 PRBs in groups of 4).
@@ -32,13 +33,18 @@ pub(super) struct RbgGrid {
 }
 
 impl RbgGrid {
-    /// The grid of a carrier; LENA leaves out the last RBG if it is smaller than the others.
+    /// The grid of a carrier of LTE; LENA leaves out the last RBG if it is smaller than the others.
     ///
     /// Source: TS 36.213 §7.1.6.1; our measurement of ns-3.37
     pub(super) fn new(prbs: u16, lena_compat: bool) -> RbgGrid {
         let rbg_prbs = lte::rbg_size(prbs);
         let rbgs = if lena_compat { prbs / rbg_prbs } else { lte::rbg_count(prbs) };
         RbgGrid { prbs, rbg_prbs, rbgs }
+    }
+
+    /// The RBGs of this grid of a carrier.
+    pub(super) fn of(grid: Grid) -> RbgGrid {
+        RbgGrid { prbs: grid.prbs, rbg_prbs: grid.rbg_prbs, rbgs: grid.rbgs() }
     }
 
     /// All RBGs.
@@ -94,18 +100,43 @@ impl RbgGrid {
 }
 
 /// Total block size of all codewords for a user at its current MCS, as a function of the number of PRBs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BlockSize {
-    pub i_tbs: u8,
-    /// Number of codewords, one layer each.
-    pub codewords: u8,
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BlockSize {
+    /// Sizes of an LTE carrier. Each codeword has one layer.
+    Lte {
+        /// TBS index.
+        i_tbs: u8,
+        /// Number of codewords.
+        codewords: u8,
+    },
+    /// Sizes of an NR carrier. One codeword has all layers.
+    Nr {
+        /// Modulation of the MCS.
+        modulation: Modulation,
+        /// Code rate of the MCS.
+        rate: CodeRate,
+        /// Number of layers.
+        layers: u8,
+        /// Resource elements for data per PRB.
+        res_per_prb: u16,
+    },
 }
 
 impl BlockSize {
+    /// The size of no block.
+    pub(super) const NONE: BlockSize = BlockSize::Lte { i_tbs: 0, codewords: 0 };
+
     /// Total number of bits of all codewords on `prbs` PRB pairs.
     pub(super) fn bits(&self, prbs: u16) -> u64 {
-        let one = lte::tbs(self.i_tbs, prbs, 1).map_or(0, |bits| bits.0);
-        one * u64::from(self.codewords)
+        match *self {
+            BlockSize::Lte { i_tbs, codewords } => {
+                let one = lte::tbs(i_tbs, prbs, 1).map_or(0, |bits| bits.0);
+                one * u64::from(codewords)
+            }
+            BlockSize::Nr { modulation, rate, layers, res_per_prb } => {
+                nr::tbs(u32::from(res_per_prb) * u32::from(prbs), modulation, rate, layers).0
+            }
+        }
     }
 }
 
@@ -143,7 +174,7 @@ impl Candidate {
             average,
             is_newcomer,
             wanted,
-            size: BlockSize::default(),
+            size: BlockSize::NONE,
             given: 0,
             prbs: 0,
             metric: 0.0,
@@ -176,7 +207,7 @@ pub(super) const NEVER_GIVEN: f32 = f32::NEG_INFINITY;
 impl Scheduler {
     pub(super) fn new(
         policy: Policy,
-        time_constant_ms: f64,
+        time_constant_slots: f64,
         max_users: u8,
         grid: &RbgGrid,
         lena_compat: bool,
@@ -186,7 +217,7 @@ impl Scheduler {
         let most = usize::from(max_users).min(usize::from(grid.prbs / 4).max(1));
         Scheduler {
             policy,
-            time_constant: time_constant_ms,
+            time_constant: time_constant_slots,
             max_users: most,
             lena_compat,
             first: 0,
@@ -195,7 +226,7 @@ impl Scheduler {
         }
     }
 
-    /// A user's average rate one subframe later, if the user gets no bits in that subframe; at least one bit.
+    /// A user's average rate one slot later, if the user gets no bits in that slot; at least one bit.
     ///
     /// R(t+1) = (1 - 1/t_c) R(t) + (1/t_c) bits
     pub(super) fn decayed(&self, average: f64) -> f64 {
@@ -225,8 +256,9 @@ impl Scheduler {
         }
     }
 
-    /// Assigns the `free` RBGs of subframe `now`; `rates` contains the rows to which candidates refer. Afterwards,
-    /// `candidates` contains only the candidates with at least one RBG.
+    /// Assigns the `free` RBGs of slot `now`; `rates` contains the rows to which candidates refer. `has_place` reserves the
+    /// DCI of a selected candidate in the control region, and returns `false` if the region has no space for the DCI.
+    /// Afterwards, `candidates` contains only the candidates with at least one RBG.
     pub(super) fn share(
         &mut self,
         now: u64,
@@ -234,11 +266,13 @@ impl Scheduler {
         free: RbgMask,
         candidates: &mut Vec<Candidate>,
         rates: &[[f32; MAX_RBGS]],
+        has_place: impl FnMut(&Candidate) -> bool,
     ) {
         if candidates.is_empty() {
             return;
         }
         self.pick(now, candidates);
+        candidates.retain(has_place);
         let is_flat = candidates.iter().all(|candidate| candidate.rates.is_none());
         if let [candidate] = &mut candidates[..]
             && is_flat
@@ -376,7 +410,7 @@ mod tests {
 
     use super::*;
 
-    const SIZE: BlockSize = BlockSize { i_tbs: 16, codewords: 1 };
+    const SIZE: BlockSize = BlockSize::Lte { i_tbs: 16, codewords: 1 };
 
     fn scheduler(policy: Policy) -> (Scheduler, RbgGrid) {
         let grid = RbgGrid::new(100, false);
@@ -406,7 +440,7 @@ mod tests {
         let mut totals = [0; 3];
         for now in 0..30 {
             let mut users: Vec<_> = (0..3).map(|index| user(index, 1000.0, 1.0)).collect();
-            scheduler.share(now, &grid, grid.all(), &mut users, &[]);
+            scheduler.share(now, &grid, grid.all(), &mut users, &[], |_| true);
             for (index, total) in totals.iter_mut().enumerate() {
                 *total += given(&users, index as u16);
             }
@@ -426,10 +460,10 @@ mod tests {
     fn round_robin_counts_rbgs_and_not_what_they_are_worth() {
         let (mut scheduler, grid) = scheduler(Policy::RoundRobin);
         let (mut users, rates) = opposites(false);
-        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
         assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1, "{users:?}");
         let (mut users, rates) = opposites(true);
-        scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
         assert_eq!((given(&users, 0), given(&users, 1)), (12, 13), "nobody gets what it must not have");
     }
 
@@ -439,7 +473,7 @@ mod tests {
             let (mut scheduler, grid) = scheduler(policy);
             let (mut users, mut rates) = opposites(true);
             rates.iter_mut().for_each(|row| row[5] = NEVER_GIVEN);
-            scheduler.share(0, &grid, grid.all(), &mut users, &rates);
+            scheduler.share(0, &grid, grid.all(), &mut users, &rates, |_| true);
             assert_eq!((given(&users, 0), given(&users, 1)), (11, 13), "{policy:?}");
         }
     }
@@ -449,7 +483,7 @@ mod tests {
         let (mut scheduler, grid) = scheduler(Policy::MaxCi);
         let mut users = vec![user(0, 900.0, 1.0), user(1, 1000.0, 1.0)];
         users[1].wanted = 5000;
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!(SIZE.bits(4 * given(&users, 1) as u16) >= 5000);
         assert_eq!(given(&users, 0) + given(&users, 1), 25);
     }
@@ -458,7 +492,7 @@ mod tests {
     fn proportional_fair_splits_a_subframe_between_equals() {
         let (mut scheduler, grid) = scheduler(Policy::ProportionalFair);
         let mut users = vec![user(0, 1300.0, 16000.0), user(1, 1300.0, 16000.0)];
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!(given(&users, 0).abs_diff(given(&users, 1)) <= 1);
         assert_eq!(
             users[0].given.count_ones(),
@@ -476,7 +510,7 @@ mod tests {
         let mut users = vec![user(0, 1300.0, 32000.0), user(1, 1300.0, 1.0)];
         users[1].is_newcomer = true;
         scheduler.place_newcomers(&mut users);
-        scheduler.share(0, &grid, grid.all(), &mut users, &[]);
+        scheduler.share(0, &grid, grid.all(), &mut users, &[], |_| true);
         assert!((12..=13).contains(&given(&users, 0)), "the incumbent keeps half: {}", given(&users, 0));
     }
 
@@ -489,7 +523,7 @@ mod tests {
         for (row, candidate) in users.iter_mut().enumerate() {
             candidate.rates = Some(row as u16);
         }
-        scheduler.share(0, &grid, grid.all(), &mut users, &rows);
+        scheduler.share(0, &grid, grid.all(), &mut users, &rows, |_| true);
         let second =
             users.iter().find(|candidate| candidate.user == 1).expect("was given the RBG it is best on");
         assert_eq!(second.given >> 7 & 1, 1);

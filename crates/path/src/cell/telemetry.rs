@@ -15,6 +15,7 @@ use airpace_event::Owner;
 use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::config::TelemetryConfig;
+use super::region::DataRegion;
 
 /// The cell's own record of one subframe of one carrier.
 #[derive(Debug)]
@@ -44,11 +45,14 @@ impl Account {
         Account { report, carrier_prbs, owners: Vec::new(), reserved_mcs: Vec::new() }
     }
 
-    /// Starts a new subframe.
-    pub(super) fn begin(&mut self, subframe: u64, cfi: u8) {
-        self.report.time = Time::from_millis(subframe);
-        self.report.slot = Slot::subframe_of_lte(subframe);
-        self.report.cfi = Some(cfi);
+    /// Starts a new slot, which starts at `now`.
+    pub(super) fn begin(&mut self, slot: Slot, now: Time, region: DataRegion) {
+        self.report.time = now;
+        self.report.slot = slot;
+        (self.report.cfi, self.report.symbols) = match region {
+            DataRegion::Lte { cfi } => (Some(cfi), None),
+            DataRegion::Nr { symbols, .. } => (None, Some(symbols)),
+        };
         self.report.dcis.clear();
         self.owners.clear();
         self.reserved_mcs.clear();

@@ -13,6 +13,7 @@ mod carriers;
 mod lena;
 mod listening;
 mod luck;
+mod nr;
 mod properties;
 mod radio;
 mod uplink;

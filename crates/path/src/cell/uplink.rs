@@ -1,19 +1,20 @@
-//! LTE uplink: buffers in the devices, scheduling requests, the base station's grants, and delivery of the data.
+//! Uplink: buffers in the devices, scheduling requests, the base station's grants, and delivery of the data.
 //!
 //! Path of a packet: [`Cell::push_uplink`] → its device's buffer (`sender`), which the device reports (`buffer_status`) →
-//! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`lte_carrier`), with the MCS from
-//! `adaptation` → a block four subframes later, retransmitted every 8 ms if it is lost (`lte_carrier`) → reordered (the
-//! cell's `rlc`) → [`Cell::pop_uplink`].
+//! the base station's estimate of the buffer (`knowledge`) → a grant of adjacent PRBs (`carrier`), with the MCS from
+//! `adaptation` → a block, retransmitted if it is lost (`carrier`) → reordered (the cell's `rlc`) → [`Cell::pop_uplink`].
+//! `air` has what LTE and NR do differently: the times, HARQ, and the sizes of grants.
 //!
-//! In subframe n:
+//! In slot n, which is a subframe in LTE:
 //!
 //! 1. Packets that arrived at least `ue_processing_ms` ago enter the buffers.
-//! 2. Devices fill the blocks granted in n-4. Blocks that were lost in n-8 are retransmitted on the same PRBs.
+//! 2. Devices fill the blocks granted for n. LTE: blocks that were lost in n-8 are retransmitted on the same PRBs.
 //! 3. Devices whose data has no grant send a scheduling request, if n is their opportunity.
-//! 4. The base station has decoded the transmissions of n-4 and grants PRBs of n+4.
+//! 4. The base station has decoded the transmissions up to n-4 in LTE, and up to n-1 less its processing time in NR, and
+//!    grants PRBs of n+4 in LTE, and of the uplink slots that n grants in NR.
 //!
-//! A packet that arrives at an idle device therefore waits for the device's next opportunity; its block is sent 8 ms
-//! after that opportunity. Packets that are complete after a block are in the core network at n+1 ms +
+//! A packet that arrives at an idle device therefore waits for the device's next opportunity; in LTE, its block is sent
+//! 8 ms after that opportunity. Packets that are complete after a block are in the core network at the end of the slot +
 //! `enb_processing_ms`.
 //!
 //! The uplink does not run, and draws no random number, until the first packet is pushed.
@@ -27,27 +28,30 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::tables::lte;
 use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
-use airpace_event::{Capacity, Fate, Owner};
-use airpace_radio::{Dci, Rnti};
+#[cfg(test)]
+use airpace_event::Owner;
+use airpace_event::{Capacity, Fate};
+use airpace_radio::Rnti;
 
-use super::carriers::Load;
-use super::lte::FEEDBACK;
+use super::carriers::{CarrierPrbs, Load};
 use super::rlc::Rlc;
-use super::user::ip_bytes;
+use super::{BestBlock, Exits};
 use crate::link::Exit;
 
 mod adaptation;
+mod air;
 mod buffer_status;
 mod build;
+mod carrier;
 mod knowledge;
-mod lte_carrier;
 mod sender;
 mod user;
 
+use air::UplinkAir;
 pub(super) use build::uplink;
-use lte_carrier::{Turn, UplinkCarrier};
+pub(super) use carrier::SentGrant;
+use carrier::{Turn, UplinkCarrier};
 use sender::Sender;
 use user::{Shared, Source, UplinkUser};
 
@@ -61,13 +65,15 @@ pub(super) struct Uplink {
     devices: usize,
     /// Whether any packet was ever pushed.
     is_awake: bool,
-    /// Number of bits of the largest block of any device, at the maximum mean signal level of the run.
-    best_block_bits: u64,
+    /// The largest block of each device on its first carrier, at the maximum mean signal level of the run.
+    best_blocks: Vec<BestBlock>,
+    /// Number of ticks of the cell per ms.
+    ticks_per_ms: u64,
     enb_processing: Duration,
     ue_processing: Duration,
     /// Transmitted packets (delivered or lost) that left the uplink. `refused` are packets that a full buffer refused.
     /// Both lists are in order of time.
-    over: VecDeque<Exit>,
+    over: Exits,
     refused: VecDeque<Exit>,
 }
 
@@ -88,59 +94,70 @@ impl Uplink {
 
     /// The next packet that left the uplink by `now`.
     pub(super) fn pop(&mut self, now: Time) -> Option<Exit> {
-        let first =
-            if time_of(&self.over) < time_of(&self.refused) { &mut self.over } else { &mut self.refused };
+        let over = &mut self.over.exits;
+        let first = if time_of(over) < time_of(&self.refused) { over } else { &mut self.refused };
         if time_of(first) <= now { first.pop_front() } else { None }
     }
 
     /// Time of the next packet that leaves the uplink, among the packets in `over` and `refused`.
     pub(super) fn poll_timeout(&self) -> Time {
-        time_of(&self.over).min(time_of(&self.refused))
+        time_of(&self.over.exits).min(time_of(&self.refused))
     }
 
-    /// Runs a subframe.
-    pub(super) fn run(&mut self, subframe: u64) {
+    /// Runs the slots that start with a tick of the cell. The tick starts at `now` and ends at `ends`.
+    pub(super) fn run(&mut self, tick: u64, now: Time, ends: Time) {
         if !self.is_awake {
             return;
         }
-        let now = Time::from_millis(subframe);
-        let leaves_at = Time::from_millis(subframe + 1) + self.enb_processing;
+        let leaves_at = ends + self.enb_processing;
         let over = &mut self.over;
-        let mut release = |packet, fate| over.push_back(Exit { time: leaves_at, packet, fate });
+        let mut release = |packet, fate| over.push(leaves_at, packet, fate);
         for user in &mut self.users[..self.devices] {
             if let Source::Device(sender, _) = &mut user.source {
                 sender.begin(now, &mut release);
             }
         }
-        let mut turn =
-            Turn { subframe, now, users: &mut self.users, shared: &self.shared, release: &mut release };
+        let ticks = Ticks { tick, per_ms: self.ticks_per_ms, now, enb_processing: self.enb_processing };
+        let (users, shared) = (&mut self.users, &self.shared);
         for carrier in &mut self.carriers {
-            carrier.arrive(subframe, turn.users);
-            carrier.fill(&mut turn);
+            ticks.in_slot(carrier, users, shared, over, |carrier, turn| {
+                carrier.arrive(turn);
+                carrier.fill(turn);
+            });
         }
         for carrier in &mut self.carriers {
-            carrier.transmit(&mut turn);
-            carrier.learn(&mut turn);
+            ticks.in_slot(carrier, users, shared, over, |carrier, turn| {
+                carrier.transmit(turn);
+                carrier.learn(turn);
+            });
         }
-        for user in &mut turn.users[..self.devices] {
+        for user in &mut users[..self.devices] {
+            // Scheduling requests are sent on a device's first carrier.
+            let air = &self.carriers[usize::from(user.links[0].carrier)].air;
+            let Some(slot) = ticks.slot_of(air) else { continue };
             if let Source::Device(sender, knowledge) = &mut user.source {
-                if sender.asks(now) {
-                    knowledge.request(now, now + FEEDBACK);
+                if sender.asks(now, air, slot) {
+                    knowledge.request(now, air.reaction(slot));
                 }
                 knowledge.hear(now);
                 sender.end(now);
             }
         }
         for carrier in &mut self.carriers {
-            carrier.schedule(&mut turn);
+            carrier.grants.clear();
+            ticks.in_slot(carrier, users, shared, over, |carrier, turn| {
+                carrier.measure(turn);
+                carrier.schedule(turn);
+            });
         }
-        for index in 0..self.devices {
-            self.aggregate(index, now);
+        if (tick + 1).is_multiple_of(self.ticks_per_ms) {
+            let millisecond = Time::from_millis(tick / self.ticks_per_ms);
+            (0..self.devices).for_each(|index| self.aggregate(index, millisecond));
         }
     }
 
-    /// The grants sent on a carrier in the last subframe, with their owners.
-    pub(super) fn grants(&self, carrier: usize) -> &[(Dci, Owner)] {
+    /// The grants sent on a carrier in the last slot.
+    pub(super) fn grants(&self, carrier: usize) -> &[SentGrant] {
         &self.carriers[carrier].grants
     }
 
@@ -154,7 +171,7 @@ impl Uplink {
         }
         for link in &mut user.links {
             link.sounding.reset();
-            link.repeating = 0;
+            link.busy = 0;
             link.average_bits = 1.0;
         }
         self.carriers.iter_mut().for_each(|carrier| carrier.forget(device as u16));
@@ -181,41 +198,51 @@ impl Uplink {
         self.sender(usize::from(device.0)).backlog()
     }
 
-    /// Capacity for a device in the last subframe that was run, in IP bytes.
-    pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, subframe: u64) -> Capacity {
-        let now = Time::from_millis(subframe);
+    /// Capacity for a device in the millisecond that was run last, in IP bytes.
+    pub(super) fn capacity(&mut self, device: DeviceId, packet: Bytes, millisecond: u64) -> Capacity {
+        let now = Time::from_millis(millisecond);
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            // Grants to others may scatter the idle PRBs. The base station could have placed these grants so that the
-            // idle PRBs are contiguous. Therefore all idle PRBs count.
-            let idle = carrier.region.without(carrier.used).len();
-            let sinr_db = link.channel.at(subframe).sinr_db;
-            bytes += link.carried(&self.shared, idle + link.prbs_in(now), sinr_db, packet);
+            for share in carrier.shares.iter().filter(|share| share.has_data) {
+                let sinr_db = link.channel.at(share.slot).sinr_db;
+                let prbs = share.idle_prbs + link.sent.of(share.slot);
+                bytes += link.carried(&self.shared, carrier, prbs, sinr_db, packet);
+            }
         }
         let span = Duration::from_millis(1);
         Capacity { time: now, span, device, direction: Direction::Uplink, bytes }
     }
 
-    /// Capacity of all PRBs for a device in the last subframe that was run, in IP bytes.
-    pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, subframe: u64) -> Bytes {
+    /// Mean capacity of all PRBs for a device in a millisecond, in IP bytes.
+    pub(super) fn whole_band(&mut self, device: DeviceId, packet: Bytes, millisecond: u64) -> Bytes {
         let user = &mut self.users[usize::from(device.0)];
-        let active = user.active_links(Time::from_millis(subframe));
+        let active = user.active_links(Time::from_millis(millisecond));
         let mut bytes = Bytes::ZERO;
         for link in &mut user.links[..active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let sinr_db = link.channel.at(subframe).sinr_db;
-            bytes += link.carried(&self.shared, carrier.region.len(), sinr_db, packet);
+            let sinr_db = link.channel.at(millisecond * carrier.air.slots_per_ms()).sinr_db;
+            let of_slot = link.carried(&self.shared, carrier, carrier.region.len(), sinr_db, packet);
+            bytes += of_slot.scaled(carrier.air.data_slots_per_ms());
         }
         bytes
     }
 
-    /// Base delay: the processing times at both ends, plus the number of subframes that the packet needs.
+    /// Base delay: the processing times at both ends, plus the time in which the packet's slots can be sent.
     pub(super) fn base_delay(&self, bytes: Bytes) -> Duration {
-        let subframes = bytes.bits().0.div_ceil(self.best_block_bits).max(1);
-        self.ue_processing + Duration::from_millis(subframes) + self.enb_processing
+        let on_air = |best: &BestBlock| {
+            let slots = bytes.bits().0.div_ceil(best.bits).max(1);
+            self.carriers[usize::from(best.carrier)].air.shortest(slots)
+        };
+        let shortest = self.best_blocks.iter().map(on_air).min();
+        self.ue_processing + shortest.unwrap_or(Duration::from_millis(1)) + self.enb_processing
+    }
+
+    /// Maximum time from a block with a buffer status report to the block that is granted in answer to the report.
+    pub(super) fn longest_turnaround(&self) -> Duration {
+        self.carriers.iter().map(|carrier| carrier.air.longest_turnaround()).max().unwrap_or_default()
     }
 
     /// Activates and deactivates a device's further uplink carriers, depending on the device's uplink load.
@@ -226,13 +253,24 @@ impl Uplink {
         let Source::Device(sender, _) = &mut user.source else { return };
         let active = sender.aggregation.active();
         let mut load = Load { queue_bytes: sender.backlog().0, ..Load::default() };
+        let mut has_data = false;
         for (place, link) in user.links[..active].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
-            let (own, used) = (link.prbs_in(now), carrier.used.len());
-            let others = carrier.wanting - usize::from(link.wanted_in == Some(now));
-            load.count(carrier.region.len(), own, used, others, place + 1 == active);
+            let mut prbs = CarrierPrbs::default();
+            for share in carrier.shares.iter().filter(|share| share.has_data) {
+                prbs.total += u32::from(carrier.region.len());
+                prbs.own += u32::from(link.sent.of(share.slot));
+                prbs.used += u32::from(carrier.region.len() - share.idle_prbs);
+            }
+            has_data |= prbs.total > 0;
+            let granted_at = carrier.granted_in.map(|slot| carrier.air.start(slot));
+            let is_wanted = granted_at.is_some() && link.wanted_in == granted_at;
+            load.count(prbs, carrier.wanting - usize::from(is_wanted), place + 1 == active);
         }
-        sender.aggregation.observe(now, load);
+        // A millisecond without uplink slots says nothing about the load.
+        if has_data {
+            sender.aggregation.observe(now, load);
+        }
     }
 
     fn sender(&self, device: usize) -> &Sender {
@@ -253,18 +291,60 @@ impl Uplink {
 impl user::UplinkLink {
     /// Maximum number of IP bytes in a block on at most `prbs` PRB pairs at the current MCS and SINR. Expected block
     /// errors and headers are subtracted.
-    fn carried(&self, shared: &Shared, prbs: u16, sinr_db: f64, packet: Bytes) -> Bytes {
+    fn carried(
+        &self,
+        shared: &Shared,
+        carrier: &UplinkCarrier,
+        prbs: u16,
+        sinr_db: f64,
+        packet: Bytes,
+    ) -> Bytes {
+        let UplinkCarrier { air, table, .. } = carrier;
         let carried_on = |prbs: u16| {
-            let mcs = self.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
-            let block = shared.table.block(mcs, prbs);
-            let judged_db = shared.table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
+            let mcs = self.sounding.mcs_or_of(table, prbs, sinr_db)?;
+            let block = table.block(mcs, prbs);
+            let judged_db = table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
             let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
-            Some(ip_bytes(block.bits.0 as f64 * goodput, 1, packet, &shared.rlc))
+            Some(shared.framing.ip_bytes(block.bits.0 as f64 * goodput, 1, packet))
         };
-        let most = lte::pusch_size_within(prbs);
+        let most = air.size_within(prbs);
         let least = if self.sounding.is_power_limited(most) { 1 } else { most.max(1) };
-        let sizes = (least..=most).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
+        let sizes = (least..=most).filter(|&prbs| air.size_within(prbs) == prbs);
         sizes.filter_map(carried_on).max().unwrap_or(Bytes::ZERO)
+    }
+}
+
+/// The slots that start with a tick of the cell.
+struct Ticks {
+    tick: u64,
+    per_ms: u64,
+    /// Start of the tick.
+    now: Time,
+    enb_processing: Duration,
+}
+
+impl Ticks {
+    /// The slot of a carrier that starts with the tick; `None` if none does.
+    fn slot_of(&self, air: &UplinkAir) -> Option<u64> {
+        let ticks_per_slot = self.per_ms / air.slots_per_ms();
+        self.tick.is_multiple_of(ticks_per_slot).then_some(self.tick / ticks_per_slot)
+    }
+
+    /// Calls `step` if a slot of the carrier starts with the tick.
+    fn in_slot(
+        &self,
+        carrier: &mut UplinkCarrier,
+        users: &mut [UplinkUser],
+        shared: &Shared,
+        over: &mut Exits,
+        step: impl FnOnce(&mut UplinkCarrier, &mut Turn<'_>),
+    ) {
+        let Some(slot) = self.slot_of(&carrier.air) else { return };
+        let leaves_at = carrier.air.start(slot + 1) + self.enb_processing;
+        let mut release = |packet, fate| over.push(leaves_at, packet, fate);
+        let starts_ms = self.tick.is_multiple_of(self.per_ms);
+        let millisecond = starts_ms.then_some(self.tick / self.per_ms);
+        step(carrier, &mut Turn { slot, now: self.now, millisecond, users, shared, release: &mut release });
     }
 }
 
@@ -298,7 +378,7 @@ impl Uplink {
     /// Bytes of a device's packets that are still in the uplink.
     pub(super) fn held(&self, device: usize) -> Bytes {
         let is_own = |exit: &&Exit| usize::from(exit.packet.device.0) == device;
-        let exits = self.over.iter().chain(&self.refused).filter(is_own);
+        let exits = self.over.exits.iter().chain(&self.refused).filter(is_own);
         self.sender(device).rlc.held() + exits.map(|exit| exit.packet.bytes).sum()
     }
 }

@@ -1,17 +1,16 @@
 //! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
-use airpace_core::tables::lte;
-use airpace_core::{Bits, Bytes, Draws, Time};
+use airpace_core::tables::nr;
+use airpace_core::{Bits, Draws, Time};
 use airpace_event::Owner;
 use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
-use super::bler::Block;
-use super::carriers::Aggregation;
+use super::bler::{Block, CodeTable};
 use super::channel::Channel;
-use super::handover::Handover;
-use super::harq::Harq;
-use super::rlc::Rlc;
+use super::device::Device;
+use super::harq::{CODEWORDS, Harq};
+use super::region::DataRegion;
 use super::scheduler::BlockSize;
 
 /// One user of the cell.
@@ -20,7 +19,7 @@ pub(super) struct User {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// The user's links to carriers, in the order of their activation, the primary link first.
+    /// The user's links to carriers, leg by leg, in the order of their activation, the primary link first.
     pub links: Vec<RadioLink>,
 }
 
@@ -35,21 +34,13 @@ pub(super) enum Source {
     Endless,
 }
 
-/// State that only devices have.
-#[derive(Debug)]
-pub(super) struct Device {
-    pub rlc: Rlc,
-    pub aggregation: Aggregation,
-    pub handover: Handover,
-}
-
 /// A background user's download.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Session {
     /// Number of the download's bits that have not arrived at the base station yet.
     pub to_come: u64,
-    /// Number of bits that arrive at the base station per subframe.
-    pub bits_per_subframe: u64,
+    /// Number of bits that arrive at the base station per millisecond.
+    pub bits_per_ms: u64,
     /// Number of bits queued at the base station.
     pub waiting: u64,
 }
@@ -61,36 +52,61 @@ pub(super) struct RadioLink {
     pub channel: Channel,
     pub adaptation: LinkAdaptation,
     pub harq: Harq,
-    pub table: lte::McsTable,
+    /// The MCS table of the link, which is one of its carrier's technology.
+    pub table: CodeTable,
     /// Whether the SINRs of the carrier's RBGs differ and are reported individually.
     pub has_subbands: bool,
     /// Random draws for errors of the link's transport blocks, by slot and codeword.
     pub luck: Draws,
-    /// The user's average rate for the proportional fair scheduler, in bits per subframe.
+    /// The user's average rate for the proportional fair scheduler, in bits per slot.
     pub average_bits: f64,
-    /// Start of the last slot in which data was queued for the user.
-    pub wanted_in: Option<Time>,
-    /// Start of the last slot in which the user was granted PRBs. The next fields are the number of these PRBs, and
-    /// whether all their blocks were received.
+    /// Number of the last slot in which data was queued for the user.
+    pub wanted_in: Option<u64>,
+    /// Start of the last slot in which the user was granted PRBs, and whether all blocks of this slot were received.
     pub served_in: Option<Time>,
-    pub served_prbs: u16,
     pub decoded: Option<bool>,
+    /// Number of PRBs granted to the user in the last slots.
+    pub granted: RecentPrbs,
 }
 
-impl User {
-    /// Number of links that may carry new data at `now`.
-    pub(super) fn active_links(&self, now: Time) -> usize {
-        match &self.source {
-            Source::Device(device) if device.handover.is_interrupted(now) => 0,
-            Source::Device(device) => device.aggregation.active(),
-            _ => self.links.len(),
+/// Numbers of PRBs of the last slots.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecentPrbs {
+    /// Slots and numbers of PRBs, by slot modulo the length of the array.
+    slots: [(Option<u64>, u16); MAX_SLOTS_PER_MS],
+}
+
+/// Maximum number of slots in a millisecond.
+const MAX_SLOTS_PER_MS: usize = 8;
+
+impl RecentPrbs {
+    /// Number of PRBs in a slot of the last millisecond.
+    pub(super) fn of(&self, slot: u64) -> u16 {
+        match self.slots[slot as usize % MAX_SLOTS_PER_MS] {
+            (known, prbs) if known == Some(slot) => prbs,
+            _ => 0,
         }
     }
 
-    /// Number of bits of transport blocks that are needed for all data queued at `now`.
-    pub(super) fn wanted_bits(&self, now: Time) -> u64 {
+    /// Records the number of PRBs in a slot.
+    pub(super) fn set(&mut self, slot: u64, prbs: u16) {
+        self.slots[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), prbs);
+    }
+}
+
+impl User {
+    /// Whether a link may carry new data at `now`.
+    pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         match &self.source {
-            Source::Device(device) => device.rlc.wanted(now) * 8,
+            Source::Device(device) => device.is_active(link, now),
+            _ => true,
+        }
+    }
+
+    /// Number of bits of transport blocks on a link that are needed for all data queued at `now`.
+    pub(super) fn wanted_bits(&self, link: usize, now: Time) -> u64 {
+        match &self.source {
+            Source::Device(device) => device.wanted(link, now) * 8,
             Source::Session(session) if session.waiting == 0 => 0,
             Source::Session(session) => session.waiting + SESSION_HEADER_BITS,
             Source::Endless => u64::MAX,
@@ -107,18 +123,42 @@ impl Session {
         self.to_come == 0 && self.waiting == 0
     }
 
-    /// Moves the data that arrives in one subframe to the queue.
+    /// Moves the data that arrives in one millisecond to the queue.
     pub(super) fn arrive(&mut self) {
-        let arriving = self.to_come.min(self.bits_per_subframe);
+        let arriving = self.to_come.min(self.bits_per_ms);
         self.to_come -= arriving;
         self.waiting += arriving;
     }
 }
 
+/// The parts of a link that differ between links.
+pub(super) struct LinkParts {
+    pub carrier: u8,
+    pub channel: Channel,
+    pub adaptation: LinkAdaptation,
+    pub harq: Harq,
+    pub table: CodeTable,
+    pub has_subbands: bool,
+    pub luck: Draws,
+}
+
 impl RadioLink {
-    /// Number of PRBs granted to the user on this link in the slot that starts at `now`.
-    pub(super) fn prbs_in(&self, now: Time) -> u16 {
-        if self.served_in == Some(now) { self.served_prbs } else { 0 }
+    pub(super) fn new(parts: LinkParts) -> RadioLink {
+        let LinkParts { carrier, channel, adaptation, harq, table, has_subbands, luck } = parts;
+        RadioLink {
+            carrier,
+            channel,
+            adaptation,
+            harq,
+            table,
+            has_subbands,
+            luck,
+            average_bits: 1.0,
+            wanted_in: None,
+            served_in: None,
+            decoded: None,
+            granted: RecentPrbs::default(),
+        }
     }
 
     /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.
@@ -126,31 +166,55 @@ impl RadioLink {
         if self.served_in == Some(now) { self.decoded } else { None }
     }
 
-    /// Block size for the user at this MCS, as a function of the number of PRBs.
-    pub(super) fn block_size(&self, mcs: u8) -> BlockSize {
-        let row = self.table.mcs(mcs).and_then(|row| row.i_tbs);
-        BlockSize { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
+    /// Number of codewords of a grant.
+    ///
+    /// Source: TS 36.211 §6.3 (one layer for each of two codewords here); TS 38.211 §7.3.1.3 (one codeword for up to four
+    /// layers)
+    pub(super) fn codewords(&self) -> usize {
+        match self.table {
+            CodeTable::Turbo(_) => usize::from(self.channel.layers()).min(CODEWORDS),
+            CodeTable::Ldpc(_) => 1,
+        }
+    }
+
+    /// Block size of all codewords for the user at this MCS, as a function of the number of PRBs.
+    pub(super) fn block_size(&self, mcs: u8, region: DataRegion) -> BlockSize {
+        match (self.table, region) {
+            (CodeTable::Ldpc(table), DataRegion::Nr { res_per_prb, .. }) => {
+                let row = table.mcs(mcs.min(table.last_mcs()));
+                let layers = self.channel.layers();
+                let size_of = |row: nr::Mcs| {
+                    Some(BlockSize::Nr { modulation: row.modulation, rate: row.rate?, layers, res_per_prb })
+                };
+                row.and_then(size_of).unwrap_or(BlockSize::NONE)
+            }
+            (CodeTable::Turbo(table), _) => {
+                let row = table.mcs(mcs).and_then(|row| row.i_tbs);
+                BlockSize::Lte { i_tbs: row.unwrap_or(0), codewords: self.channel.layers() }
+            }
+            (CodeTable::Ldpc(_), DataRegion::Lte { .. }) => {
+                unreachable!("links with a table of NR are on carriers of NR")
+            }
+        }
+    }
+
+    /// Number of layers of one codeword.
+    pub(super) fn layers_per_codeword(&self) -> u8 {
+        match self.table {
+            CodeTable::Turbo(_) => 1,
+            CodeTable::Ldpc(_) => self.channel.layers(),
+        }
     }
 
     /// The block of one codeword on `prbs` PRB pairs at this MCS.
-    pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
-        let bits = self.table.tbs(mcs, prbs, 1).unwrap_or(Bits::ZERO);
-        Block { table: self.table.into(), mcs, bits }
+    pub(super) fn block(&self, mcs: u8, prbs: u16, region: DataRegion) -> Block {
+        let bits = Bits(self.block_size(mcs, region).bits(prbs) / self.codewords() as u64);
+        Block { table: self.table, mcs, bits }
     }
 
-    /// Bits per PRB pair at the MCS for the whole band with this CFI; 0 while the user is out of range.
-    pub(super) fn bits_per_prb(&self, cfi: u8, carrier_prbs: u16) -> f64 {
-        let Some(mcs) = self.adaptation.mcs(cfi) else { return 0.0 };
-        self.block_size(mcs).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
+    /// Bits per PRB pair at the MCS for the whole band; 0 while the user is out of range.
+    pub(super) fn bits_per_prb(&self, region: DataRegion, carrier_prbs: u16) -> f64 {
+        let Some(mcs) = self.adaptation.mcs(region.cfi()) else { return 0.0 };
+        self.block_size(mcs, region).bits(carrier_prbs) as f64 / f64::from(carrier_prbs)
     }
-}
-
-/// Number of IP bytes in `blocks` transport blocks with `bits` bits in total, for packets of `packet` bytes.
-pub(super) fn ip_bytes(bits: f64, blocks: u8, packet: Bytes, rlc: &super::config::RlcConfig) -> Bytes {
-    /// Size of the RLC length indicators per packet (bytes).
-    const LENGTH_INDICATOR: f64 = 1.5;
-    let per_block = f64::from(rlc.rlc_header_bytes + rlc.mac_header_bytes);
-    let payload = (bits / 8.0 - per_block * f64::from(blocks)).max(0.0);
-    let packet = packet.0 as f64;
-    Bytes((payload * packet / (packet + LENGTH_INDICATOR + f64::from(rlc.pdcp_header_bytes))) as u64)
 }

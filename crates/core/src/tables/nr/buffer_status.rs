@@ -53,7 +53,9 @@ impl BufferSizeField {
     }
 
     /// Maximum amounts (bytes) of all levels except the highest.
-    const fn limits(self) -> &'static [u32] {
+    ///
+    /// Source: TS 38.321 §6.1.3.1 Tables 6.1.3.1-1 and 6.1.3.1-2
+    pub const fn limits(self) -> &'static [u32] {
         match self {
             BufferSizeField::FiveBits => &FIVE_BITS,
             BufferSizeField::EightBits => &EIGHT_BITS,

@@ -28,10 +28,10 @@ impl ChannelPlan {
         ChannelPlan { config, source: LevelSource::Static { sinr_db } }
     }
 
-    /// The plan of the same channel with one layer.
-    pub(super) fn with_one_layer(&self) -> ChannelPlan {
+    /// The plan of the same channel with at most this number of layers.
+    pub(in super::super) fn with_at_most(&self, layers: u8) -> ChannelPlan {
         ChannelPlan {
-            config: ChannelConfig { layers: 1, ..self.config.clone() },
+            config: ChannelConfig { layers: self.config.layers.min(layers), ..self.config.clone() },
             source: self.source.clone(),
         }
     }
@@ -115,8 +115,11 @@ impl ChannelConfig {
             let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
             return Err(ConfigError::new("sinusoids_per_tap", reason));
         }
-        if !(1..=2).contains(&self.layers) {
-            return Err(ConfigError::new("layers", format!("is {}; give 1 or 2", self.layers)));
+        if !(1..=4).contains(&self.layers) {
+            return Err(ConfigError::new(
+                "layers",
+                format!("is {}; give 1 to 4 with NR, and 1 or 2 with LTE", self.layers),
+            ));
         }
         Ok(())
     }

@@ -166,7 +166,7 @@ fn what_cannot_be_is_refused_by_its_key() {
     assert_eq!(key(ChannelConfig { sinr_db: Some(1.0), distance_m: Some(1.0), ..none() }), "sinr_db");
     assert_eq!(key(ChannelConfig { sinr_db: Some(f64::NAN), ..none() }), "sinr_db");
     assert_eq!(key(ChannelConfig { speed_kmh: -1.0, ..none() }), "speed_kmh");
-    assert_eq!(key(ChannelConfig { layers: 3, ..none() }), "layers");
+    assert_eq!(key(ChannelConfig { layers: 5, ..none() }), "layers");
     let backwards = ChannelConfig { rssi_points_dbm: vec![(1.0, -85.0), (0.0, -85.0)], ..none() };
     assert_eq!(key(backwards), "rssi_points_dbm");
 }

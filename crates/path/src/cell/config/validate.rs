@@ -2,8 +2,10 @@
 
 use airpace_core::tables::lte;
 
+use super::super::nr::ss_block_symbols;
 use super::{
-    AggregationConfig, BackgroundConfig, CellConfig, DeviceRadioConfig, HandoverConfig, TelemetryConfig,
+    AggregationConfig, BackgroundConfig, CellConfig, DeviceRadioConfig, HandoverConfig, NrCarrier, Rat,
+    TelemetryConfig,
 };
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
@@ -23,15 +25,20 @@ impl CellConfig {
                 ),
             ));
         }
-        valid_prbs("prbs", self.prbs)?;
-        valid_frequency("frequency_ghz", self.frequency_ghz)?;
+        self.check_technologies()?;
+        self.prbs.map_or(Ok(()), |prbs| valid_prbs("prbs", prbs))?;
+        self.frequency_ghz.map_or(Ok(()), |ghz| valid_frequency("frequency_ghz", ghz))?;
         for (index, own) in self.carrier.iter().enumerate() {
             own.prbs.map_or(Ok(()), |prbs| valid_prbs(&format!("carrier.{index}.prbs"), prbs))?;
             own.frequency_ghz
                 .map_or(Ok(()), |ghz| valid_frequency(&format!("carrier.{index}.frequency_ghz"), ghz))?;
         }
-        if ![1, 2, 4].contains(&self.crs_ports) {
-            return Err(ConfigError::new("crs_ports", format!("is {}; must be 1, 2 or 4", self.crs_ports)));
+        for carrier in (0..self.carriers.into()).filter(|&carrier| self.carrier_rat(carrier) == Rat::Nr) {
+            self.check_beams(&self.nr_carrier(carrier)?)?;
+        }
+        self.nr.validate().map_err(|error| error.within("nr"))?;
+        if ![1, 2, 4].contains(&self.crs_ports()) {
+            return Err(ConfigError::new("crs_ports", format!("is {}; must be 1, 2 or 4", self.crs_ports())));
         }
         if self.cfi.is_some_and(|cfi| !(1..=3).contains(&cfi)) {
             return Err(ConfigError::new("cfi", "must be 1, 2 or 3; leave it out to let it follow the load"));
@@ -53,6 +60,9 @@ impl CellConfig {
         self.aggregation.validate().map_err(|error| error.within("aggregation"))?;
         self.validate_uplink().map_err(|error| error.within("uplink"))?;
         self.background.validate().map_err(|error| error.within("background"))?;
+        if self.background.layers > LTE_LAYERS && self.nr_carriers() == 0 {
+            return Err(ConfigError::new("background.layers", layers_of_lte(self.background.layers)));
+        }
         self.telemetry.validate(self.carriers).map_err(|error| error.within("telemetry"))?;
         let HandoverConfig { interruption_min_ms: min, interruption_max_ms: max } = self.handover;
         not_negative("handover.interruption_min_ms", min)?;
@@ -78,6 +88,17 @@ impl CellConfig {
         Ok(())
     }
 
+    fn check_beams(&self, carrier: &NrCarrier) -> Result<(), ConfigError> {
+        let most = ss_block_symbols(carrier).len();
+        match self.nr.ssb.beams {
+            Some(beams) if usize::from(beams) > most => Err(ConfigError::new(
+                "nr.ssb.beams",
+                format!("is {beams}; a carrier of {} has at most {most} SS blocks", carrier.band.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn validate_uplink(&self) -> Result<(), ConfigError> {
         self.uplink.prbs.map_or(Ok(()), |prbs| valid_prbs("prbs", prbs))?;
         let prbs: Vec<u16> = (0..self.carriers.into()).map(|carrier| self.carrier_prbs(carrier)).collect();
@@ -98,6 +119,9 @@ impl DeviceRadioConfig {
             if self.carriers[..index].contains(&carrier) {
                 return Err(ConfigError::new("carriers", format!("names carrier {carrier} twice")));
             }
+        }
+        if self.channel.layers > LTE_LAYERS && cell.nr_carriers() == 0 {
+            return Err(ConfigError::new("channel.layers", layers_of_lte(self.channel.layers)));
         }
         if self.queue_bytes < 1500 {
             return Err(ConfigError::new(
@@ -145,8 +169,8 @@ impl BackgroundConfig {
         if self.full_buffer > 1000 {
             return Err(ConfigError::new("full_buffer", "is above 1000 users"));
         }
-        if ![1, 2].contains(&self.layers) {
-            return Err(ConfigError::new("layers", format!("is {}; must be 1 or 2", self.layers)));
+        if !(1..=4).contains(&self.layers) {
+            return Err(ConfigError::new("layers", format!("is {}; must be 1 to 4", self.layers)));
         }
         Ok(())
     }
@@ -176,6 +200,15 @@ impl TelemetryConfig {
         }
         Ok(())
     }
+}
+
+/// Maximum number of layers on carriers of LTE.
+///
+/// Chosen: two codewords with a layer each, as in the transmission modes of the papers' phones.
+const LTE_LAYERS: u8 = 2;
+
+fn layers_of_lte(layers: u8) -> String {
+    format!("is {layers}; carriers of LTE have 1 or 2 layers, and carriers of NR (rat = \"nr\") 1 to 4")
 }
 
 fn valid_prbs(key: &str, prbs: u16) -> Result<(), ConfigError> {

@@ -2,7 +2,7 @@
 //!
 //! The STATUS about the data of one direction is sent in the transport blocks of the opposite direction.
 //!
-//! Source: TS 36.322 §5.2.2, §5.2.3
+//! Source: TS 36.322 §5.2.2, §5.2.3; TS 38.322 §5.3.3, §5.3.4
 //!
 //! Differs: a STATUS for which HARQ fails is not repeated, and t-PollRetransmit never expires; data for which HARQ fails
 //! is retransmitted after `RlcConfig::status_delay_ms`, independent of the STATUS.
@@ -12,6 +12,7 @@ use std::time::Duration;
 use airpace_core::Time;
 
 use super::super::config::RlcConfig;
+use super::framing::Framing;
 
 /// Sender and receiver of the STATUS exchange for the data of one direction.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct StatusExchange {
     poll_pdus: u32,
     poll_bytes: u64,
     prohibit: Duration,
-    mac_header: u32,
+    framing: Framing,
     /// Number of PDUs since the last poll. `bytes` is the number of bytes since then.
     pdus: u32,
     bytes: u64,
@@ -29,23 +30,18 @@ pub(super) struct StatusExchange {
     allowed_at: Time,
 }
 
-/// Maximum length of a STATUS's MAC subheader, in bytes.
-///
-/// Source: TS 36.321 §6.1.2 (R/F2/E/LCID and a length of 7 bits)
-const SUBHEADER: u32 = 2;
-
 /// Time from a poll until the receiver can send its STATUS.
 ///
 /// Chosen: the time from a transport block of LTE to its HARQ acknowledgement.
 const ANSWER: Duration = Duration::from_millis(4);
 
 impl StatusExchange {
-    pub(super) fn new(config: &RlcConfig) -> StatusExchange {
+    pub(super) fn new(config: &RlcConfig, framing: Framing) -> StatusExchange {
         StatusExchange {
             poll_pdus: config.poll_pdus,
             poll_bytes: config.poll_bytes,
             prohibit: Duration::from_millis(config.status_prohibit_ms.into()),
-            mac_header: SUBHEADER.min(config.mac_header_bytes),
+            framing,
             pdus: 0,
             bytes: 0,
             wanted_at: None,
@@ -83,7 +79,7 @@ impl StatusExchange {
         self.wanted_at.filter(|&at| at.max(self.allowed_at) <= now)?;
         self.wanted_at = None;
         self.allowed_at = now + self.prohibit;
-        Some(status_bytes(missing) + self.mac_header)
+        Some(self.framing.status_bytes(missing) + self.framing.per_status)
     }
 
     /// Resets the exchange (handover).
@@ -92,21 +88,15 @@ impl StatusExchange {
     }
 }
 
-/// Size in bytes of a STATUS PDU that reports this many PDUs as lost: 15 bits, plus 12 bits per PDU.
-///
-/// Source: TS 36.322 §6.2.1.6 (D/C, CPT, ACK_SN, E1; NACK_SN, E1, E2)
-fn status_bytes(missing: usize) -> u32 {
-    (15 + 12 * missing as u32).div_ceil(8)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::config::Rat;
     use super::*;
 
     fn exchange() -> StatusExchange {
         let config =
             RlcConfig { poll_pdus: 4, poll_bytes: 5000, status_prohibit_ms: 60, ..RlcConfig::default() };
-        StatusExchange::new(&config)
+        StatusExchange::new(&config, Framing::new(Rat::Lte, &config))
     }
 
     #[test]
@@ -127,10 +117,5 @@ mod tests {
             sent.extend(exchange.take(Time::from_millis(ms), 0).map(|_| ms));
         }
         assert_eq!(sent, [4, 64, 124, 184]);
-    }
-
-    #[test]
-    fn a_status_grows_by_a_byte_and_a_half_with_each_loss() {
-        assert_eq!([0, 1, 2, 3].map(status_bytes), [2, 4, 5, 7]);
     }
 }

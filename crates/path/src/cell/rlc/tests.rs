@@ -1,6 +1,7 @@
 use airpace_core::{DeviceId, Ecn, FlowId};
 use proptest::prelude::*;
 
+use super::super::config::Rat;
 use super::*;
 
 fn packet(number: u64, bytes: u64) -> Packet {
@@ -19,7 +20,10 @@ fn at(ms: u64) -> Time {
 }
 
 fn rlc(mode: RlcMode, packets: &[u64]) -> Rlc {
-    let mut rlc = Rlc::new(&RlcConfig { mode, ..RlcConfig::default() }, Bytes(1_000_000));
+    let mut rlc = {
+        let config = RlcConfig { mode, ..RlcConfig::default() };
+        Rlc::new(&config, Framing::new(Rat::Lte, &config), Bytes(1_000_000))
+    };
     for (number, &bytes) in packets.iter().enumerate() {
         assert!(rlc.push(Time::ZERO, packet(number as u64, bytes)));
     }
@@ -105,7 +109,8 @@ fn unacknowledged_mode_gives_up_and_loses_only_what_the_block_held() {
 
 #[test]
 fn a_full_queue_refuses() {
-    let mut rlc = Rlc::new(&RlcConfig::default(), Bytes(2500));
+    let config = RlcConfig::default();
+    let mut rlc = Rlc::new(&config, Framing::new(Rat::Lte, &config), Bytes(2500));
     assert!(rlc.push(Time::ZERO, packet(0, 1500)));
     assert!(!rlc.push(Time::ZERO, packet(1, 1500)));
     assert!(rlc.push(Time::ZERO, packet(2, 1000)));

@@ -9,7 +9,7 @@ const PHONE: DeviceId = DeviceId(0);
 /// capacity, then at 6 Mbit/s.
 #[test]
 fn a_second_carrier_comes_with_the_load_drains_the_queue_and_goes() {
-    let config = CellConfig { prbs: 50, carriers: 2, ..CellConfig::default() };
+    let config = CellConfig { prbs: Some(50), carriers: 2, ..CellConfig::default() };
     let (start, slower) = (Time::from_secs(1), Time::from_secs(3));
     let sources = vec![
         Source::new(0, 1500, Rate::from_mbps(40.0), start, slower),
@@ -59,7 +59,7 @@ fn a_second_carrier_comes_with_the_load_drains_the_queue_and_goes() {
 
 #[test]
 fn packets_over_two_carriers_arrive_in_order() {
-    let mut config = CellConfig { prbs: 25, carriers: 2, ..CellConfig::default() };
+    let mut config = CellConfig { prbs: Some(25), carriers: 2, ..CellConfig::default() };
     config.aggregation.always_active = true;
     config.bler.model = BlerModel::Pbe;
     config.bler.pbe_bit_error_rate = 1e-5;
@@ -71,7 +71,7 @@ fn packets_over_two_carriers_arrive_in_order() {
 
 #[test]
 fn a_handover_interrupts_loses_nothing_and_starts_afresh() {
-    let mut config = CellConfig { prbs: 25, carriers: 2, ..CellConfig::default() };
+    let mut config = CellConfig { prbs: Some(25), carriers: 2, ..CellConfig::default() };
     config.aggregation.on_ms = 50;
     let phone = DeviceRadioConfig { handover_s: vec![1.0], ..device(15.0) };
     let until = Time::from_secs(2);

@@ -55,7 +55,7 @@ fn three_users_under_each_scheduler() {
 
 #[test]
 fn two_carriers_of_fifty_prbs() {
-    let got = goodputs_mbps(CellConfig { prbs: 50, carriers: 2, ..CellConfig::default() }, &[20.0]);
+    let got = goodputs_mbps(CellConfig { prbs: Some(50), carriers: 2, ..CellConfig::default() }, &[20.0]);
     assert_within_three_percent(&got, &[66.7], "two carriers");
 }
 
@@ -124,7 +124,7 @@ fn fading_with(name: &str, config: &CellConfig, sinr_db: f64, users: u16) -> Opt
 #[test]
 fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() {
     let with = |scheduler| {
-        let mut config = CellConfig { prbs: 50, scheduler, ..CellConfig::default() };
+        let mut config = CellConfig { prbs: Some(50), scheduler, ..CellConfig::default() };
         config.rlc.mode = RlcMode::Unacknowledged;
         config
     };
@@ -157,7 +157,7 @@ fn under_fading_the_worst_rbg_decides_and_blocks_are_lost_as_often_as_in_lena() 
 
 #[test]
 fn the_worst_rbg_costs_what_the_effective_sinr_keeps() {
-    let config = CellConfig { prbs: 50, ..CellConfig::default() };
+    let config = CellConfig { prbs: Some(50), ..CellConfig::default() };
     let Some(lena) = under_fading("fading_EPA3_s1_sinusoids.csv", config.clone(), 10.0, 1) else { return };
     let physical = fading_with("fading_EPA3_s1_sinusoids.csv", &config, 10.0, 1).expect("it was there");
     println!("LENA's {lena:.3?}, physical {physical:.3?}");

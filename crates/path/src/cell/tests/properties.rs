@@ -27,7 +27,7 @@ fn cells() -> impl Strategy<Value = CellConfig> {
     (radio, rest).prop_map(
         |((prbs, carriers, scheduler, model, lena_compat), (cfi, mode, hour, full_buffer, most))| {
             let mut config = CellConfig {
-                prbs,
+                prbs: Some(prbs),
                 carriers,
                 scheduler,
                 cfi,
@@ -103,8 +103,8 @@ proptest! {
 
         let pushed: u64 = bench.sources.iter().map(|source| source.number * source.bytes).sum();
         let ended: u64 = bench.exits.iter().map(|exit| exit.packet.bytes.0).sum();
-        let about_to_end = bench.cell.over.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
-        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).rlc.held().0);
+        let about_to_end = bench.cell.over.exits.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
+        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).held().0);
         prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes in and bytes out differ");
 
         let mut next = BTreeMap::new();
@@ -138,7 +138,7 @@ fn what_cannot_be_built_is_refused_by_key_and_remedy() {
         crate::cell::CellPlan::new(&config, &[device(20.0)]).expect_err("must be refused").to_string()
     };
     let errors = [
-        refusal(|cell| cell.prbs = 99),
+        refusal(|cell| cell.prbs = Some(99)),
         refusal(|cell| cell.carriers = 6),
         refusal(|cell| cell.max_users_per_subframe = 0),
         refusal(|cell| cell.cfi = Some(4)),

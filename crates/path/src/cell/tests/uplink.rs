@@ -59,6 +59,11 @@ impl Upload {
         }
     }
 
+    /// Total size of the packets that were pushed.
+    pub fn sources_bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.number * source.bytes).sum()
+    }
+
     pub fn pushed(&self) -> u64 {
         self.sources.iter().map(|source| source.number).sum()
     }
@@ -81,7 +86,7 @@ impl Upload {
 /// Rates (Mbit/s) of an upload and a download that both saturate the cell, in this RLC mode, with the RLC keys that
 /// `change` sets.
 fn both_ways_mbps(mode: RlcMode, change: impl Fn(&mut RlcConfig)) -> [f64; 2] {
-    let mut config = CellConfig { prbs: 25, ..CellConfig::default() };
+    let mut config = CellConfig { prbs: Some(25), ..CellConfig::default() };
     config.rlc.mode = mode;
     change(&mut config.rlc);
     let mut cell = CellPlan::new(&config, &[device(10.0)]).expect("a valid cell").build(&Streams::new(1));
@@ -206,7 +211,7 @@ fn a_burst_gets_a_small_grant_first_and_the_rest_when_its_report_was_read() {
 #[test]
 fn a_saturated_device_gets_what_the_tables_say() {
     for (prbs, data_prbs) in [(100, 96), (50, 48), (25, 20), (6, 4)] {
-        let config = CellConfig { prbs, ..quiet(UplinkConfig::default()) };
+        let config = CellConfig { prbs: Some(prbs), ..quiet(UplinkConfig::default()) };
         let source = Source::new(0, 1500, Rate::from_mbps(100.0), Time::ZERO, Time::NEVER);
         let mut upload = Upload::new(&config, &[device(28.0)], vec![source], 1);
         let (from, until) = (Time::from_secs(1), Time::from_secs(3));

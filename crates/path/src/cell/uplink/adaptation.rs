@@ -5,27 +5,30 @@ use std::collections::VecDeque;
 
 use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::{self, McsTable, PUSCH_RES_PER_PRB};
+use airpace_core::tables::nr;
 use airpace_core::{Bits, Draws, Streams};
 use airpace_radio::PrbSet;
 
 use super::super::adaptation::{AdaptationConfig, OuterLoop, Step};
-use super::super::bler::information::{effective_sinr_db, sinr_db_of};
-use super::super::bler::{Bler, BlerModel, Block};
+use super::super::bler::information::{SINR_FLOOR_DB, effective_sinr_db, sinr_db_of};
+use super::super::bler::{Bler, BlerModel, Block, CodeTable};
 use super::super::channel::{Channel, Grid, Snapshot};
 use super::super::config::uplink::UplinkConfig;
-use super::super::scheduler::MAX_RBGS;
+use super::super::scheduler::{BlockSize, MAX_RBGS};
 
 /// The uplink's MCS table with the SINR thresholds of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct UplinkTable {
     rows: Vec<Row>,
+    /// The table whose error curves are used.
+    curves: CodeTable,
 }
 
 /// One row of the uplink's MCS table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub i_tbs: u8,
-    /// The downlink MCS with the same TBS index. Its measured error curve is used for the block.
+struct Row {
+    size: BlockSize,
+    /// The MCS whose error curve is used: in LTE the downlink MCS with the same TBS index, in NR the MCS itself.
     like: u8,
     /// Additional SINR in dB that the row's own modulation needs, compared with the downlink MCS `like`, for the same
     /// mutual information.
@@ -35,12 +38,12 @@ pub(super) struct Row {
 }
 
 impl UplinkTable {
-    /// The rows that devices may use.
+    /// The rows that devices may use on carriers of LTE.
     ///
     /// Source: TS 36.213 §8.6.1. Chosen: error curves were measured with the downlink's modulations. If the uplink
     /// uses a lower modulation for the same block, the SINR is reduced by the difference at which the two modulations
     /// carry the same information per resource element.
-    pub(super) fn new(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
+    pub(super) fn lte(config: &UplinkConfig, bler: &Bler) -> UplinkTable {
         let last = if config.qam64 { 28 } else { 20 };
         let mut rows = Vec::new();
         for (modulation, i_tbs) in (0..=last).filter_map(|mcs| lte::uplink_mcs(mcs)?.initial) {
@@ -55,20 +58,49 @@ impl UplinkTable {
             let needed_db = bler.sinr_db_for(block, 0.1) + penalty_db;
             // Rounding errors in the curves must not give a row a lower required SINR than the previous row.
             let least_db = rows.last().map_or(f64::NEG_INFINITY, |below: &Row| below.needed_db);
-            rows.push(Row { i_tbs, like, penalty_db, needed_db: needed_db.max(least_db) });
+            let size = BlockSize::Lte { i_tbs, codewords: 1 };
+            rows.push(Row { size, like, penalty_db, needed_db: needed_db.max(least_db) });
         }
-        UplinkTable { rows }
+        UplinkTable { rows, curves: McsTable::Qam64.into() }
     }
 
-    pub(super) fn row(&self, mcs: u8) -> Row {
+    /// The rows that devices may use on carriers of NR whose PRBs have this number of resource elements for data.
+    ///
+    /// Source: TS 38.214 §6.1.4.1. Chosen: one layer.
+    pub(super) fn nr(
+        config: &UplinkConfig,
+        table: nr::McsTable,
+        res_per_prb: u16,
+        bler: &Bler,
+    ) -> UplinkTable {
+        let mut rows: Vec<Row> = Vec::new();
+        for (mcs, row) in (0..=table.last_mcs()).filter_map(|mcs| Some((mcs, table.mcs(mcs)?))) {
+            let Some(rate) = row.rate.filter(|_| config.qam64 || row.modulation < Modulation::Qam64) else {
+                continue;
+            };
+            let size = BlockSize::Nr { modulation: row.modulation, rate, layers: 1, res_per_prb };
+            let block = Block { table: table.into(), mcs, bits: Bits(size.bits(REFERENCE_PRBS)) };
+            // Where the modulation changes, two MCSs carry the same number of bits: the required SINR must not fall.
+            let least_db = rows.last().map_or(f64::NEG_INFINITY, |below| below.needed_db);
+            let needed_db = bler.sinr_db_for(block, 0.1).max(least_db);
+            rows.push(Row { size, like: mcs, penalty_db: 0.0, needed_db });
+        }
+        UplinkTable { rows, curves: table.into() }
+    }
+
+    fn row(&self, mcs: u8) -> Row {
         self.rows[usize::from(mcs)]
+    }
+
+    /// The size of blocks of this MCS.
+    pub(super) fn size(&self, mcs: u8) -> BlockSize {
+        self.row(mcs).size
     }
 
     /// The block of this MCS on `prbs` PRB pairs.
     pub(super) fn block(&self, mcs: u8, prbs: u16) -> Block {
         let row = self.row(mcs);
-        let bits = lte::tbs(row.i_tbs, prbs, 1).unwrap_or(Bits::ZERO);
-        Block { table: McsTable::Qam64.into(), mcs: row.like, bits }
+        Block { table: self.curves, mcs: row.like, bits: Bits(row.size.bits(prbs)) }
     }
 
     /// The SINR in dB at which the block's curve is evaluated, for the actual SINR of its transmission.
@@ -100,7 +132,7 @@ pub(super) struct Sounding {
     delay: u64,
     sigma_db: f64,
     power_prbs: Option<u16>,
-    /// The subframe within the period in which this device sends its sounding signal.
+    /// The slot within the period in which this device sends its sounding signal.
     phase: u64,
     grid: Grid,
     under_way: VecDeque<(u64, Measured)>,
@@ -114,7 +146,7 @@ pub(super) struct Sounding {
     /// The outer loop; present only if a lower MCS helps.
     outer: Option<OuterLoop>,
     outer_config: AdaptationConfig,
-    /// Random measurement errors of the SINR, by subframe.
+    /// Random measurement errors of the SINR, by slot.
     noise: Draws,
 }
 
@@ -152,13 +184,15 @@ impl Sounding {
         streams: &Streams,
         name: &str,
     ) -> Sounding {
+        let slots_per_ms = grid.numerology.slots_per_subframe();
+        let period = u64::from(config.srs_period_ms) * slots_per_ms;
         let has_outer = adaptation.outer_loop && bler.model() == BlerModel::Sinr;
         Sounding {
-            period: config.srs_period_ms.into(),
-            delay: config.srs_delay_ms.into(),
+            period,
+            delay: u64::from(config.srs_delay_ms) * slots_per_ms,
             sigma_db: config.measurement_sigma_db,
             power_prbs: config.power_prbs,
-            phase: streams.stream(name).below(config.srs_period_ms.into()),
+            phase: streams.stream(name).below(period),
             grid,
             under_way: VecDeque::new(),
             known: None,
@@ -171,17 +205,17 @@ impl Sounding {
         }
     }
 
-    /// Updates the measurements at a subframe. It must be called once in each subframe. The first measurement is used
+    /// Updates the measurements at a slot. It must be called once in each slot. The first measurement is used
     /// immediately, because the device sent a sounding signal when it attached.
-    pub(super) fn update(&mut self, subframe: u64, table: &UplinkTable, channel: &mut Channel) {
+    pub(super) fn update(&mut self, slot: u64, table: &UplinkTable, channel: &mut Channel) {
         if self.known.is_none() {
-            self.known = Some(self.measure(subframe, &channel.at(subframe)));
-        } else if subframe % self.period == self.phase {
-            let measured = self.measure(subframe, &channel.at(subframe));
-            self.under_way.push_back((subframe + self.delay, measured));
+            self.known = Some(self.measure(slot, &channel.at(slot)));
+        } else if slot % self.period == self.phase {
+            let measured = self.measure(slot, &channel.at(slot));
+            self.under_way.push_back((slot + self.delay, measured));
         }
         while let Some(&(known_from, measured)) = self.under_way.front()
-            && known_from <= subframe
+            && known_from <= slot
         {
             self.under_way.pop_front();
             self.known = Some(measured);
@@ -201,6 +235,11 @@ impl Sounding {
     /// The step of the outer loop at present. It belongs to the blocks that are granted now.
     pub(super) fn step(&self) -> Step {
         self.step
+    }
+
+    /// The SINR in dB that the base station measured.
+    pub(super) fn known_sinr_db(&self) -> f64 {
+        self.known.map_or(SINR_FLOOR_DB, |known| known.sinr_db)
     }
 
     /// The MCS for a block on `count` PRB pairs; `None` while even a block with the lowest MCS would not be received.
@@ -262,10 +301,10 @@ impl Sounding {
         self.outer = self.outer.as_ref().map(|_| OuterLoop::new(&self.outer_config));
     }
 
-    fn measure(&self, subframe: u64, snapshot: &Snapshot<'_>) -> Measured {
+    fn measure(&self, slot: u64, snapshot: &Snapshot<'_>) -> Measured {
         let error_db = match self.sigma_db {
             0.0 => 0.0,
-            sigma_db => sigma_db * self.noise.at(subframe, 0).normal(),
+            sigma_db => sigma_db * self.noise.at(slot, 0).normal(),
         };
         Measured::of(snapshot, error_db)
     }

@@ -1,15 +1,17 @@
-//! Buffer status: a six-bit level that reports the amount of data in a device's buffer to the base station.
+//! Buffer status: a level that reports the amount of data in a device's buffer to the base station.
 //!
-//! Source: TS 36.321 §6.1.3.1
+//! Source: TS 36.321 §6.1.3.1; TS 38.321 §6.1.3.1
+
+use airpace_core::tables::nr::BufferSizeField;
 
 use super::super::config::uplink::BsrReading;
 
 /// Length of a short buffer status report (bytes): its MAC subheader and its control element.
 ///
-/// Source: TS 36.321 §6.1.2 and §6.1.3.1
+/// Source: TS 36.321 §6.1.2 and §6.1.3.1; TS 38.321 §6.1.2 and §6.1.3.1 (the same length)
 pub(super) const REPORT_BYTES: u32 = 2;
 
-/// The two tables of levels.
+/// The tables of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Levels {
     /// Levels up to 150 kB.
@@ -20,10 +22,14 @@ pub(super) enum Levels {
     ///
     /// Source: TS 36.321 Table 6.1.3.1-2
     Extended,
+    /// Levels of NR's short buffer status report, which devices with one group of logical channels send.
+    ///
+    /// Source: TS 38.321 §6.1.3.1 Table 6.1.3.1-1
+    NrShort,
 }
 
 impl Levels {
-    /// The level, 0…63, for this many bytes.
+    /// The level for this many bytes: 0…63, or 0…31 in NR.
     pub(super) fn level_of(self, bytes: u64) -> u8 {
         self.edges().partition_point(|&edge| u64::from(edge) < bytes) as u8
     }
@@ -32,11 +38,12 @@ impl Levels {
     /// lower edge multiplied by the ratio of the edges of the level below.
     pub(super) fn bytes(self, level: u8, reading: BsrReading) -> u64 {
         let edges = self.edges();
+        let last = edges.len() - 1;
         let edge = |index: usize| match edges.get(index) {
             Some(&edge) => u64::from(edge),
-            None => u64::from(edges[62]) * u64::from(edges[62]) / u64::from(edges[61]),
+            None => u64::from(edges[last]) * u64::from(edges[last]) / u64::from(edges[last - 1]),
         };
-        let level = usize::from(level.min(63));
+        let level = usize::from(level).min(edges.len());
         let upper = edge(level);
         let lower = level.checked_sub(1).map_or(0, |below| edge(below) + 1);
         match reading {
@@ -46,11 +53,12 @@ impl Levels {
         }
     }
 
-    /// The upper edges of levels 0…62 in bytes.
-    const fn edges(self) -> &'static [u32; 63] {
+    /// The upper edges of all levels but the highest in bytes.
+    fn edges(self) -> &'static [u32] {
         match self {
             Levels::Plain => &PLAIN,
             Levels::Extended => &EXTENDED,
+            Levels::NrShort => BufferSizeField::FiveBits.limits(),
         }
     }
 }
@@ -89,13 +97,14 @@ mod tests {
 
     #[test]
     fn a_level_is_read_as_it_was_written() {
-        for levels in [Levels::Plain, Levels::Extended] {
+        for levels in [Levels::Plain, Levels::Extended, Levels::NrShort] {
+            let finest = if levels == Levels::NrShort { 14 } else { 13 };
             for bytes in [0, 1, 10, 11, 52, 1500, 99_999, 150_000] {
                 let level = levels.level_of(bytes);
                 let [least, middle, most] = [BsrReading::Lower, BsrReading::Middle, BsrReading::Upper]
                     .map(|reading| levels.bytes(level, reading));
                 assert!(least <= bytes && bytes <= most && least <= middle && middle <= most, "{bytes}");
-                assert!(most <= bytes * 13 / 10 + 10, "{bytes} are not read as {most}");
+                assert!(most <= bytes * finest / 10 + 10, "{bytes} are not read as {most}");
             }
         }
         assert_eq!(Levels::Plain.level_of(150_001), 63);

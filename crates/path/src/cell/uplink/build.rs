@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airpace_core::tables::lte;
 use airpace_core::{Bytes, DeviceId, Streams};
 use airpace_event::Owner;
 use airpace_radio::PrbSet;
@@ -12,15 +11,19 @@ use super::super::background::{Arrivals, Rntis, SESSION_PLACES, sinrs_db};
 use super::super::bler::Bler;
 use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
-use super::super::config::CellConfig;
+use super::super::config::{CellConfig, Rat};
+use super::super::nr;
 use super::super::plan::CellPlan;
-use super::super::rlc::Rlc;
+use super::super::rlc::{Framing, Rlc};
 use super::super::scheduler::{RbgGrid, Scheduler};
-use super::super::user::{Session, User};
+use super::super::user::{RecentPrbs, Session, User};
+use super::super::{BestBlock, Exits};
 use super::Uplink;
-use super::adaptation::Sounding;
+use super::adaptation::{Sounding, UplinkTable};
+use super::air::UplinkAir;
+use super::carrier::{CarrierParts, UplinkCarrier};
 use super::knowledge::Knowledge;
-use super::lte_carrier::UplinkCarrier;
+
 use super::sender::Sender;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
@@ -32,43 +35,50 @@ pub(in super::super) fn uplink(
     rntis: &mut Rntis,
 ) -> Uplink {
     let CellPlan { config, bler, devices, .. } = plan;
-    let shared = Shared::new(&config.uplink, &config.rlc, bler);
+    let framing = Framing::new(config.uplink_rat(), &config.rlc);
+    let shared = Shared::new(&config.uplink, framing, bler);
     let builder = Builder { config, shared: &shared, bler, streams };
     let mut users = Vec::new();
     for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
         users.push(builder.device(index, &device.channel, user));
     }
-    let best_block_bits = users.iter().map(|user| best_block_bits(user, &shared, config)).max();
-    let carriers = (0..usize::from(config.carriers))
+    let carriers: Vec<UplinkCarrier> = (0..usize::from(config.carriers))
         .map(|carrier| builder.carrier(carrier, downlink.len(), devices.len(), &mut users, rntis))
         .collect();
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
     Uplink {
+        best_blocks: users[..devices.len()].iter().map(|user| best_block(user, &carriers)).collect(),
+        ticks_per_ms: carriers.iter().map(|carrier| carrier.air.slots_per_ms()).max().unwrap_or(1),
         carriers,
         users,
         devices: devices.len(),
         is_awake: false,
-        best_block_bits: best_block_bits.unwrap_or(1),
         enb_processing: milliseconds(config.enb_processing_ms),
         ue_processing: milliseconds(config.ue_processing_ms),
-        over: VecDeque::new(),
+        over: Exits::default(),
         refused: VecDeque::new(),
         shared,
     }
 }
 
-/// Number of bits of the largest block on a user's first carrier at the maximum mean signal level of the run, without
-/// shadowing and fading. A user that is always out of coverage has the lowest MCS.
-fn best_block_bits(user: &UplinkUser, shared: &Shared, config: &CellConfig) -> u64 {
+/// The largest block on a user's first carrier.
+fn best_block(user: &UplinkUser, carriers: &[UplinkCarrier]) -> BestBlock {
     let link = &user.links[0];
-    let most = lte::pusch_size_within(region(config, link.carrier.into()).len());
+    let UplinkCarrier { air, table, region, .. } = &carriers[usize::from(link.carrier)];
+    BestBlock { carrier: link.carrier, bits: best_block_bits(link, air, table, *region) }
+}
+
+/// Number of bits of the largest block of a link at the maximum mean signal level of the run, without shadowing and
+/// fading. A user that is always out of coverage has the lowest MCS.
+fn best_block_bits(link: &UplinkLink, air: &UplinkAir, table: &UplinkTable, region: PrbSet) -> u64 {
+    let most = air.size_within(region.len());
     let sinr_db = link.channel.best_sinr_db();
-    let sizes = (1..=most).filter(|&prbs| lte::pusch_size_within(prbs) == prbs);
+    let sizes = (1..=most).filter(|&prbs| air.size_within(prbs) == prbs);
     let bits = sizes.filter_map(|prbs| {
-        let mcs = link.sounding.mcs_or_of(&shared.table, prbs, sinr_db)?;
-        Some(shared.table.block(mcs, prbs).bits.0)
+        let mcs = link.sounding.mcs_or_of(table, prbs, sinr_db)?;
+        Some(table.block(mcs, prbs).bits.0)
     });
-    bits.max().unwrap_or_else(|| shared.table.block(0, most).bits.0)
+    bits.max().unwrap_or_else(|| table.block(0, most).bits.0)
 }
 
 /// The PRBs of a carrier that carry data.
@@ -78,8 +88,19 @@ fn region(config: &CellConfig, carrier: usize) -> PrbSet {
     PrbSet::run(edge, prbs - 2 * edge)
 }
 
+/// Number of PRBs of an uplink carrier. The uplink of an NR carrier is as wide as its downlink.
 fn prbs_of(config: &CellConfig, carrier: usize) -> u16 {
-    config.uplink.prbs.unwrap_or(config.carrier_prbs(carrier))
+    let of_lte = config.uplink.prbs.filter(|_| config.carrier_rat(carrier) == Rat::Lte);
+    of_lte.unwrap_or(config.carrier_prbs(carrier))
+}
+
+/// The PRBs of an uplink carrier and their groups.
+fn grid_of(config: &CellConfig, carrier: usize) -> Grid {
+    let prbs = prbs_of(config, carrier);
+    match config.nr_carrier_of(carrier) {
+        Some(nr) => Grid::nr(prbs, nr.numerology),
+        None => Grid::lte(prbs),
+    }
 }
 
 struct Builder<'a> {
@@ -92,9 +113,8 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn device(&self, index: usize, channel: &ChannelPlan, downlink: &User) -> UplinkUser {
         let uplink = &self.config.uplink;
-        let usable = downlink.links.iter().take(uplink.carriers.into());
-        let links = usable.map(|link| {
-            let carrier = link.carrier;
+        let usable = self.config.uplink_carriers(downlink.links.iter().map(|link| link.carrier));
+        let links = usable.into_iter().take(uplink.carriers.into()).map(|carrier| {
             let downlink = format!("cell.device.{index}.carrier.{carrier}");
             let own = format!("cell.device.{index}.uplink.{carrier}");
             self.link(
@@ -105,10 +125,16 @@ impl Builder<'_> {
             )
         });
         let links: Vec<_> = links.collect();
-        let rlc = Rlc::new(&self.config.rlc, Bytes(uplink.queue_bytes));
+        let rlc = Rlc::new(&self.config.rlc, self.shared.framing, Bytes(uplink.queue_bytes));
         let aggregation = Aggregation::new(&self.config.aggregation, links.len());
         let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
-        let sender = Box::new(Sender::new(uplink, rlc, aggregation, rng));
+        let sender = Box::new(Sender::new(
+            uplink,
+            self.config.carrier_rat(links[0].carrier.into()),
+            rlc,
+            aggregation,
+            rng,
+        ));
         UplinkUser {
             rnti: downlink.rnti,
             owner: Owner::Device(DeviceId(index as u16)),
@@ -120,7 +146,7 @@ impl Builder<'_> {
     /// Builds the link of a user to a carrier. The names of the link's other random streams start with the name of the
     /// fading stream.
     fn link(&self, carrier: u8, channel: &ChannelPlan, names: StreamNames<'_>, offset_db: f64) -> UplinkLink {
-        let grid = Grid::lte(prbs_of(self.config, carrier.into()));
+        let grid = grid_of(self.config, carrier.into());
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
         let own = names.fading;
         let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db);
@@ -137,11 +163,10 @@ impl Builder<'_> {
             ),
             luck: self.streams.draws(&format!("{own}.errors")),
             indicators: 0,
-            repeating: 0,
+            busy: 0,
             average_bits: 1.0,
             wanted_in: None,
-            sent_in: None,
-            sent_prbs: 0,
+            sent: RecentPrbs::default(),
         }
     }
 
@@ -156,7 +181,16 @@ impl Builder<'_> {
         rntis: &mut Rntis,
     ) -> UplinkCarrier {
         let region = region(self.config, index);
-        let step_prbs = lte::rbg_size(prbs_of(self.config, index));
+        let step_prbs = grid_of(self.config, index).rbg_prbs;
+        let (air, table) = match self.config.nr_carrier_of(index) {
+            Some(nr) => {
+                let air = nr::Uplink::new(&nr, &self.config.nr);
+                let table = self.config.nr.uplink_table();
+                let table = UplinkTable::nr(&self.config.uplink, table, air.res_per_prb(), self.bler);
+                (UplinkAir::Nr(Box::new(air)), table)
+            }
+            None => (UplinkAir::Lte, UplinkTable::lte(&self.config.uplink, self.bler)),
+        };
         let name = |what: &str| format!("cell.{index}.uplink.{what}");
         let mut live = Vec::new();
         for (user, place) in (0..).zip(&users[..devices]) {
@@ -190,20 +224,19 @@ impl Builder<'_> {
                 live.push((user as u16, 0));
             } else {
                 vacant.push(user as u16);
-                let bits = best_block_bits(&user_of, self.shared, self.config);
+                let bits = best_block_bits(&user_of.links[0], &air, &table, region);
                 prbs_per_bit += f64::from(region.len()) / bits as f64 / places as f64;
             }
             users.push(user_of);
         }
         let rbgs =
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
-        UplinkCarrier {
+        UplinkCarrier::new(CarrierParts {
             region,
-            wanting: 0,
             step_prbs,
             scheduler: Scheduler::new(
                 self.config.scheduler,
-                self.config.pf_time_constant_ms,
+                self.config.pf_time_constant_ms * air.data_slots_per_ms(),
                 self.config.max_users_per_subframe,
                 &rbgs,
                 false,
@@ -211,18 +244,14 @@ impl Builder<'_> {
             ),
             arrivals: Arrivals::new(
                 &background,
-                region.len(),
+                f64::from(region.len()) * air.data_slots_per_ms(),
                 prbs_per_bit,
                 self.streams.draws(&name("arrivals")),
             ),
             live,
             vacant,
-            pusch: Default::default(),
-            feedback: VecDeque::new(),
-            used: PrbSet::EMPTY,
-            grants: Vec::new(),
-            candidates: Vec::new(),
-            spare: Vec::new(),
-        }
+            air,
+            table,
+        })
     }
 }

@@ -6,7 +6,7 @@
 //! the periodic timer has expired. A device that gets no grant for a long time sends a scheduling request again
 //! (*retransmission* timer).
 //!
-//! Source: TS 36.321 §5.4.4 and §5.4.5
+//! Source: TS 36.321 §5.4.4 and §5.4.5; TS 38.321 §5.4.4 and §5.4.5
 
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ use airpace_core::{Bytes, Packet, Rng, Time};
 use airpace_event::Fate;
 
 use super::super::carriers::Aggregation;
+use super::super::config::Rat;
 use super::super::config::uplink::UplinkConfig;
 use super::super::rlc::{Content, Rlc};
+use super::air::UplinkAir;
 use super::buffer_status::{Levels, REPORT_BYTES};
 
 /// Uplink sender of one device.
@@ -33,7 +35,7 @@ pub(super) struct Sender {
     /// Time at which the periodic timer expires. `retx_at` is the same for the retransmission timer.
     periodic_at: Time,
     retx_at: Time,
-    /// Whether the buffer contained data at the end of the last subframe.
+    /// Whether the buffer contained data at the end of the last slot.
     had_data: bool,
     /// Start of the last slot with a grant for new data.
     built_in: Option<Time>,
@@ -49,13 +51,23 @@ enum Trigger {
 }
 
 impl Sender {
-    pub(super) fn new(config: &UplinkConfig, rlc: Rlc, aggregation: Aggregation, mut rng: Rng) -> Sender {
+    pub(super) fn new(
+        config: &UplinkConfig,
+        rat: Rat,
+        rlc: Rlc,
+        aggregation: Aggregation,
+        mut rng: Rng,
+    ) -> Sender {
         let sr_period_ms = u64::from(config.sr_period_ms);
         let is_never = config.periodic_bsr_ms == 0;
         Sender {
             rlc,
             aggregation,
-            levels: if config.carriers > 1 { Levels::Extended } else { Levels::Plain },
+            levels: match rat {
+                Rat::Nr => Levels::NrShort,
+                Rat::Lte if config.carriers > 1 => Levels::Extended,
+                Rat::Lte => Levels::Plain,
+            },
             sr_period_ms,
             sr_offset_ms: rng.below(sr_period_ms),
             periodic: if is_never { Duration::MAX } else { ms(config.periodic_bsr_ms) },
@@ -128,11 +140,11 @@ impl Sender {
         (content, reports)
     }
 
-    /// Whether the device sends a scheduling request in the subframe that starts at `now`. Must be called after the
-    /// blocks of this subframe were filled.
-    pub(super) fn asks(&self, now: Time) -> bool {
+    /// Whether the device sends a scheduling request in slot `slot` of this carrier, which starts at `now`. Must be called
+    /// after the blocks of this slot were filled.
+    pub(super) fn asks(&self, now: Time, air: &UplinkAir, slot: u64) -> bool {
         self.pending == Some(Trigger::Regular)
-            && now.as_millis() % self.sr_period_ms == self.sr_offset_ms
+            && air.is_request_slot(slot, self.sr_period_ms, self.sr_offset_ms)
             && self.built_in != Some(now)
             && !self.is_interrupted(now)
     }

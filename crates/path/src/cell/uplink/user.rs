@@ -6,10 +6,9 @@ use airpace_radio::Rnti;
 
 use super::super::bler::Bler;
 use super::super::channel::Channel;
-use super::super::config::RlcConfig;
 use super::super::config::uplink::UplinkConfig;
-use super::super::rlc::Content;
-use super::super::user::{SESSION_HEADER_BITS, Session};
+use super::super::rlc::{Content, Framing};
+use super::super::user::{RecentPrbs, SESSION_HEADER_BITS, Session};
 use super::adaptation::{Sounding, UplinkTable};
 use super::buffer_status::REPORT_BYTES;
 use super::knowledge::Knowledge;
@@ -42,20 +41,19 @@ pub(super) struct UplinkLink {
     pub carrier: u8,
     pub channel: Channel,
     pub sounding: Sounding,
-    /// Random draws for errors of the link's transport blocks, by subframe.
+    /// Random draws for errors of the link's transport blocks, by slot.
     pub luck: Draws,
-    /// New-data indicator of each HARQ process, one bit per process. Process p uses the subframes whose number is p
-    /// modulo 8.
-    pub indicators: u8,
-    /// HARQ processes whose block must be retransmitted, one bit per process.
-    pub repeating: u8,
-    /// The user's average rate for the proportional fair scheduler, in bits per subframe.
+    /// New-data indicator of each HARQ process, one bit per process.
+    pub indicators: u32,
+    /// HARQ processes that cannot take new data, one bit per process: in LTE, those whose block must be retransmitted; in
+    /// NR, those whose block is not known to be received.
+    pub busy: u32,
+    /// The user's average rate for the proportional fair scheduler, in bits per slot with grants.
     pub average_bits: f64,
     /// Start of the last slot in which the user needed PRBs according to the base station.
     pub wanted_in: Option<Time>,
-    /// Start of the last slot in which the user sent. `sent_prbs` is the number of PRBs on which it sent.
-    pub sent_in: Option<Time>,
-    pub sent_prbs: u16,
+    /// Number of PRBs on which the user sent in the last slots.
+    pub sent: RecentPrbs,
 }
 
 impl UplinkUser {
@@ -124,9 +122,9 @@ impl Source {
 }
 
 impl UplinkLink {
-    /// Number of PRBs on which the user sent in the slot that starts at `now`.
-    pub(super) fn prbs_in(&self, now: Time) -> u16 {
-        if self.sent_in == Some(now) { self.sent_prbs } else { 0 }
+    /// Sets whether a HARQ process cannot take new data.
+    pub(super) fn set_busy(&mut self, process: u8, is_busy: bool) {
+        self.busy = self.busy & !(1 << process) | u32::from(is_busy) << process;
     }
 
     /// Number of bits of a block on `prbs` PRB pairs, at the MCS for this number of PRB pairs; 0 while the user is out
@@ -140,21 +138,19 @@ impl UplinkLink {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub config: UplinkConfig,
-    pub table: UplinkTable,
     pub bler: Bler,
-    pub rlc: RlcConfig,
+    pub framing: Framing,
     /// Number of bytes of a device's block that are not data: headers and buffer status report.
     pub header_bytes: u64,
 }
 
 impl Shared {
-    pub(super) fn new(config: &UplinkConfig, rlc: &RlcConfig, bler: &Bler) -> Shared {
+    pub(super) fn new(config: &UplinkConfig, framing: Framing, bler: &Bler) -> Shared {
         Shared {
             config: config.clone(),
-            table: UplinkTable::new(config, bler),
             bler: bler.clone(),
-            rlc: rlc.clone(),
-            header_bytes: u64::from(rlc.mac_header_bytes + rlc.rlc_header_bytes + REPORT_BYTES),
+            framing,
+            header_bytes: u64::from(framing.per_block + framing.per_pdu + REPORT_BYTES),
         }
     }
 }

@@ -90,7 +90,7 @@ fn a_handover_stops_grants_keeps_the_buffer_and_loses_nothing() {
 #[test]
 fn a_second_uplink_carrier_comes_with_the_load() {
     let mut config = quiet(UplinkConfig { carriers: 2, ..UplinkConfig::default() });
-    (config.prbs, config.carriers) = (50, 2);
+    (config.prbs, config.carriers) = (Some(50), 2);
     let mut upload = Upload::new(&config, &[device(28.0)], vec![Source::saturating(0, 1500)], 1);
     let end = Time::from_secs(3);
     upload.run(end, |_| {});

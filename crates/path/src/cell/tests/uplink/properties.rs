@@ -46,7 +46,7 @@ fn cells() -> impl Strategy<Value = CellConfig> {
             ..UplinkConfig::default()
         };
         let mut config = CellConfig {
-            prbs,
+            prbs: Some(prbs),
             carriers,
             scheduler,
             max_users_per_subframe: most,
@@ -83,9 +83,10 @@ struct Witness {
 
 impl Witness {
     fn new(config: &CellConfig, devices: &[DeviceRadioConfig]) -> Witness {
-        let edge = config.prbs.div_ceil(50);
+        let prbs = config.carrier_prbs(0);
+        let edge = prbs.div_ceil(50);
         Witness {
-            region: PrbSet::run(edge, config.prbs - 2 * edge),
+            region: PrbSet::run(edge, prbs - 2 * edge),
             granted: vec![Vec::new(); 3].into(),
             sent: vec![Vec::new(); 8].into(),
             granted_bits: BTreeMap::new(),

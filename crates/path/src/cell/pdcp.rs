@@ -1,0 +1,268 @@
+//! PDCP of a split bearer: the sender sends each packet on one of two legs, LTE or NR, and the receiver restores the order
+//! of the packets.
+//!
+//! Source: TS 38.323 §5.2, TS 37.340 §7.1.3. Chosen: the standard leaves the choice of the leg to the network.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airpace_core::{Bytes, Packet, Time};
+use airpace_event::Fate;
+
+use super::config::{DualConnectivityConfig, SplitBy};
+
+/// Number of the leg of LTE, the master node. The number of the leg of NR, the secondary node, is [`NR`].
+pub(super) const LTE: usize = 0;
+pub(super) const NR: usize = 1;
+
+/// Share of the last millisecond in the average capacity of a leg.
+///
+/// Chosen: 1/20, which averages over the periods of TDD patterns.
+const GAIN: f64 = 1.0 / 20.0;
+
+/// PDCP of one device's split bearer.
+#[derive(Debug)]
+pub(super) struct SplitBearer {
+    config: DualConnectivityConfig,
+    /// Time that packets need from PDCP to each leg.
+    delays: [Duration; 2],
+    /// Recent capacity of each leg in bytes per ms; `None` before the first ms.
+    capacities: Option<[f64; 2]>,
+    /// Bytes by which NR is behind its share (`SplitBy::Share`).
+    nr_credit: f64,
+    /// The number (COUNT) of the next packet.
+    next_count: u64,
+    /// Numbers of the packets on each leg, which delivers packets in order.
+    on_legs: [VecDeque<u64>; 2],
+    t_reordering: Duration,
+    /// The number of the first packet that was not delivered (RX_DELIV).
+    first: u64,
+    /// Received packets from number `first` on; `None` if the packet is missing.
+    received: VecDeque<Option<(Time, Packet)>>,
+    reordering: Option<Reordering>,
+}
+
+/// The timer that starts when a packet is missing before a received packet.
+#[derive(Clone, Copy, Debug)]
+struct Reordering {
+    expires_at: Time,
+    /// Missing packets with numbers below this value are skipped when the timer expires (RX_REORD).
+    limit: u64,
+}
+
+impl SplitBearer {
+    pub(super) fn new(config: &DualConnectivityConfig) -> SplitBearer {
+        let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
+        SplitBearer {
+            delays: [milliseconds(config.x2_delay_ms), Duration::ZERO],
+            capacities: None,
+            nr_credit: 0.0,
+            next_count: 0,
+            on_legs: Default::default(),
+            t_reordering: milliseconds(config.reordering_ms),
+            first: 0,
+            received: VecDeque::new(),
+            reordering: None,
+            config: config.clone(),
+        }
+    }
+
+    /// Records the capacity of each leg in the last millisecond, in bytes.
+    pub(super) fn observe(&mut self, bytes: [Bytes; 2]) {
+        let new = bytes.map(|bytes| bytes.0 as f64);
+        self.capacities = Some(match self.capacities {
+            None => new,
+            Some(old) => [LTE, NR].map(|leg| old[leg] + GAIN * (new[leg] - old[leg])),
+        });
+    }
+
+    /// Chooses the leg of a packet, given the bytes queued on each leg. Returns the leg, and the time that the packet needs
+    /// to the leg.
+    pub(super) fn route(&mut self, queued: [Bytes; 2], packet: Bytes) -> (usize, Duration) {
+        let leg = match self.config.split_by {
+            SplitBy::Delay => self.faster(queued, packet),
+            SplitBy::NrFirst if queued[NR].0 as f64 <= self.config.threshold_kb * 1e3 => NR,
+            SplitBy::NrFirst => self.faster(queued, packet),
+            SplitBy::Share => {
+                self.nr_credit += self.config.nr_share * packet.0 as f64;
+                let leg = if self.nr_credit >= packet.0 as f64 / 2.0 { NR } else { LTE };
+                if leg == NR {
+                    self.nr_credit -= packet.0 as f64;
+                }
+                leg
+            }
+        };
+        self.on_legs[leg].push_back(self.next_count);
+        self.next_count += 1;
+        (leg, self.delays[leg])
+    }
+
+    /// Bytes that must be queued for NR before packets are sent to LTE.
+    pub(super) fn queue_before_lte(&self) -> Bytes {
+        let bytes = match self.config.split_by {
+            SplitBy::Delay => {
+                let nr_per_ms = self.capacities.map_or(0.0, |capacities| capacities[NR]);
+                nr_per_ms * self.delays[LTE].as_secs_f64() * 1e3
+            }
+            SplitBy::NrFirst => self.config.threshold_kb * 1e3,
+            SplitBy::Share => 0.0,
+        };
+        Bytes(bytes as u64)
+    }
+
+    /// The leg that is expected to deliver a packet earlier; NR before the capacities are known.
+    fn faster(&self, queued: [Bytes; 2], packet: Bytes) -> usize {
+        let Some(capacities) = self.capacities else { return NR };
+        let expected_ms = |leg: usize| {
+            let queue_ms = (queued[leg] + packet).0 as f64 / capacities[leg].max(1e-3);
+            queue_ms + self.delays[leg].as_secs_f64() * 1e3
+        };
+        if expected_ms(LTE) < expected_ms(NR) { LTE } else { NR }
+    }
+
+    /// Processes a packet that a leg delivered, or lost, at `at`.
+    pub(super) fn receive(
+        &mut self,
+        leg: usize,
+        at: Time,
+        packet: Packet,
+        fate: Fate,
+        release: &mut dyn FnMut(Time, Packet, Fate),
+    ) {
+        let Some(count) = self.on_legs[leg].pop_front() else {
+            unreachable!("a leg delivers each packet once")
+        };
+        if fate != Fate::Delivered {
+            release(at, packet, fate);
+            return;
+        }
+        let Some(place) = count.checked_sub(self.first) else {
+            release(at, packet, Fate::HarqFailure);
+            return;
+        };
+        let place = place as usize;
+        if self.received.len() <= place {
+            self.received.resize(place + 1, None);
+        }
+        self.received[place] = Some((at, packet));
+        self.deliver(at, release);
+        self.watch_gap(at);
+    }
+
+    /// Delivers packets after a gap whose waiting time has expired at `now`; the device passes packets on at `at`.
+    pub(super) fn expire(&mut self, now: Time, at: Time, release: &mut dyn FnMut(Time, Packet, Fate)) {
+        let Some(timer) = self.reordering.filter(|timer| timer.expires_at <= now) else { return };
+        while self.first < timer.limit {
+            if let Some(Some((_, packet))) = self.received.pop_front() {
+                release(at, packet, Fate::Delivered);
+            }
+            self.first += 1;
+        }
+        self.reordering = None;
+        self.deliver(at, release);
+        self.watch_gap(now);
+    }
+
+    /// Delivers the packets before the first missing packet, at `at` or when they were received, if that is later.
+    fn deliver(&mut self, at: Time, release: &mut dyn FnMut(Time, Packet, Fate)) {
+        while let Some(&Some((received_at, packet))) = self.received.front() {
+            self.received.pop_front();
+            self.first += 1;
+            release(at.max(received_at), packet, Fate::Delivered);
+        }
+    }
+
+    fn watch_gap(&mut self, now: Time) {
+        let is_missing = !self.received.is_empty();
+        self.reordering = match self.reordering {
+            Some(timer) if timer.limit > self.first => Some(timer),
+            _ if is_missing => Some(Reordering {
+                expires_at: now + self.t_reordering,
+                limit: self.first + self.received.len() as u64,
+            }),
+            _ => None,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpace_core::{DeviceId, Ecn, FlowId};
+
+    use super::*;
+
+    fn packet(number: u64) -> Packet {
+        Packet {
+            flow: FlowId(0),
+            device: DeviceId(0),
+            number,
+            bytes: Bytes(1500),
+            sent: Time::ZERO,
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// A bearer whose packet `n` was sent on leg `legs[n]`.
+    fn bearer(legs: &[usize]) -> SplitBearer {
+        let mut bearer = SplitBearer::new(&DualConnectivityConfig::default());
+        for (count, &leg) in (0..).zip(legs) {
+            bearer.on_legs[leg].push_back(count);
+        }
+        bearer
+    }
+
+    #[test]
+    fn packets_of_the_faster_leg_wait_for_those_of_the_slower() {
+        let mut bearer = bearer(&[LTE, NR, NR]);
+        let mut out = Vec::new();
+        let mut release = |time: Time, packet: Packet, _| out.push((time.as_millis(), packet.number));
+        bearer.receive(NR, at(1), packet(1), Fate::Delivered, &mut release);
+        bearer.receive(NR, at(2), packet(2), Fate::Delivered, &mut release);
+        bearer.receive(LTE, at(9), packet(0), Fate::Delivered, &mut release);
+        assert_eq!(out, [(9, 0), (9, 1), (9, 2)]);
+        assert!(bearer.reordering.is_none());
+    }
+
+    #[test]
+    fn a_missing_packet_is_skipped_when_the_timer_expires_and_discarded_afterwards() {
+        let mut bearer = bearer(&[LTE, NR, NR]);
+        let mut out = Vec::new();
+        let mut release =
+            |time: Time, packet: Packet, fate| out.push((time.as_millis(), packet.number, fate));
+        bearer.receive(NR, at(1), packet(1), Fate::Delivered, &mut release);
+        bearer.expire(at(100), at(101), &mut release);
+        bearer.expire(at(101), at(102), &mut release);
+        bearer.receive(NR, at(103), packet(2), Fate::Delivered, &mut release);
+        bearer.receive(LTE, at(104), packet(0), Fate::Delivered, &mut release);
+        assert_eq!(out, [(102, 1, Fate::Delivered), (103, 2, Fate::Delivered), (104, 0, Fate::HarqFailure)]);
+    }
+
+    #[test]
+    fn a_packet_takes_the_leg_that_delivers_it_earlier() {
+        let mut bearer = bearer(&[]);
+        assert_eq!(bearer.route([Bytes::ZERO; 2], Bytes(1500)).0, NR, "nothing is known yet");
+        bearer.observe([Bytes(15_000), Bytes(30_000)]);
+        let leg = |queued: [u64; 2], bearer: &mut SplitBearer| bearer.route(queued.map(Bytes), Bytes(1500)).0;
+        assert_eq!(leg([0, 0], &mut bearer), NR);
+        assert_eq!(leg([0, 60_000], &mut bearer), NR, "2.05 ms, against 0.1 ms and 2 ms to the LTE node");
+        assert_eq!(leg([0, 66_000], &mut bearer), LTE);
+        assert_eq!(leg([15_000, 66_000], &mut bearer), NR);
+    }
+
+    #[test]
+    fn shares_are_kept_in_bytes() {
+        let config = DualConnectivityConfig { split_by: SplitBy::Share, nr_share: 0.7, ..Default::default() };
+        let mut bearer = SplitBearer::new(&config);
+        let mut bytes = [0; 2];
+        for number in 0..1_000 {
+            let size = 100 + number % 7 * 200;
+            bytes[bearer.route([Bytes::ZERO; 2], Bytes(size)).0] += size;
+        }
+        let share = bytes[NR] as f64 / (bytes[LTE] + bytes[NR]) as f64;
+        assert!((share - 0.7).abs() < 0.01, "{share}");
+    }
+}
