@@ -34,6 +34,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/keys.md", include_str!("../../../docs/guide/keys.md")),
     ("guide/kpis.md", include_str!("../../../docs/guide/kpis.md")),
     ("guide/libod.md", include_str!("../../../docs/guide/libod.md")),
+    ("guide/nr.md", include_str!("../../../docs/guide/nr.md")),
     ("guide/phones.md", include_str!("../../../docs/guide/phones.md")),
     ("guide/proxy.md", include_str!("../../../docs/guide/proxy.md")),
     ("guide/python.md", include_str!("../../../docs/guide/python.md")),

@@ -11,7 +11,7 @@
 //! | `carrier` | the steps of one slot of one carrier |
 //! | `air`, `region` | what LTE and NR do differently in these steps; the part of a slot that carries data |
 //! | `lte` | LTE's control region and HARQ times |
-//! | [`nr`] | NR's TDD patterns, control region, broadcast and HARQ times |
+//! | `nr`, [`pattern`] | NR's control region, broadcast and HARQ times; TDD patterns |
 //! | `scheduler` | round robin, proportional fair, max C/I over RBGs |
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `device`, `pdcp` | the legs of a device's bearer; a bearer that is split between LTE and NR |
@@ -48,7 +48,8 @@ mod device;
 mod handover;
 mod harq;
 mod lte;
-pub mod nr;
+mod nr;
+pub mod pattern;
 mod pdcp;
 mod plan;
 mod region;

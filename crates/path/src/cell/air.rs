@@ -7,6 +7,7 @@ use airpace_radio::{Dci, DciFormat, PrbSet, Rnti, Slot};
 
 use super::background::ControlGrant;
 use super::config::Rat;
+use super::harq::FeedbackTimes;
 use super::region::DataRegion;
 use super::{lte, nr};
 
@@ -17,15 +18,6 @@ pub(super) enum Air {
     Lte(lte::Downlink),
     /// A carrier of NR.
     Nr(Box<nr::Downlink>),
-}
-
-/// Times of the HARQ feedback of a transmission.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FeedbackTimes {
-    /// Time at which link adaptation knows the acknowledgement.
-    pub known_at: Time,
-    /// The earliest time of a retransmission, and of new data in the process.
-    pub resend_from: Time,
 }
 
 impl Air {

@@ -23,6 +23,15 @@ const WAITING: Time = Time::NEVER;
 /// Source: TS 36.321 §5.4.2.2 gives the order, which downlink schedulers also follow
 const REDUNDANCY_VERSIONS: [u8; 4] = [0, 2, 3, 1];
 
+/// Times of the HARQ feedback of a transmission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FeedbackTimes {
+    /// Time at which link adaptation knows the acknowledgement.
+    pub known_at: Time,
+    /// The earliest time of a retransmission, and of new data in the process.
+    pub resend_from: Time,
+}
+
 /// A transport block in HARQ.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {

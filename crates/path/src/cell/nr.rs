@@ -3,10 +3,7 @@
 mod broadcast;
 mod coreset;
 mod downlink;
-mod pattern;
 mod uplink;
 
-pub(super) use broadcast::ss_block_symbols;
 pub(super) use downlink::Downlink;
-pub use pattern::{Pattern, PatternError, SlotSymbols};
 pub(super) use uplink::{UPLINK_PROCESSES, Uplink};

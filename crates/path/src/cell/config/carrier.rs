@@ -1,10 +1,10 @@
 //! The carriers of a cell: radio access technology, band, bandwidth, and TDD pattern.
 
-use airpace_core::tables::nr::{Band, Duplex, FrequencyRange, SubcarrierSpacing};
+use airpace_core::tables::nr::{Band, Duplex, FrequencyRange, SsBlockCase, SubcarrierSpacing};
 use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
-use super::super::nr::Pattern;
+use super::super::pattern::Pattern;
 use super::{Bearer, CellConfig, DualConnectivityConfig, UplinkPath};
 use crate::config_error::ConfigError;
 
@@ -54,6 +54,21 @@ pub struct NrCarrier {
     pub pattern: Pattern,
     /// Carrier frequency in GHz.
     pub frequency_ghz: f64,
+}
+
+impl NrCarrier {
+    /// The pattern of SS blocks: of the band's patterns, the one with the carrier's subcarrier spacing, or else the first.
+    pub fn ss_block_case(&self) -> SsBlockCase {
+        let cases = self.band.ss_blocks;
+        let is_own = |case: &&SsBlockCase| case.spacing().mu() == self.numerology.mu();
+        *cases.iter().find(is_own).unwrap_or(&cases[0])
+    }
+
+    /// First symbols of the SS blocks, one per possible beam.
+    pub fn ss_block_symbols(&self) -> &'static [u16] {
+        let carrier_khz = (self.frequency_ghz * 1e6) as u32;
+        self.ss_block_case().first_symbols(carrier_khz, self.band.duplex).unwrap_or(&[])
+    }
 }
 
 /// Default pattern of TDD bands, and the default symbols of its special slots.

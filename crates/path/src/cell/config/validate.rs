@@ -2,7 +2,6 @@
 
 use airpace_core::tables::lte;
 
-use super::super::nr::ss_block_symbols;
 use super::{
     AggregationConfig, BackgroundConfig, CellConfig, DeviceRadioConfig, HandoverConfig, NrCarrier, Rat,
     TelemetryConfig,
@@ -89,7 +88,7 @@ impl CellConfig {
     }
 
     fn check_beams(&self, carrier: &NrCarrier) -> Result<(), ConfigError> {
-        let most = ss_block_symbols(carrier).len();
+        let most = carrier.ss_block_symbols().len();
         match self.nr.ssb.beams {
             Some(beams) if usize::from(beams) > most => Err(ConfigError::new(
                 "nr.ssb.beams",

@@ -1,6 +1,5 @@
 //! What an NR carrier broadcasts: SS blocks, whose PRBs carry no data, and SIB1.
 
-use airpace_core::tables::nr::SsBlockCase;
 use airpace_radio::{PrbSet, Rnti};
 
 use super::super::config::{NrCarrier, NrConfig};
@@ -36,26 +35,12 @@ pub(super) struct Broadcast {
     sib1_prbs: u16,
 }
 
-/// The pattern of SS blocks of a carrier: of the band's patterns, the one with the carrier's subcarrier spacing, or else
-/// the first.
-fn case_of(carrier: &NrCarrier) -> SsBlockCase {
-    let cases = carrier.band.ss_blocks;
-    let is_own = |case: &&SsBlockCase| case.spacing().mu() == carrier.numerology.mu();
-    *cases.iter().find(is_own).unwrap_or(&cases[0])
-}
-
-/// First symbols of the SS blocks of a carrier, one per possible beam.
-pub(in super::super) fn ss_block_symbols(carrier: &NrCarrier) -> &'static [u16] {
-    let carrier_khz = (carrier.frequency_ghz * 1e6) as u32;
-    case_of(carrier).first_symbols(carrier_khz, carrier.band.duplex).unwrap_or(&[])
-}
-
 impl Broadcast {
     pub(super) fn new(carrier: &NrCarrier, config: &NrConfig, beams: usize) -> Broadcast {
-        let mu = case_of(carrier).spacing().mu();
+        let mu = carrier.ss_block_case().spacing().mu();
         let slots_per_ms = carrier.numerology.slots_per_subframe();
         let slot_of = |&symbol: &u16| u64::from(symbol) * slots_per_ms / (14 << mu);
-        let mut slots: Vec<u64> = ss_block_symbols(carrier).iter().take(beams).map(slot_of).collect();
+        let mut slots: Vec<u64> = carrier.ss_block_symbols().iter().take(beams).map(slot_of).collect();
         slots.dedup();
         let width = (u32::from(SS_BLOCK_PRBS) << mu).div_ceil(1 << carrier.numerology.mu()) as u16;
         let width = width.min(carrier.prbs);

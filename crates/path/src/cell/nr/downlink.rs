@@ -6,13 +6,13 @@ use airpace_core::tables::nr::{self, Allocation, FrequencyRange};
 use airpace_core::{Bits, Direction, Time};
 use airpace_radio::{Dci, DciFormat, Numerology, PrbSet, Rnti, Slot};
 
-use super::super::air::FeedbackTimes;
 use super::super::background::ControlGrant;
 use super::super::config::{NrCarrier, NrConfig};
+use super::super::harq::FeedbackTimes;
+use super::super::pattern::Pattern;
 use super::super::region::DataRegion;
 use super::broadcast::{Broadcast, SI_RNTI};
 use super::coreset::Coreset;
-use super::pattern::Pattern;
 
 /// Number of data symbols of a full slot: the symbols after a control region of one symbol. The bits per PRB of a radio
 /// report belong to such a slot.

@@ -7,7 +7,7 @@ use airpace_core::tables::nr::Allocation;
 use airpace_radio::Numerology;
 
 use super::super::config::{NrCarrier, NrConfig};
-use super::pattern::{Pattern, SYMBOLS};
+use super::super::pattern::{Pattern, SYMBOLS};
 
 /// Number of HARQ processes of an uplink carrier.
 ///

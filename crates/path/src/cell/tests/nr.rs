@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::super::config::{
     BackgroundConfig, CarrierConfig, DualConnectivityConfig, Hour, Rat, RlcMode, SplitBy,
 };
-use super::super::nr::Pattern;
+use super::super::pattern::Pattern;
 use super::uplink::Upload;
 use super::*;
 
