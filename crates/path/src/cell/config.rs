@@ -9,12 +9,14 @@ use uplink::UplinkConfig;
 
 mod carrier;
 mod dual_connectivity;
+mod life_cycle;
 mod nr;
 pub mod uplink;
 mod validate;
 
 pub use carrier::{CarrierConfig, NrCarrier, Rat};
 pub use dual_connectivity::{Bearer, DualConnectivityConfig, SplitBy, UplinkPath};
+pub use life_cycle::{DrxConfig, RrcConfig};
 pub use nr::{NrConfig, SsbConfig};
 
 /// One cell with up to five component carriers of LTE FDD or NR.
@@ -81,6 +83,10 @@ pub struct CellConfig {
     pub aggregation: AggregationConfig,
     /// Devices on carriers of LTE and NR at the same time (EN-DC). Only cells with carriers of both have this table.
     pub dual_connectivity: Option<DualConnectivityConfig>,
+    /// RRC states of devices without data.
+    pub rrc: RrcConfig,
+    /// Discontinuous reception.
+    pub drx: DrxConfig,
     /// Interruption at a handover.
     pub handover: HandoverConfig,
     /// The uplink, from devices to the cell.
@@ -119,6 +125,8 @@ impl Default for CellConfig {
             adaptation: AdaptationConfig::default(),
             aggregation: AggregationConfig::default(),
             dual_connectivity: None,
+            rrc: RrcConfig::default(),
+            drx: DrxConfig::default(),
             handover: HandoverConfig::default(),
             uplink: UplinkConfig::default(),
             background: BackgroundConfig::default(),

@@ -36,6 +36,8 @@ impl CellConfig {
             self.check_beams(&self.nr_carrier(carrier)?)?;
         }
         self.nr.validate().map_err(|error| error.within("nr"))?;
+        self.rrc.validate(self.nr_carriers() > 0).map_err(|error| error.within("rrc"))?;
+        self.drx.validate().map_err(|error| error.within("drx"))?;
         if ![1, 2, 4].contains(&self.crs_ports()) {
             return Err(ConfigError::new("crs_ports", format!("is {}; must be 1, 2 or 4", self.crs_ports())));
         }
