@@ -4,9 +4,9 @@
 //! do not change are computed once. The values of a slot do not depend on which other slots were computed.
 
 use airpace_core::Streams;
+use airpace_core::tables::Modulation;
 use airpace_core::tables::lte::rbg_size;
 use airpace_core::tables::nr::{self, RbgConfig};
-use airpace_core::tables::Modulation;
 use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
 use fading::{DelayProfile, Fading, Sinusoid, Tap, draw_taps};
-use path_loss::noise_per_subcarrier_dbm;
+use path_loss::{PathLossModel, noise_per_subcarrier_dbm};
 pub use plan::ChannelPlan;
 use shadowing::Shadowing;
 use trajectory::Trajectory;
@@ -33,8 +33,11 @@ use trajectory::Trajectory;
 pub struct ChannelConfig {
     /// Static mean SINR in dB.
     pub sinr_db: Option<f64>,
-    /// Distance from the base station in metres. Path loss is that of a macro cell at 2 GHz.
+    /// Horizontal distance from the base station in metres. The path loss is that of `path_loss`.
     pub distance_m: Option<f64>,
+    /// Path loss model (used with `distance_m`): macro cell at 2 GHz, or urban macro (`uma_…`) or micro (`umi_…`) cell with or
+    /// without line of sight.
+    pub path_loss: PathLossModel,
     /// Mean SINR over time: points (seconds, dB), with straight lines between them.
     pub sinr_points_db: Vec<(f64, f64)>,
     /// Received power over time: points (seconds, dBm), with straight lines between them.
@@ -91,6 +94,7 @@ impl Default for ChannelConfig {
         ChannelConfig {
             sinr_db: None,
             distance_m: None,
+            path_loss: PathLossModel::default(),
             sinr_points_db: Vec::new(),
             rssi_points_dbm: Vec::new(),
             enb_power_dbm: 46.0,
@@ -278,7 +282,8 @@ impl Channel {
         names: StreamNames<'_>,
     ) -> Channel {
         let config = &plan.config;
-        let noise_dbm = noise_per_subcarrier_dbm(config.noise_figure_db, grid.numerology) + config.interference_margin_db;
+        let noise_dbm =
+            noise_per_subcarrier_dbm(config.noise_figure_db, grid.numerology) + config.interference_margin_db;
         let shadowing = (config.shadowing_sigma_db > 0.0).then(|| {
             let rng = streams.stream(&format!("{}.shadowing", names.shadowing));
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
@@ -291,7 +296,7 @@ impl Channel {
         });
         let mut channel = Channel {
             grid,
-            level: plan.level(grid),
+            level: plan.level(grid, frequency_mhz),
             noise_dbm,
             penalty_db: config.layer_penalty_db * libm::log2(config.layers.into()),
             cap_db: config.sinr_cap_db,

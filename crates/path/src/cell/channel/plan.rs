@@ -1,7 +1,7 @@
 //! Plan of a channel: a validated configuration.
 
 use super::fading::DelayProfile;
-use super::path_loss::{path_loss_db, power_per_subcarrier_dbm};
+use super::path_loss::{PathLossModel, power_per_subcarrier_dbm};
 use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
 use crate::config_error::{ConfigError, not_negative, positive};
@@ -36,14 +36,14 @@ impl ChannelPlan {
         }
     }
 
-    /// The level on a carrier with this grid.
-    pub(super) fn level(&self, grid: Grid) -> Level {
+    /// The level on a carrier with this grid and centre frequency.
+    pub(super) fn level(&self, grid: Grid, frequency_mhz: f64) -> Level {
         match &self.source {
             LevelSource::Static { sinr_db } => Level::Sinr(*sinr_db),
             LevelSource::Distance { distance_m } => {
                 let sent_dbm = power_per_subcarrier_dbm(self.config.enb_power_dbm, grid.prbs)
                     + self.config.antenna_gain_dbi;
-                Level::Rsrp(sent_dbm - path_loss_db(*distance_m))
+                Level::Rsrp(sent_dbm - self.config.path_loss.loss_db(*distance_m, frequency_mhz))
             }
             LevelSource::Points(level) => level.clone(),
         }
@@ -103,6 +103,7 @@ impl ChannelConfig {
             }
         }
         not_negative("distance_m", self.distance_m.unwrap_or(0.0))?;
+        self.check_path_loss()?;
         not_negative("noise_figure_db", self.noise_figure_db)?;
         not_negative("interference_margin_db", self.interference_margin_db)?;
         not_negative("shadowing_sigma_db", self.shadowing_sigma_db)?;
@@ -122,6 +123,19 @@ impl ChannelConfig {
             ));
         }
         Ok(())
+    }
+
+    fn check_path_loss(&self) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("path_loss", reason));
+        match (self.distance_m, self.path_loss.max_distance_m()) {
+            (None, _) if self.path_loss != PathLossModel::default() => {
+                refuse("has no effect without a distance; give `distance_m`, or remove `path_loss`".into())
+            }
+            (Some(distance_m), Some(max_m)) if distance_m > max_m => refuse(format!(
+                "holds up to {max_m} m, and `distance_m` is {distance_m}; give a shorter distance, or \"macro_2ghz\""
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_sinusoids(&self) -> Result<(), ConfigError> {

@@ -1,6 +1,7 @@
 //! Tests of level, fading and shadowing together.
 
 use super::fading::Tap;
+use super::path_loss::PathLossModel;
 use super::*;
 use proptest::prelude::*;
 
@@ -69,6 +70,39 @@ fn distance_gives_path_loss_over_noise_and_interference() {
     assert!((alone - (15.21 + 15.0 - 128.1 + 123.24)).abs() < 0.01, "{alone} dB");
     let crowded = channel(&ChannelConfig { interference_margin_db: 6.0, ..config }).at(0).sinr_db;
     assert!((alone - crowded - 6.0).abs() < 1e-9);
+}
+
+#[test]
+fn path_loss_models_depend_on_the_carrier_frequency() {
+    let config = ChannelConfig {
+        distance_m: Some(100.0),
+        path_loss: PathLossModel::UmiLos,
+        sinr_cap_db: 99.0,
+        ..ChannelConfig::default()
+    };
+    let rsrp_dbm = |frequency_mhz| {
+        let plan = config.plan().expect("a channel");
+        Channel::new(&plan, Grid::lte(100), frequency_mhz, &Streams::new(1), "phone").at(0).rsrp_dbm
+    };
+    // 46 dBm over 1200 subcarriers are 15.21 dBm per subcarrier; the antenna gain is 15 dBi. Source of the path loss:
+    // TR 38.901 §7.4.1 Table 7.4.1-1, 85.31 dB at 3.5 GHz.
+    assert!((rsrp_dbm(3_500.0) - (15.21 + 15.0 - 85.31)).abs() < 0.01, "{} dBm", rsrp_dbm(3_500.0));
+    // With line of sight, the frequency counts as 20 log10 f.
+    let difference_db = rsrp_dbm(3_500.0) - rsrp_dbm(28_000.0);
+    assert!((difference_db - 20.0 * libm::log10(8.0)).abs() < 1e-9, "{difference_db} dB");
+}
+
+#[test]
+fn a_path_loss_that_cannot_be_computed_is_refused() {
+    let refusal = |config: ChannelConfig| config.plan().expect_err("must be refused").to_string();
+    let model = ChannelConfig { path_loss: PathLossModel::UmaNlos, ..ChannelConfig::default() };
+    assert_eq!(
+        refusal(model.clone()),
+        "`path_loss` has no effect without a distance; give `distance_m`, or remove `path_loss`"
+    );
+    let far = refusal(ChannelConfig { distance_m: Some(5_001.0), ..model.clone() });
+    assert!(far.contains("`path_loss` holds up to 5000 m, and `distance_m` is 5001"), "{far}");
+    assert!(ChannelConfig { distance_m: Some(5_000.0), ..model }.plan().is_ok());
 }
 
 #[test]
