@@ -6,11 +6,11 @@ use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Streams};
 use airpace_path::cell::adaptation::{AdaptationConfig, LinkAdaptation};
 use airpace_path::cell::bler::{Bler, BlerConfig, Block, SoftBuffer};
-use airpace_path::cell::channel::fading::DelayProfile;
+use airpace_path::cell::channel::fading::FadingProfile;
 use airpace_path::cell::channel::{Channel, ChannelConfig, Grid};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-fn channel(fading: DelayProfile) -> Channel {
+fn channel(fading: FadingProfile) -> Channel {
     let config = ChannelConfig { sinr_db: Some(18.0), fading, speed_kmh: 3.0, ..ChannelConfig::default() };
     Channel::new(&config.plan().expect("a channel"), Grid::lte(100), 1_940.0, &Streams::new(1), "device")
 }
@@ -29,10 +29,10 @@ fn subframes(c: &mut Criterion) {
     let bler = Bler::new(&BlerConfig::default()).expect("an error model");
     let block = Block { table: McsTable::Qam64.into(), mcs: 20, bits: Bits(39_232) };
     let profiles = [
-        ("static", DelayProfile::Flat),
-        ("epa", DelayProfile::Epa),
-        ("eva", DelayProfile::Eva),
-        ("etu", DelayProfile::Etu),
+        ("static", FadingProfile::Flat),
+        ("epa", FadingProfile::Epa),
+        ("eva", FadingProfile::Eva),
+        ("etu", FadingProfile::Etu),
     ];
     for (name, profile) in profiles {
         let mut fading = channel(profile);

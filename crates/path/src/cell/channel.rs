@@ -19,7 +19,7 @@ pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use fading::{DelayProfile, Fading, Sinusoid, Tap, draw_taps};
+use fading::{Fading, FadingProfile, NOMINAL_DELAY_SPREAD_NS, Sinusoid, Tap, draw_taps};
 use path_loss::{PathLossModel, noise_per_subcarrier_dbm};
 pub use plan::ChannelPlan;
 use shadowing::Shadowing;
@@ -63,7 +63,12 @@ pub struct ChannelConfig {
     /// Distance over which shadowing decorrelates to 1/e, in metres.
     pub shadowing_decorrelation_m: f64,
     /// Multipath profile.
-    pub fading: DelayProfile,
+    pub fading: FadingProfile,
+    /// RMS delay spread of the TDL profiles, in nanoseconds. It scales their delays; the profiles of LTE have fixed delays.
+    /// If absent: 100.
+    ///
+    /// Source: TR 38.901 §7.7.3 Table 7.7.3-1. Chosen: the nominal delay spread.
+    pub delay_spread_ns: Option<f64>,
     /// Speed in km/h. It determines how fast shadowing changes, and the Doppler shift of fading. Without shadowing and
     /// fading, the speed has no effect.
     ///
@@ -104,7 +109,8 @@ impl Default for ChannelConfig {
             sinr_cap_db: 30.0,
             shadowing_sigma_db: 0.0,
             shadowing_decorrelation_m: 50.0,
-            fading: DelayProfile::Flat,
+            fading: FadingProfile::Flat,
+            delay_spread_ns: None,
             speed_kmh: 3.0,
             doppler_hz: None,
             sinusoids: Vec::new(),
@@ -289,10 +295,12 @@ impl Channel {
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
         let given = (!config.sinusoids.is_empty()).then(|| Fading::new(&given_taps(&config.sinusoids), grid));
-        let drawn = (config.fading != DelayProfile::Flat).then(|| {
+        let drawn = (config.fading != FadingProfile::Flat).then(|| {
             let mut rng = streams.stream(&format!("{}.fading", names.fading));
+            let spread_ns = config.delay_spread_ns.unwrap_or(NOMINAL_DELAY_SPREAD_NS);
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
-            Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
+            let taps = draw_taps(config.fading, spread_ns, doppler_hz, config.sinusoids_per_tap, &mut rng);
+            Fading::new(&taps, grid)
         });
         let mut channel = Channel {
             grid,

@@ -1,6 +1,6 @@
 //! Plan of a channel: a validated configuration.
 
-use super::fading::DelayProfile;
+use super::fading::FadingProfile;
 use super::path_loss::{PathLossModel, power_per_subcarrier_dbm};
 use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
@@ -111,6 +111,7 @@ impl ChannelConfig {
         not_negative("speed_kmh", self.speed_kmh)?;
         not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
         not_negative("layer_penalty_db", self.layer_penalty_db)?;
+        self.check_delay_spread()?;
         self.check_sinusoids()?;
         if !(4..=256).contains(&self.sinusoids_per_tap) {
             let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
@@ -138,12 +139,26 @@ impl ChannelConfig {
         }
     }
 
+    fn check_delay_spread(&self) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("delay_spread_ns", reason));
+        match self.delay_spread_ns {
+            None => Ok(()),
+            Some(_) if !self.fading.is_tdl() => refuse(
+                "has no effect with this profile; give `fading` \"tdl_a\" to \"tdl_e\", or remove `delay_spread_ns`".into(),
+            ),
+            Some(spread_ns) if !(0.1..=MAX_DELAY_SPREAD_NS).contains(&spread_ns) => refuse(format!(
+                "is {spread_ns}; give 0.1 to {MAX_DELAY_SPREAD_NS} ns (10 is very short, 100 nominal, 1000 very long)"
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
     fn check_sinusoids(&self) -> Result<(), ConfigError> {
         let refuse = |reason: String| Err(ConfigError::new("sinusoids", reason));
         if self.sinusoids.is_empty() {
             return Ok(());
         }
-        if self.fading != DelayProfile::Flat {
+        if self.fading != FadingProfile::Flat {
             return refuse("stand beside `fading`, which draws others; remove either".into());
         }
         if self.sinusoids.len() > MAX_SINUSOIDS {
@@ -164,6 +179,11 @@ impl ChannelConfig {
         Ok(())
     }
 }
+
+/// Maximum delay spread in nanoseconds.
+///
+/// Chosen: ten times the longest of TR 38.901 Table 7.7.3-1.
+const MAX_DELAY_SPREAD_NS: f64 = 10_000.0;
 
 /// Maximum number of given sinusoids.
 ///

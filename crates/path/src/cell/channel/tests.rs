@@ -106,6 +106,21 @@ fn a_path_loss_that_cannot_be_computed_is_refused() {
 }
 
 #[test]
+fn a_delay_spread_without_effect_or_meaning_is_refused() {
+    let refusal = |fading, spread_ns| {
+        let config = ChannelConfig { fading, delay_spread_ns: Some(spread_ns), ..ChannelConfig::default() };
+        config.plan().err().map(|error| error.to_string())
+    };
+    let without_effect = refusal(FadingProfile::Eva, 100.0).expect("must be refused");
+    assert!(without_effect.starts_with("`delay_spread_ns` has no effect with this profile; give `fading`"));
+    for spread_ns in [-1.0, 0.0, 10_001.0, f64::NAN] {
+        let reason = refusal(FadingProfile::TdlA, spread_ns).expect("must be refused");
+        assert!(reason.contains("give 0.1 to 10000 ns"), "{reason}");
+    }
+    assert_eq!(refusal(FadingProfile::TdlE, 1_000.0), None);
+}
+
+#[test]
 fn a_second_layer_costs_each_its_share() {
     let config = ChannelConfig { sinr_db: Some(20.0), layers: 2, ..ChannelConfig::default() };
     assert_eq!(channel(&config).at(0).sinr_db, 17.0);
@@ -115,7 +130,7 @@ fn a_second_layer_costs_each_its_share() {
 fn sinr_stays_between_floor_and_cap() {
     let config = ChannelConfig {
         sinr_db: Some(28.0),
-        fading: DelayProfile::Etu,
+        fading: FadingProfile::Etu,
         speed_kmh: 60.0,
         ..ChannelConfig::default()
     };
@@ -133,7 +148,7 @@ fn sinr_stays_between_floor_and_cap() {
 /// its PRBs.
 #[test]
 fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
-    for (fading, seed) in [(DelayProfile::Epa, 1), (DelayProfile::Eva, 2), (DelayProfile::Etu, 3)] {
+    for (fading, seed) in [(FadingProfile::Epa, 1), (FadingProfile::Eva, 2), (FadingProfile::Etu, 3)] {
         let config = ChannelConfig {
             sinr_db: Some(12.0),
             fading,
@@ -213,7 +228,7 @@ proptest! {
         let config = ChannelConfig {
             distance_m: Some(700.0),
             shadowing_sigma_db: 8.0,
-            fading: DelayProfile::Epa,
+            fading: FadingProfile::Epa,
             speed_kmh,
             ..ChannelConfig::default()
         };
@@ -257,6 +272,6 @@ fn fading_may_be_given_wave_by_wave() {
     assert!((first - expected(1.0)).abs() < 1e-6, "{first}");
     assert!((later - expected(std::f64::consts::PI - 1.0)).abs() < 1e-6, "{later}");
     assert!(refusal(given(&[(-1.0, 0.0, 0.0, 1.0)])).contains("`sinusoids` has [-1, 0, 0, 1] at place 0"));
-    let both = ChannelConfig { fading: DelayProfile::Epa, ..given(&[half]) };
+    let both = ChannelConfig { fading: FadingProfile::Epa, ..given(&[half]) };
     assert!(refusal(both).contains("stand beside `fading`"));
 }
