@@ -8,6 +8,7 @@ use airpace_path::cell::adaptation::{AdaptationConfig, LinkAdaptation};
 use airpace_path::cell::bler::{Bler, BlerConfig, Block, SoftBuffer};
 use airpace_path::cell::channel::fading::FadingProfile;
 use airpace_path::cell::channel::{Channel, ChannelConfig, Grid};
+use airpace_radio::Numerology;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn channel(fading: FadingProfile) -> Channel {
@@ -23,6 +24,36 @@ fn adaptation(bler: &Bler) -> LinkAdaptation {
         &Streams::new(1),
         "adaptation",
     )
+}
+
+/// The fading channel of a carrier of NR with 273 PRBs at 30 kHz.
+fn wide_channel(fading: FadingProfile) -> Channel {
+    let config = ChannelConfig { sinr_db: Some(18.0), fading, speed_kmh: 3.0, ..ChannelConfig::default() };
+    let grid = Grid::nr(273, Numerology::KHZ_30);
+    Channel::new(&config.plan().expect("a channel"), grid, 3_500.0, &Streams::new(1), "device")
+}
+
+fn slots_of_nr(c: &mut Criterion) {
+    for (name, profile) in
+        [("tdl_a", FadingProfile::TdlA), ("tdl_c", FadingProfile::TdlC), ("tdl_d", FadingProfile::TdlD)]
+    {
+        let mut fading = wide_channel(profile);
+        let mut slot = 0;
+        c.bench_function(&format!("channel_of_273_prbs/{name}"), |b| {
+            b.iter(|| {
+                slot += 1;
+                black_box(fading.at(slot).sinr_db)
+            })
+        });
+        let mut fading = wide_channel(profile);
+        let mut slot = 0;
+        c.bench_function(&format!("channel_of_273_prbs_every_5_slots/{name}"), |b| {
+            b.iter(|| {
+                slot += 5;
+                black_box(fading.at(slot).sinr_db)
+            })
+        });
+    }
 }
 
 fn subframes(c: &mut Criterion) {
@@ -68,5 +99,5 @@ fn subframes(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, subframes);
+criterion_group!(benches, subframes, slots_of_nr);
 criterion_main!(benches);

@@ -152,7 +152,9 @@ impl Fading {
     /// Power gain |H|² at the centre of every PRB in a slot, lowest frequency first.
     ///
     /// Chosen: one value for the 180 kHz of a PRB of LTE. Within such a PRB, the largest delay of ETU rotates the phase by less
-    /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same.
+    /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same. A PRB of NR with
+    /// 120 kHz is 1.44 MHz wide: less than the coherence bandwidth, which is 1 / (5 · delay spread), up to a delay spread of
+    /// 139 ns.
     pub fn at(&mut self, slot: u64) -> &[f64] {
         if self.slot != Some(slot) {
             self.turn_to(slot);
