@@ -1,7 +1,7 @@
 //! Radio channel from one carrier to one device: one SINR per RBG and slot.
 //!
-//! Level (static, from the distance, or from points in time) + shadowing + multipath fading → [`Snapshot`]. Parts that
-//! do not change are computed once. The values of a slot do not depend on which other slots were computed.
+//! Level (static, from the distance, or from points in time) + shadowing + blockage and beam changes + multipath fading →
+//! [`Snapshot`]. Parts that do not change are computed once. The values of a slot do not depend on which other slots were computed.
 
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
@@ -10,6 +10,7 @@ use airpace_core::tables::nr::{self, RbgConfig};
 use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
+pub mod blockage;
 pub mod fading;
 #[cfg(test)]
 pub(super) mod measured;
@@ -19,6 +20,7 @@ pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
+use blockage::Losses;
 use fading::{Fading, FadingProfile, NOMINAL_DELAY_SPREAD_NS, Sinusoid, Tap, draw_taps};
 use path_loss::{PathLossModel, noise_per_subcarrier_dbm};
 pub use plan::ChannelPlan;
@@ -190,6 +192,7 @@ pub struct Channel {
     cap_db: f64,
     layers: u8,
     shadowing: Option<Shadowing>,
+    losses: Option<Losses>,
     fading: Option<Fading>,
     slot: Option<u64>,
     mean_sinr_db: f64,
@@ -212,7 +215,7 @@ enum Level {
 pub struct Snapshot<'a> {
     /// SINR of the mean power over the band, with fading.
     pub sinr_db: f64,
-    /// SINR without fading: level and shadowing.
+    /// SINR without fading: level, shadowing, blockage and beam changes.
     pub mean_sinr_db: f64,
     /// Received power per resource element of the reference signals in dBm, without fading. This is the value shown by
     /// handsets.
@@ -252,7 +255,7 @@ pub(super) struct StreamNames<'a> {
 
 impl Channel {
     /// The channel of `plan` on a carrier with this grid and centre frequency. The random numbers come from the streams
-    /// `{name}.shadowing` and `{name}.fading`.
+    /// `{name}.shadowing` and `{name}.fading`; those of blockage and beam changes are named by the device.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
         Channel::with_fading_of(
             plan,
@@ -265,7 +268,8 @@ impl Channel {
 
     /// The channel in the opposite direction of the channel whose shadowing has the given name. Its level is the level
     /// of that channel plus `offset_db`, and its shadowing is the same, but it has one layer and different fading. Path
-    /// loss and shadowing are equal in both directions; multipath differs because the frequency differs.
+    /// loss, shadowing, blockage and beam changes are equal in both directions; multipath differs because the frequency
+    /// differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
         grid: Grid,
@@ -310,6 +314,7 @@ impl Channel {
             cap_db: config.sinr_cap_db,
             layers: config.layers,
             shadowing,
+            losses: plan.losses.as_ref().and_then(|losses| losses.build(streams)),
             fading: None,
             slot: None,
             mean_sinr_db: 0.0,
@@ -340,7 +345,7 @@ impl Channel {
         self.layers
     }
 
-    /// Maximum SINR in dB of the level during the run, without shadowing and fading.
+    /// Maximum SINR in dB of the level during the run, without shadowing, blockage, beam changes and fading.
     pub(super) fn best_sinr_db(&self) -> f64 {
         let level_db = match &self.level {
             Level::Sinr(sinr_db) => *sinr_db,
@@ -355,6 +360,7 @@ impl Channel {
     pub fn is_static(&self) -> bool {
         self.level.is_static()
             && self.shadowing.as_ref().is_none_or(Shadowing::is_static)
+            && self.losses.is_none()
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
@@ -377,7 +383,10 @@ impl Channel {
     fn compute(&mut self, slot: u64) {
         self.slot = Some(slot);
         let time_ms = self.grid.start_ms(slot);
-        let shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(time_ms));
+        let mut shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(time_ms));
+        if let Some(losses) = &mut self.losses {
+            shadow_db -= losses.at_db(time_ms);
+        }
         let (sinr_db, rsrp_dbm) = match &self.level {
             Level::Sinr(sinr_db) => (*sinr_db, sinr_db + self.noise_dbm),
             Level::Rsrp(rsrp_dbm) => (rsrp_dbm - self.noise_dbm, *rsrp_dbm),

@@ -1,5 +1,6 @@
 //! Plan of a channel: a validated configuration.
 
+use super::blockage::{BeamConfig, BlockageConfig, LossPlan};
 use super::fading::FadingProfile;
 use super::path_loss::{PathLossModel, power_per_subcarrier_dbm};
 use super::trajectory::Trajectory;
@@ -11,6 +12,7 @@ use crate::config_error::{ConfigError, not_negative, positive};
 pub struct ChannelPlan {
     pub(super) config: ChannelConfig,
     source: LevelSource,
+    pub(super) losses: Option<LossPlan>,
 }
 
 /// The source of the mean level.
@@ -25,7 +27,7 @@ impl ChannelPlan {
     /// The plan of a channel with the same SINR at all times and frequencies.
     pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
         let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
-        ChannelPlan { config, source: LevelSource::Static { sinr_db } }
+        ChannelPlan { config, source: LevelSource::Static { sinr_db }, losses: None }
     }
 
     /// The plan of the same channel with at most this number of layers.
@@ -33,7 +35,19 @@ impl ChannelPlan {
         ChannelPlan {
             config: ChannelConfig { layers: self.config.layers.min(layers), ..self.config.clone() },
             source: self.source.clone(),
+            losses: self.losses.clone(),
         }
+    }
+
+    /// The plan of the same channel with blockage and beam changes. All channels of a device that have the same number and
+    /// the same seed have the same events.
+    pub(in super::super) fn with_losses(
+        self,
+        device: usize,
+        blockage: Option<BlockageConfig>,
+        beam: Option<BeamConfig>,
+    ) -> ChannelPlan {
+        ChannelPlan { losses: Some(LossPlan { device, blockage, beam }), ..self }
     }
 
     /// The level on a carrier with this grid and centre frequency.
@@ -57,7 +71,7 @@ impl ChannelConfig {
     /// The configuration is invalid; the error names the key and the remedy.
     pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
         self.check()?;
-        Ok(ChannelPlan { config: self.clone(), source: self.source()? })
+        Ok(ChannelPlan { config: self.clone(), source: self.source()?, losses: None })
     }
 
     fn source(&self) -> Result<LevelSource, ConfigError> {
