@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::adaptation::{AdaptationConfig, CqiScope, GrantMcs};
 use super::bler::{BlerConfig, Combining};
 use super::channel::ChannelConfig;
+use super::channel::blockage::{BeamConfig, BlockageConfig};
 use uplink::UplinkConfig;
 
 mod carrier;
@@ -438,6 +439,10 @@ pub struct LostCarrier {
 pub struct DeviceRadioConfig {
     /// The channel between cell and device.
     pub channel: ChannelConfig,
+    /// Blockage of the path between cell and device, on all carriers and in both directions; absent: none.
+    pub blockage: Option<BlockageConfig>,
+    /// Changes of the beam between cell and device, on all carriers and in both directions; absent: none.
+    pub beam: Option<BeamConfig>,
     /// Indices of the cell's carriers that the device can use, its primary carrier first; empty: all carriers, in the
     /// cell's order.
     pub carriers: Vec<u8>,
@@ -455,6 +460,8 @@ impl Default for DeviceRadioConfig {
     fn default() -> DeviceRadioConfig {
         DeviceRadioConfig {
             channel: ChannelConfig::default(),
+            blockage: None,
+            beam: None,
             carriers: Vec::new(),
             qam256: false,
             queue_bytes: 6_000_000,

@@ -124,6 +124,8 @@ impl DeviceRadioConfig {
         if self.channel.layers > LTE_LAYERS && cell.nr_carriers() == 0 {
             return Err(ConfigError::new("channel.layers", layers_of_lte(self.channel.layers)));
         }
+        self.blockage.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("blockage"))?;
+        self.beam.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("beam"))?;
         if self.queue_bytes < 1500 {
             return Err(ConfigError::new(
                 "queue_bytes",
