@@ -32,10 +32,17 @@ const ownerWords = (s, owner) => {
   return flow ? `${owner} (${flow.flow})` : owner;
 };
 
+/// Slots of a carrier in a subframe of 1 ms: one of LTE, one or more of NR.
+const slotsOf = (carrier) => 2 ** (carrier.nr?.numerology ?? 0);
+
+/// What the note of a figure says besides of a cell with carriers of NR.
+const ofNr = (s, text) => (s.cells.some((cell) => cell.carriers.some((carrier) => carrier.nr)) ? text : "");
+
 figure({
   id: "prb-share",
   title: "Who got the cell",
   note: `Part of all PRBs of all carriers in the direction ${isEmulated ? "that is chosen above" : "of the first flow shown"}, over the whole run.`,
+  also: (s) => ofNr(s, "On a 5G carrier, all PRBs are those of the slots that can carry data in this direction. A special slot of TDD counts as a whole downlink slot."),
   over: "time",
   one: true,
   course: true,
@@ -70,6 +77,7 @@ figure({
   id: "prb-map",
   title: "Who got which PRB",
   note: `Each subframe of the cell, in the direction ${isEmulated ? "that is chosen above" : "of the first flow shown"}, around the moment when most changed. What is left empty is idle.`,
+  also: (s) => ofNr(s, "On a 5G carrier, each slot is drawn. Slots of the other direction are empty too."),
   wide: true,
   one: true,
   course: true,
@@ -81,26 +89,27 @@ figure({
     const height = mapHeight(cell) / carriers.length - 24;
     const place = new Map(carriers.map((carrier, index) => [carrier.carrier, index]));
     const start = Math.round(map.start_ms);
+    const isNr = carriers.some((carrier) => carrier.nr);
     return {
       grid: carriers.map((_, index) => ({ left: 64, right: 24, top: 34 + index * (height + 24), height })),
       title: panelTitle(look, carriers.length > 1 ? "PRB of each carrier" : "PRB", 4),
-      tooltip: tipOfItem(look, ({ value: [subframe, carrier, first, count, owner, mcs, again] }) => [ownerWords(s, map.owners[owner]), [
-        ["subframe", `${start + subframe} ms`], ...(carriers.length > 1 ? [["carrier", String(carrier)]] : []),
+      tooltip: tipOfItem(look, ({ value: [ms, carrier, first, count, owner, mcs, again] }) => [ownerWords(s, map.owners[owner]), [
+        [isNr ? "slot" : "subframe", `${start + ms} ms`], ...(carriers.length > 1 ? [["carrier", String(carrier)]] : []),
         ["PRBs", `${first} to ${first + count - 1}`], ...(mcs >= 0 ? [["MCS", String(mcs)]] : []), ...(again ? [["sent", "again"]] : [])]]),
       xAxis: carriers.map((_, index) => axisOf(look, {
         gridIndex: index, type: "value", min: 0, max: map.subframes, splitLine: { show: false }, splitNumber: look.width < 600 ? 3 : 8,
         axisLabel: index < carriers.length - 1 ? { show: false } : { ...axisText(look), formatter: (ms) => String(start + ms) },
-        ...(index === carriers.length - 1 ? { name: "subframe (ms)", nameGap: 32 } : {}) })),
+        ...(index === carriers.length - 1 ? { name: isNr ? "slot (ms)" : "subframe (ms)", nameGap: 32 } : {}) })),
       yAxis: carriers.map((carrier, index) => axisOf(look, {
         gridIndex: index, type: "value", min: 0, max: carrier.prbs, interval: carrier.prbs / 2, splitLine: { show: false },
         axisLabel: { ...axisText(look), formatter: (prb) => String(Math.round(prb)) } })),
       series: carriers.map((carrier, index) => ({
         type: "custom", xAxisIndex: index, yAxisIndex: index, clip: true, progressive: 0,
-        data: map.grants.filter((grant) => place.get(grant[1]) === index),
+        data: map.grants.filter((grant) => place.get(grant[1]) === index).map(([slot, ...grant]) => [slot / slotsOf(carrier), ...grant]),
         encode: { x: 0, y: 2 },
         renderItem(params, api) {
           const [left, bottom] = api.coord([api.value(0), api.value(2)]);
-          const [right, top] = api.coord([api.value(0) + 1, api.value(2) + api.value(3)]);
+          const [right, top] = api.coord([api.value(0) + 1 / slotsOf(carrier), api.value(2) + api.value(3)]);
           const again = api.value(6) === 1;
           return { type: "rect", shape: { x: left, y: top, width: Math.max(right - left - (right - left > 3 ? 0.5 : 0), 0.5), height: bottom - top },
             style: { fill: ownerColour(map.owners[api.value(4)], cell, look), opacity: again ? 0.55 : 1 } };
@@ -115,7 +124,7 @@ figure({
   },
   csv: (s) => [
     ["scheme", "direction", "time_ms", "carrier", "owner", "first_prb", "n_prb", "mcs", "retransmission"],
-    ...s.cells.flatMap((cell) => cell.map.grants.map(([subframe, carrier, first, count, owner, mcs, again]) =>
-      [cell.scheme, cell.direction, cell.map.start_ms + subframe, carrier, cell.map.owners[owner], first, count, mcs < 0 ? "" : mcs, again])),
+    ...s.cells.flatMap((cell) => cell.map.grants.map(([slot, carrier, first, count, owner, mcs, again]) =>
+      [cell.scheme, cell.direction, cell.map.start_ms + slot / slotsOf(cell.carriers.find((known) => known.carrier === carrier) ?? {}), carrier, cell.map.owners[owner], first, count, mcs < 0 ? "" : mcs, again])),
   ],
 });

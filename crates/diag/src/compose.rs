@@ -5,13 +5,19 @@
 //!    ├─▶ 0xB130  DCIs of a subframe, at once
 //!    ├─▶ 0xB173  results of downlink grants, in batches
 //!    ├─▶ 0xB139  uplink transmissions, in batches
-//!    └─▶ 0xB193  signal measurements, every 10 ms
+//!    ├─▶ 0xB193  signal measurements, every 10 ms
+//!    ├─▶ 0xB883  uplink transmissions of NR, in batches
+//!    └─▶ 0xB888  counters of downlink blocks of NR, every 100 ms
 //! ```
+//!
+//! The first four packets are about carriers of LTE. On NR, no public layout contains the DCIs or the single blocks of the
+//! downlink, so the grants of the downlink cannot be read back: the packets contain only their sums.
 //!
 //! Versions and intervals of the packets are those of recorded phones. [`grant`](crate::grant) and [`kpi`](crate::kpi)
 //! read the values of the reports back from the packets.
 
 mod dci;
+mod nr;
 
 #[cfg(test)]
 mod tests;
@@ -88,6 +94,10 @@ pub struct Composer {
     up: Batch,
     /// Time of the next signal measurement of each carrier.
     measures: BTreeMap<usize, Time>,
+    /// Packets about carriers of NR.
+    nr: nr::Nr,
+    /// Time up to which the modem has sent its packets.
+    now: Time,
 }
 
 /// Block in a HARQ process.
@@ -114,7 +124,6 @@ const DECODES_IN: Duration = Duration::from_millis(1);
 const CHECKSUM_BYTES: u64 = 3;
 /// Maximum number of carriers, because log packets cannot contain more.
 const MAX_CARRIERS: usize = 3;
-const SUBFRAME: Duration = Duration::from_millis(1);
 
 const B130: LogCode = LogCode(0xB130);
 const B139: LogCode = LogCode(0xB139);
@@ -131,20 +140,28 @@ impl Composer {
             down: Batch::default(),
             up: Batch::default(),
             measures: BTreeMap::new(),
+            nr: nr::Nr::default(),
+            now: Time::ZERO,
         }
     }
 
     /// Log codes of the packets that a composer makes.
-    pub fn codes() -> [LogCode; 4] {
-        [B130, B139, B173, B193]
+    pub fn codes() -> [LogCode; 6] {
+        [B130, B139, B173, B193, nr::B883, nr::B888]
     }
 
-    /// Processes a report of one carrier and subframe that contains only the device's own grants. Calls `say` for each
+    /// Processes a report of one carrier and slot that contains only the device's own grants. Calls `say` for each
     /// packet that the modem sends up to now, in order of time. Reports must arrive in order of time. Reports of a
-    /// fourth carrier are ignored, because the packets cannot contain it.
+    /// fourth carrier of LTE and of a ninth carrier of NR are ignored, because the packets cannot contain it.
     pub fn push(&mut self, report: &RadioReport, mut say: impl FnMut(Composed)) {
-        let now = report.time + SUBFRAME + DECODES_IN;
+        // A slot of NR ends before a subframe of LTE that started at the same time.
+        let now = (report.time + report.slot.numerology.slot_duration() + DECODES_IN).max(self.now);
+        self.now = now;
         self.flush(now, &mut say);
+        if nr::is_nr(report) {
+            self.nr.push(report, now);
+            return self.flush_full(now, &mut say);
+        }
         let known = self.carriers.iter().position(|carrier| *carrier == report.carrier);
         let carrier = known.unwrap_or(self.carriers.len());
         if carrier >= MAX_CARRIERS {
@@ -192,26 +209,35 @@ impl Composer {
         let (down, up) = (is_due(&self.down), is_due(&self.up));
         let at = |batch: &Batch| due(batch).min(now);
         let (down, up) = (down.then(|| at(&self.down)), up.then(|| at(&self.up)));
-        self.say_batches(down, up, say);
+        let of_nr = self.nr.due(now, &self.options);
+        self.say_batches(down, up, of_nr, say);
     }
 
     fn flush_full(&mut self, now: Time, say: &mut impl FnMut(Composed)) {
         let is_full = |batch: &Batch| batch.records.len() >= self.options.batch;
         let (down, up) = (is_full(&self.down).then_some(now), is_full(&self.up).then_some(now));
-        self.say_batches(down, up, say);
+        let of_nr = self.nr.full(now, &self.options).into_iter().collect();
+        self.say_batches(down, up, of_nr, say);
     }
 
-    fn say_batches(&mut self, down: Option<Time>, up: Option<Time>, say: &mut impl FnMut(Composed)) {
-        let mut said = vec![];
+    /// Sends the batches of LTE that are due, together with the packets about NR.
+    fn say_batches(
+        &mut self,
+        down: Option<Time>,
+        up: Option<Time>,
+        of_nr: Vec<Composed>,
+        say: &mut impl FnMut(Composed),
+    ) {
+        let mut said = of_nr;
         if let Some(at) = down {
             let fill = Fill::new().parts("records", std::mem::take(&mut self.down.records));
-            said.push(Composed { at, code: B173, payload: written(B173, 36, fill) });
+            said.push(Composed { at, code: B173, payload: written(B173, Version::Single(36), fill) });
         }
         if let Some(at) = up {
             let fill = Fill::new()
                 .number("serving_cell_id", self.options.physical_cell)
                 .parts("records", std::mem::take(&mut self.up.records));
-            said.push(Composed { at, code: B139, payload: written(B139, 102, fill) });
+            said.push(Composed { at, code: B139, payload: written(B139, Version::Single(102), fill) });
         }
         said.sort_by_key(|composed| composed.at);
         said.into_iter().for_each(say);
@@ -252,7 +278,7 @@ impl Composer {
             .number("num_enb_antennas", if self.options.ports == 4 { 2u8 } else { 1 })
             .number("carrier_index", carrier as u64)
             .parts("hypotheses", hypotheses.collect());
-        written(B130, 101, fill)
+        written(B130, Version::Single(101), fill)
     }
 
     /// A record of 0xB173: reception of one subframe.
@@ -376,7 +402,7 @@ impl Composer {
             .number("e_arfcn", u64::from(self.options.earfcn) + carrier as u64)
             .number("valid_rx", 3u8)
             .parts("cells", vec![cell]);
-        written(B193, 1, Fill::new().parts("subpackets", vec![subpacket]))
+        written(B193, Version::Single(1), Fill::new().parts("subpackets", vec![subpacket]))
     }
 }
 
@@ -390,7 +416,7 @@ impl Batch {
 }
 
 /// The bytes of a packet.
-fn written(code: LogCode, version: u8, fill: Fill) -> Vec<u8> {
+fn written(code: LogCode, version: Version, fill: Fill) -> Vec<u8> {
     let code = log::code(code).expect("the packets that are made have layouts");
-    code.write(Version::Single(version), fill).expect("what a report says has room in its packet")
+    code.write(version, fill).expect("what a report says has room in its packet")
 }

@@ -14,8 +14,11 @@ use serde::Serialize;
 use super::intervals::Intervals;
 use crate::PageError;
 
-/// Number of subframes in the map.
+/// Maximum number of subframes and of slots in the map.
+///
+/// Chosen: a slot is at least two pixels wide on a screen.
 const MAP_SUBFRAMES: usize = 200;
+const MAP_SLOTS: usize = 400;
 /// Length of the intervals whose comparison yields the largest change (ms).
 const CHANGE_MS: f64 = 100.0;
 
@@ -34,7 +37,8 @@ pub(super) struct CellCourse {
     carriers: Vec<Carrier>,
     /// Users of PRBs: each device of the scenario, `background`, `control`, and `idle` for unused PRBs.
     users: Vec<String>,
-    /// For each user and interval: share of all PRBs of all carriers, in %.
+    /// For each user and interval: share of all PRBs of all carriers, in %. All PRBs are those of the slots that can carry
+    /// data of this direction.
     share_percent: Vec<Vec<f64>>,
     /// For each device in `users`: the granted bandwidth.
     granted: Vec<Granted>,
@@ -58,16 +62,16 @@ struct Granted {
     again_mbps: Vec<f64>,
 }
 
-/// Map of PRB × subframe for a part of the run.
+/// Map of PRB × slot for a part of the run. A slot of a carrier of LTE is a subframe.
 #[derive(Serialize)]
 struct PrbMap {
     /// Start of the map, in ms.
     start_ms: f64,
-    /// Number of subframes in the map.
+    /// Length of the map in subframes, that is in ms.
     subframes: usize,
     /// All users with a grant in the map.
     owners: Vec<String>,
-    /// Grants as (subframe, carrier, first PRB, number of PRBs, index in `owners`, MCS or -1, 1 if retransmitted).
+    /// Grants as (slot from the start of the map, carrier, first PRB, number of PRBs, index in `owners`, MCS or -1, 1 if retransmitted).
     grants: Vec<(usize, u8, u16, u16, usize, i16, u8)>,
 }
 
@@ -125,8 +129,8 @@ pub(super) fn read(
         }
         Ok(())
     })?;
-    let width: u64 = run.carriers.iter().map(|carrier| u64::from(carrier.prbs)).sum();
-    let start_ms = moment_of_change(&others);
+    let per_ms: f64 =
+        run.carriers.iter().map(|carrier| f64::from(carrier.prbs) * carrier.slots_per_ms(direction)).sum();
     let mbps = |bits: &[u64]| -> Vec<f64> {
         bits.iter().enumerate().map(|(index, bits)| intervals.mbps(index, bits / 8)).collect()
     };
@@ -139,11 +143,11 @@ pub(super) fn read(
         scheme: run.scheme.clone(),
         direction,
         carriers: run.carriers.clone(),
-        share_percent: shares(&prbs, intervals, run.duration_s, width),
+        share_percent: shares(&prbs, intervals, run.duration_s, per_ms),
         granted: granted.collect(),
         repeats_whole_grants,
         users,
-        map: PrbMap::read(&part, direction, start_ms, most_grants)?,
+        map: PrbMap::read(&part, direction, &run.carriers, moment_of_change(&others), most_grants)?,
     }))
 }
 
@@ -179,12 +183,13 @@ fn user_of(users: &[String], owner: &str) -> usize {
     }
 }
 
-fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, width: u64) -> Vec<Vec<f64>> {
+/// Share of each user in all PRBs, by interval. `per_ms` is the number of PRBs per ms, over all slots and carriers.
+fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, per_ms: f64) -> Vec<Vec<f64>> {
     let mut shares: Vec<Vec<f64>> = prbs.iter().map(|_| Vec::new()).collect();
     for index in 0..intervals.count() {
         let start_s = index as f64 * intervals.span_s();
         let subframes = (intervals.span_s().min(duration_s - start_s) * 1e3).round();
-        let all = width as f64 * subframes;
+        let all = per_ms * subframes;
         let mut idle = 100.0;
         for (share, prbs) in shares.iter_mut().zip(prbs).take(prbs.len() - 1) {
             let percent = prbs[index] as f64 / all * 100.0;
@@ -197,55 +202,82 @@ fn shares(prbs: &[Vec<u64>], intervals: Intervals, duration_s: f64, width: u64) 
     shares
 }
 
-/// Start of the map in ms, so that the largest change in the other users' PRBs is in its middle.
+/// Time in ms of the largest change in the other users' PRBs.
 fn moment_of_change(others: &[i64]) -> f64 {
     let changes = others.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     // If changes are equal, take the earliest.
     let greatest = changes.enumerate().rev().max_by_key(|(_, change)| *change);
-    let middle_ms = greatest.map_or(0.0, |(index, _)| (index + 1) as f64 * CHANGE_MS);
-    (middle_ms - MAP_SUBFRAMES as f64 / 2.0).max(0.0)
+    greatest.map_or(0.0, |(index, _)| (index + 1) as f64 * CHANGE_MS)
+}
+
+/// Number of slots of a carrier in a subframe of 1 ms. The numerology is an untrusted number of a run folder.
+fn slots_per_subframe(carrier: &Carrier) -> usize {
+    carrier.nr.map_or(1, |nr| 1 << nr.numerology.min(4))
 }
 
 impl PrbMap {
+    /// Reads the map whose middle is at `middle_ms`.
     fn read(
         part: &Part,
         direction: Direction,
-        start_ms: f64,
+        carriers: &[Carrier],
+        middle_ms: f64,
         most_grants: usize,
     ) -> Result<PrbMap, PageError> {
-        let mut map = PrbMap { start_ms, subframes: MAP_SUBFRAMES, owners: Vec::new(), grants: Vec::new() };
+        let most_slots = carriers.iter().map(slots_per_subframe).max().unwrap_or(1);
+        let subframes = MAP_SUBFRAMES.min(MAP_SLOTS / most_slots);
+        let start_ms = (middle_ms - subframes as f64 / 2.0).max(0.0);
+        let mut map = PrbMap { start_ms, subframes, owners: Vec::new(), grants: Vec::new() };
         let columns =
             ["time_ms", "carrier", "direction", "owner", "first_prb", "n_prb", "mcs", "retransmission"];
-        part.for_each(&columns, |batch| {
+        // On a carrier of NR, a downlink slot can grant several uplink slots. The map shows the slots of the data.
+        let has_offsets = part.columns()?.iter().any(|column| column == "offset_slots");
+        let of_nr: &[&str] = if has_offsets { &["offset_slots"] } else { &[] };
+        part.for_each(&[&columns, of_nr].concat(), |batch| {
             let time_ms = batch["time_ms"].as_primitive::<Float64Type>();
             let bytes = |column: &str| batch[column].as_primitive::<UInt8Type>();
             let (carrier, mcs) = (bytes("carrier"), bytes("mcs"));
             let prbs = |column: &str| batch[column].as_primitive::<UInt16Type>();
             let (first_prb, n_prb) = (prbs("first_prb"), prbs("n_prb"));
             let again = batch["retransmission"].as_boolean();
+            let offsets = has_offsets.then(|| bytes("offset_slots"));
+            let offset = |row: usize| {
+                offsets.filter(|column| column.is_valid(row)).map_or(0, |column| column.value(row))
+            };
             let owners = Words::of(batch, "owner");
             let goes_this_way = rows_that_go(direction, batch);
             for row in (0..batch.num_rows()).filter(|row| goes_this_way[*row]) {
-                let subframe = time_ms.value(row) - start_ms;
-                if subframe < 0.0 || subframe >= map.subframes as f64 {
+                let on = carriers.iter().find(|known| known.carrier == carrier.value(row));
+                let per_subframe = on.map_or(1, slots_per_subframe);
+                let slot = (time_ms.value(row) - start_ms) * per_subframe as f64 + f64::from(offset(row));
+                if slot < 0.0 || slot >= (map.subframes * per_subframe) as f64 {
                     continue;
                 }
-                let subframe = subframe as usize;
+                let slot = slot as usize;
                 if map.grants.len() >= most_grants {
                     // The map ends before the first subframe whose grants would exceed the maximum.
-                    map.subframes = subframe;
-                    map.grants.retain(|grant| grant.0 < subframe);
+                    map.subframes = slot / per_subframe;
+                    map.cut(carriers);
                     continue;
                 }
                 let owner = map.owner(owners.word(row));
                 let mcs = if mcs.is_valid(row) { i16::from(mcs.value(row)) } else { -1 };
                 let (first, len) = (first_prb.value(row), n_prb.value(row));
                 let again = u8::from(again.value(row));
-                map.grants.push((subframe, carrier.value(row), first, len, owner, mcs, again));
+                map.grants.push((slot, carrier.value(row), first, len, owner, mcs, again));
             }
             Ok(())
         })?;
         Ok(map)
+    }
+
+    /// Removes the grants after the end of the map.
+    fn cut(&mut self, carriers: &[Carrier]) {
+        let subframes = self.subframes;
+        self.grants.retain(|&(slot, carrier, ..)| {
+            let on = carriers.iter().find(|known| known.carrier == carrier);
+            slot / on.map_or(1, slots_per_subframe) < subframes
+        });
     }
 
     fn owner(&mut self, name: &str) -> usize {

@@ -6,9 +6,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use airpace_core::Direction;
 use airpace_core::remedy::explain_plainly;
+use airpace_core::{Direction, Time};
 use airpace_event::{Event, Owner, Recorder, Subframe};
+use airpace_radio::{Dci, DciFormat, Numerology, Slot};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
@@ -324,6 +325,80 @@ fn what_a_phone_sends_is_drawn_against_its_own_direction() {
             cell["share_percent"][user].as_array().unwrap().iter().filter_map(Value::as_f64).sum::<f64>()
         };
         assert!(share(own) > 0.0 && share(other) == 0.0, "only {own} uses direction {place} of the cell");
+    }
+}
+
+/// Turns each subframe into two slots of a carrier of NR with the TDD pattern DDDSU. Each downlink slot has the downlink
+/// grants of the subframe, and the third slot of a period grants the uplink slot, two slots later.
+struct NrSlots<'a>(&'a mut dyn Recorder);
+
+impl Recorder for NrSlots<'_> {
+    fn record(&mut self, event: Event<'_>) {
+        let Event::Subframe(subframe) = event else { return self.0.record(event) };
+        let first = 2 * subframe.report.slot.index;
+        for index in [first, first + 1] {
+            let mut report = subframe.report.clone();
+            report.slot = Slot { numerology: Numerology::KHZ_30, index };
+            report.time = Time::from_micros(500 * index);
+            report.symbols = Some(if index % 5 == 4 { 0 } else { 13 });
+            let is_granted = |direction| match direction {
+                Direction::Downlink => index % 5 != 4,
+                Direction::Uplink => index % 5 == 2,
+            };
+            let own = report.dcis.iter().zip(subframe.owners).filter(|(dci, _)| is_granted(dci.direction));
+            let (dcis, owners): (Vec<Dci>, Vec<Owner>) = own
+                .map(|(dci, owner)| {
+                    let (format, offset) = match dci.direction {
+                        Direction::Downlink => (DciFormat::Nr11, 0),
+                        Direction::Uplink => (DciFormat::Nr01, 2),
+                    };
+                    (Dci { format, offset_slots: Some(offset), ..*dci }, *owner)
+                })
+                .unzip();
+            report.dcis = dcis;
+            self.0.record(Event::Subframe(&Subframe { report: &report, owners: &owners }));
+        }
+    }
+}
+
+#[test]
+fn slots_of_nr_are_drawn_one_by_one() {
+    let folder = Temporary::new("nr-slots");
+    let both_ways = STORY.replace("label = \"other\"", "label = \"other\"\ndirection = \"up\"");
+    let cell = "[cell]\nrat = \"nr\"\nband = \"n78\"\n\n[[device]]";
+    let text = both_ways.replacen("[[device]]", cell, 1);
+    let of_nr = |scenario: &_,
+                 scheme: &airpace_sim::SchemeSpec,
+                 seed,
+                 to: &mut dyn Recorder,
+                 progress: &mut airpace_sim::Progress<'_>| {
+        simulate(scenario, scheme, seed, &mut NrSlots(to), progress)
+    };
+    told(&text, Some(&folder.0), &[1], 1).run_with(&of_nr, &patient).unwrap();
+    let data = data_of(&fs::read_to_string(airpace_page::write(&folder.0).unwrap()).unwrap());
+    for (place, direction, own) in [(0, "down", "device 0"), (1, "up", "device 1")] {
+        let cell = &data["scenarios"][0]["cells"][place];
+        assert_eq!(cell["direction"], direction);
+        let nr = json!({"numerology": 1, "slots": 12_000, "downlink": 9_600});
+        assert_eq!(cell["carriers"], json!([{"carrier": 0, "prbs": 100, "nr": nr}]));
+        let users = cell["users"].as_array().unwrap();
+        let user = users.iter().position(|user| user == own).unwrap();
+        let most = |user: usize| {
+            let shares = cell["share_percent"][user].as_array().unwrap().iter().filter_map(Value::as_f64);
+            shares.fold(0.0, f64::max)
+        };
+        assert!((20.0..=100.0).contains(&most(user)), "{direction}: {} % of the PRBs", most(user));
+        for interval in 0..60 {
+            let sum: f64 =
+                (0..users.len()).map(|user| cell["share_percent"][user][interval].as_f64().unwrap()).sum();
+            assert!((sum - 100.0).abs() < 0.1, "{direction}: all users and idle PRBs add up to {sum} %");
+        }
+        let map = &cell["map"];
+        assert_eq!(map["subframes"], 200);
+        let slots: Vec<u64> =
+            map["grants"].as_array().unwrap().iter().map(|grant| grant[0].as_u64().unwrap()).collect();
+        assert!(slots.iter().all(|slot| *slot < 400 && (slot % 5 == 4) == (direction == "up")), "{slots:?}");
+        assert!(slots.len() > 30 && slots.iter().any(|slot| *slot >= 200), "{direction}: {}", slots.len());
     }
 }
 

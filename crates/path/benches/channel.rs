@@ -6,11 +6,12 @@ use airpace_core::tables::lte::McsTable;
 use airpace_core::{Bits, Streams};
 use airpace_path::cell::adaptation::{AdaptationConfig, LinkAdaptation};
 use airpace_path::cell::bler::{Bler, BlerConfig, Block, SoftBuffer};
-use airpace_path::cell::channel::fading::DelayProfile;
+use airpace_path::cell::channel::fading::FadingProfile;
 use airpace_path::cell::channel::{Channel, ChannelConfig, Grid};
+use airpace_radio::Numerology;
 use criterion::{Criterion, criterion_group, criterion_main};
 
-fn channel(fading: DelayProfile) -> Channel {
+fn channel(fading: FadingProfile) -> Channel {
     let config = ChannelConfig { sinr_db: Some(18.0), fading, speed_kmh: 3.0, ..ChannelConfig::default() };
     Channel::new(&config.plan().expect("a channel"), Grid::lte(100), 1_940.0, &Streams::new(1), "device")
 }
@@ -25,14 +26,44 @@ fn adaptation(bler: &Bler) -> LinkAdaptation {
     )
 }
 
+/// The fading channel of a carrier of NR with 273 PRBs at 30 kHz.
+fn wide_channel(fading: FadingProfile) -> Channel {
+    let config = ChannelConfig { sinr_db: Some(18.0), fading, speed_kmh: 3.0, ..ChannelConfig::default() };
+    let grid = Grid::nr(273, Numerology::KHZ_30);
+    Channel::new(&config.plan().expect("a channel"), grid, 3_500.0, &Streams::new(1), "device")
+}
+
+fn slots_of_nr(c: &mut Criterion) {
+    for (name, profile) in
+        [("tdl_a", FadingProfile::TdlA), ("tdl_c", FadingProfile::TdlC), ("tdl_d", FadingProfile::TdlD)]
+    {
+        let mut fading = wide_channel(profile);
+        let mut slot = 0;
+        c.bench_function(&format!("channel_of_273_prbs/{name}"), |b| {
+            b.iter(|| {
+                slot += 1;
+                black_box(fading.at(slot).sinr_db)
+            })
+        });
+        let mut fading = wide_channel(profile);
+        let mut slot = 0;
+        c.bench_function(&format!("channel_of_273_prbs_every_5_slots/{name}"), |b| {
+            b.iter(|| {
+                slot += 5;
+                black_box(fading.at(slot).sinr_db)
+            })
+        });
+    }
+}
+
 fn subframes(c: &mut Criterion) {
     let bler = Bler::new(&BlerConfig::default()).expect("an error model");
     let block = Block { table: McsTable::Qam64.into(), mcs: 20, bits: Bits(39_232) };
     let profiles = [
-        ("static", DelayProfile::Flat),
-        ("epa", DelayProfile::Epa),
-        ("eva", DelayProfile::Eva),
-        ("etu", DelayProfile::Etu),
+        ("static", FadingProfile::Flat),
+        ("epa", FadingProfile::Epa),
+        ("eva", FadingProfile::Eva),
+        ("etu", FadingProfile::Etu),
     ];
     for (name, profile) in profiles {
         let mut fading = channel(profile);
@@ -68,5 +99,5 @@ fn subframes(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, subframes);
+criterion_group!(benches, subframes, slots_of_nr);
 criterion_main!(benches);

@@ -16,6 +16,7 @@
 //! | `harq`, `rlc` | retransmissions; segmentation and reordering |
 //! | `device`, `pdcp` | the legs of a device's bearer; a bearer that is split between LTE and NR |
 //! | `carriers`, `handover` | activation of further carriers; interruptions |
+//! | `life_cycle` | RRC states of devices without data; discontinuous reception |
 //! | `uplink` | the uplink: devices' buffers, scheduling requests, grants |
 //! | `background` | users that are not devices of the scenario |
 //! | `telemetry` | reports to devices that decode the control channel |
@@ -30,7 +31,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Packet, Time};
-use airpace_event::{Capacity, Fate, Subframe};
+use airpace_event::{Capacity, Fate, Owner, Subframe};
 use airpace_radio::{OwnRadio, RadioReport};
 
 use crate::link::{Exit, Link};
@@ -47,6 +48,7 @@ pub mod config;
 mod device;
 mod handover;
 mod harq;
+mod life_cycle;
 mod lte;
 mod nr;
 pub mod pattern;
@@ -383,6 +385,14 @@ impl Cell {
         let over = &mut self.over;
         let mut release = |time, packet, fate| over.push(time, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
+            if let Source::Device(device) = &mut user.source {
+                if device.queued() > Bytes::ZERO {
+                    device.life.on_data(now, Direction::Downlink);
+                }
+                if self.uplink.backlog_of(DeviceId(index as u16)) > Bytes::ZERO {
+                    device.life.on_data(now, Direction::Uplink);
+                }
+            }
             let leaves_at = tick_ends + ue_processing;
             if let Some(resumes_at) = begin_slot(user, now, leaves_at, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
@@ -416,6 +426,13 @@ impl Cell {
                 release: &mut release,
             };
             let grants = self.uplink.grants(index);
+            for grant in grants {
+                if let Owner::Device(device) = grant.owner
+                    && let Source::Device(device) = &mut context.users[usize::from(device.0)].source
+                {
+                    device.life.on_grant(now);
+                }
+            }
             carrier.run(&mut context, grants);
             let slot = context.slot;
             for grant in grants.iter().filter(|_| wants_account) {
@@ -522,8 +539,8 @@ impl Cell {
 /// Packet size for which a split bearer compares the capacities of its legs.
 const PACKET: Bytes = Bytes(1500);
 
-/// Prepares a device before a slot is scheduled. If a handover starts, returns the time at which data transmission
-/// resumes.
+/// Prepares a device before a slot is scheduled. If a handover or a promotion of the RRC state starts, returns the time at
+/// which data transmission resumes.
 fn begin_slot(
     user: &mut User,
     now: Time,
@@ -532,7 +549,7 @@ fn begin_slot(
     release: &mut dyn FnMut(Time, Packet, Fate),
 ) -> Option<Time> {
     let Source::Device(device) = &mut user.source else { return None };
-    let resumes_at = device.handover.begin(now);
+    let resumes_at = device.starts_again(now);
     if let Some(resumes_at) = resumes_at {
         user.rnti = rntis.assign();
         device.hand_over(now, resumes_at);

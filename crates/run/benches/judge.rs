@@ -8,6 +8,7 @@ use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, 
 use airpace_event::{Acked, Arrived, Capacity, Event, Fate, Inspected, Owner, Recorder, Subframe};
 use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
 use airpace_run::{Judge, Keep, Room, RunFolder};
+use airpace_tables::FurtherColumns;
 use airpace_tables::facts::{FlowFacts, RunFacts, Span};
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -141,7 +142,8 @@ fn judge(c: &mut Criterion) {
     let inspected: Vec<String> = ["ct_mbps", "btlbw_mbps", "rtprop_ms"].map(str::to_owned).to_vec();
     group.bench_function("metrics and tables", |b| {
         b.iter(|| {
-            let keep = Keep { room: Room::Folder(&folder), inspected: &inspected, qlog: false };
+            let further = FurtherColumns { inspected: &inspected, has_nr: false };
+            let keep = Keep { room: Room::Folder(&folder), further, qlog: false };
             let mut judge = Judge::new(&facts, Some(keep)).expect("the folder is writable");
             play(&mut judge);
             judge.finish().expect("the disk has room")

@@ -150,7 +150,7 @@ impl EmulatedRun {
         Ok(EmulatedRun {
             manifest,
             not_judged: not_judged.collect(),
-            tables: EmulatedTables::create(folder.root(), &facts)?,
+            tables: EmulatedTables::create(folder.root(), &facts, crate::facts::has_nr(scenario))?,
             registry: Registry::default(),
             carriers: Meter::new(&facts),
             folder,

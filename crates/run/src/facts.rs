@@ -33,6 +33,11 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
     }
 }
 
+/// Whether the cell of `scenario` has carriers of NR.
+pub(crate) fn has_nr(scenario: &Scenario) -> bool {
+    scenario.cell.as_ref().is_some_and(|cell| cell.nr_carriers() > 0)
+}
+
 /// Number of a flow's transfers that are due before the run's end or the flow's stop. Transfers that still wait for
 /// earlier transfers at that time are included.
 fn transfers_due(flow: &Flow, duration: Time) -> u64 {

@@ -2,7 +2,7 @@
 
 use airpace_event::{Detail, Event, Recorder};
 use airpace_tables::facts::RunFacts;
-use airpace_tables::{Memory, Tables};
+use airpace_tables::{FurtherColumns, Memory, Tables};
 
 use crate::error::RunError;
 use crate::folder::RunFolder;
@@ -24,8 +24,8 @@ pub enum Room<'a> {
 pub struct Keep<'a> {
     /// Storage of the tables.
     pub room: Room<'a>,
-    /// The names of all values that schemes may report. Each is a column of `controller`.
-    pub inspected: &'a [String],
+    /// Columns of the tables that depend on the scenarios.
+    pub further: FurtherColumns<'a>,
     /// Whether to write a qlog per flow. In memory, there are no qlogs.
     pub qlog: bool,
 }
@@ -45,8 +45,8 @@ impl Judge {
     /// A file cannot be created.
     pub fn new(facts: &RunFacts, keep: Option<Keep<'_>>) -> Result<Judge, RunError> {
         let tables = keep.map(|keep| match keep.room {
-            Room::Folder(folder) => Tables::create(folder.root(), facts, keep.inspected),
-            Room::Memory(memory) => Ok(Tables::in_memory(memory, facts, keep.inspected)),
+            Room::Folder(folder) => Tables::create(folder.root(), facts, keep.further),
+            Room::Memory(memory) => Ok(Tables::in_memory(memory, facts, keep.further)),
         });
         let tables = tables.transpose()?;
         let qlogs = match keep {

@@ -15,8 +15,8 @@ use airpace_core::remedy::explain_plainly;
 use airpace_core::{DeviceId, Refused, Remedy, Time};
 use airpace_event::Recorder;
 use airpace_sim::{Prepared, Progress as Clock, Scenario, SchemeSpec};
-use airpace_tables::Memory;
 use airpace_tables::facts::RunFacts;
+use airpace_tables::{FurtherColumns, Memory};
 
 use crate::error::RunError;
 use crate::expect::{check_metrics, verdicts};
@@ -288,7 +288,9 @@ impl Matrix {
                 inspected.push((*name).to_owned());
             }
         }
-        let keep = room.map(|room| Keep { room, inspected: &inspected, qlog: self.qlog });
+        let has_nr = jobs.iter().any(|job| crate::facts::has_nr(&job.choice.scenario));
+        let further = FurtherColumns { inspected: &inspected, has_nr };
+        let keep = room.map(|room| Keep { room, further, qlog: self.qlog });
         let folder = match room {
             Some(Room::Folder(folder)) => Some(folder),
             _ => None,

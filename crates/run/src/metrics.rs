@@ -31,7 +31,9 @@ mod flow;
 mod tests;
 mod transfers;
 
+use airpace_core::Direction;
 use airpace_event::{Event, Owner};
+use airpace_radio::RadioReport;
 use airpace_tables::facts::RunFacts;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +75,43 @@ pub struct Carrier {
     pub carrier: u8,
     /// Bandwidth of the carrier, in PRB pairs.
     pub prbs: u16,
+    /// Slots of a carrier of NR; `None` for a carrier of LTE, which has a slot per subframe in each direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nr: Option<NrSlots>,
+}
+
+/// Slots of a carrier of NR during a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NrSlots {
+    /// Numerology µ, 0…4: a subframe of 1 ms has 2^µ slots.
+    pub numerology: u8,
+    /// Number of all slots.
+    pub slots: u64,
+    /// Number of slots with symbols for downlink data, including special slots.
+    pub downlink: u64,
+}
+
+impl NrSlots {
+    fn count(&mut self, symbols: u8) {
+        self.slots += 1;
+        self.downlink += u64::from(symbols > 0);
+    }
+}
+
+impl Carrier {
+    /// Number of slots per subframe of 1 ms whose PRBs can carry data of this direction, on average over the run. Of a TDD
+    /// pattern, a special slot counts as a downlink slot only. On FDD, all slots count in both directions.
+    pub fn slots_per_ms(&self, direction: Direction) -> f64 {
+        let Some(nr) = self.nr.filter(|nr| nr.slots > 0) else { return 1.0 };
+        let uplink = nr.slots.saturating_sub(nr.downlink);
+        let usable = match direction {
+            Direction::Downlink => nr.downlink,
+            Direction::Uplink if uplink > 0 => uplink,
+            Direction::Uplink => nr.slots,
+        };
+        // The numerology is an untrusted number of a run folder.
+        f64::from(1 << nr.numerology.min(4)) * usable as f64 / nr.slots as f64
+    }
 }
 
 impl Meter {
@@ -109,7 +148,7 @@ impl Meter {
             Event::Subframe(subframe) => {
                 let report = subframe.report;
                 if let Some(prbs) = report.carrier_prbs {
-                    self.see_carrier(report.carrier.0, prbs);
+                    self.see_carrier(report, prbs);
                 }
                 for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
                     if let Owner::Device(device) = owner {
@@ -144,10 +183,20 @@ impl Meter {
         Measured { flows, jain, jain_prbs, carriers: self.carriers }
     }
 
-    fn see_carrier(&mut self, carrier: u8, prbs: u16) {
-        match self.carriers.binary_search_by_key(&carrier, |known| known.carrier) {
-            Ok(_) => {}
-            Err(place) => self.carriers.insert(place, Carrier { carrier, prbs }),
+    fn see_carrier(&mut self, report: &RadioReport, prbs: u16) {
+        let carrier = report.carrier.0;
+        let place = match self.carriers.binary_search_by_key(&carrier, |known| known.carrier) {
+            Ok(place) => place,
+            Err(place) => {
+                self.carriers.insert(place, Carrier { carrier, prbs, nr: None });
+                place
+            }
+        };
+        // Reports of LTE do not contain the symbols.
+        if let Some(symbols) = report.symbols {
+            let numerology = report.slot.numerology.mu();
+            let of_nr = NrSlots { numerology, ..NrSlots::default() };
+            self.carriers[place].nr.get_or_insert(of_nr).count(symbols);
         }
     }
 }

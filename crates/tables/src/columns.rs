@@ -338,16 +338,36 @@ impl<A: Columns, B: Columns> Columns for (A, B) {
     }
 }
 
-/// Declares the row of a table (`Row`) and the columns that collect such rows (`Rows`). If both names are given, the
-/// macro declares a public row, which callers fill in.
+/// The columns of `C`, or no columns.
+impl<C: Columns> Columns for Option<C> {
+    fn fields(&self) -> Vec<Field> {
+        self.as_ref().map_or_else(Vec::new, C::fields)
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        if let Some(columns) = self {
+            columns.reserve(rows);
+        }
+    }
+
+    fn take(&mut self) -> Vec<ArrayRef> {
+        self.as_mut().map_or_else(Vec::new, C::take)
+    }
+}
+
+/// Declares the row of a table (`Row`) and the columns that collect such rows (`Rows`). Other names may be given to
+/// both, and a public row is one that callers fill in.
 macro_rules! row {
     ($(#[$doc:meta])* struct Row { $($column:ident: $type:ty,)* }) => {
+        $crate::columns::row! { $(#[$doc])* struct Row in Rows { $($column: $type,)* } }
+    };
+    ($(#[$doc:meta])* struct $row:ident in $rows:ident { $($column:ident: $type:ty,)* }) => {
         $(#[$doc])*
-        struct Row {
+        struct $row {
             $($column: $type,)*
         }
 
-        $crate::columns::row! { @columns [] Row, Rows { $($column: $type,)* } }
+        $crate::columns::row! { @columns [] $row, $rows { $($column: $type,)* } }
     };
     ($(#[$doc:meta])* pub struct $row:ident in $rows:ident { $($(#[$of_column:meta])* $column:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -10,7 +10,7 @@
 //! | `acks` | acknowledgement that the sender processed | [`acks`] |
 //! | `losses` | loss declaration by a sender | [`losses`] |
 //! | `controller` | sample of the state of a flow's scheme | [`controller`] |
-//! | `prbs` | range of adjacent PRBs granted to one user in one subframe | [`prbs`] |
+//! | `prbs` | range of adjacent PRBs granted to one user in one slot of a carrier | [`prbs`] |
 //! | `capacity` | sample of the last hop's capacity to or from a device | [`capacity`] |
 //! | `departures` | packet that was delivered or dropped by an emulated network | [`departures`] |
 //!
@@ -77,6 +77,16 @@ pub const ROWS_PER_GROUP: usize = 1 << 15;
 /// Names of all tables, which are also the names of their folders.
 pub const TABLES: [&str; 7] = ["packets", "acks", "losses", "controller", "prbs", "capacity", "departures"];
 
+/// Columns of a run's tables that depend on its scenario. Tables of several runs have equal columns if they get equal
+/// values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FurtherColumns<'a> {
+    /// The names of all values that schemes may report. Each is a column of `controller`.
+    pub inspected: &'a [String],
+    /// Whether `prbs` has the columns of carriers of NR, for example `slot` (see [`prbs`]).
+    pub has_nr: bool,
+}
+
 /// The tables of one simulated run, open for writing.
 pub struct Tables {
     packets: Table<packets::Rows>,
@@ -89,14 +99,11 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Opens the tables of a run below the run folder `root`.
-    ///
-    /// `inspected` lists the names of all values that schemes may report. Each is a column of `controller`. Tables of
-    /// several runs have equal columns if they get the same list.
+    /// Opens the tables of a run below the run folder `root`, with these further columns.
     ///
     /// # Errors
     /// A folder or file cannot be created.
-    pub fn create(root: &Path, facts: &RunFacts, inspected: &[String]) -> Result<Tables, FileError> {
+    pub fn create(root: &Path, facts: &RunFacts, further: FurtherColumns<'_>) -> Result<Tables, FileError> {
         let part = |table| partition(root, table, facts.key()).join("part.parquet");
         Ok(Tables {
             packets: Table::create(&part("packets"), packets::Rows::of(&facts.flows))?,
@@ -104,25 +111,24 @@ impl Tables {
             losses: Table::create(&part("losses"), losses::Rows::of(&facts.flows))?,
             controller: Table::create(
                 &part("controller"),
-                controller::WideRows::of(&facts.flows, inspected),
+                controller::WideRows::of(&facts.flows, further.inspected),
             )?,
-            prbs: prbs::Prbs::create(&part("prbs"))?,
+            prbs: prbs::Prbs::create(&part("prbs"), further.has_nr)?,
             capacity: Table::create(&part("capacity"), capacity::Rows::default())?,
             failure: None,
         })
     }
 
-    /// The tables of a run in `memory`, which keeps only the tables that it wants. `inspected` is as in
-    /// [`Tables::create`].
-    pub fn in_memory(memory: &Memory, facts: &RunFacts, inspected: &[String]) -> Tables {
+    /// The tables of a run in `memory`, which keeps only the tables that it wants, with these further columns.
+    pub fn in_memory(memory: &Memory, facts: &RunFacts, further: FurtherColumns<'_>) -> Tables {
         let part = |table| memory.part(table, facts.key());
-        let controllers = controller::WideRows::of(&facts.flows, inspected);
+        let controllers = controller::WideRows::of(&facts.flows, further.inspected);
         Tables {
             packets: Table::in_memory(part("packets"), packets::Rows::of(&facts.flows)),
             acks: Table::in_memory(part("acks"), acks::Rows::of(&facts.flows)),
             losses: Table::in_memory(part("losses"), losses::Rows::of(&facts.flows)),
             controller: Table::in_memory(part("controller"), controllers),
-            prbs: prbs::Prbs::in_memory(part("prbs")),
+            prbs: prbs::Prbs::in_memory(part("prbs"), further.has_nr),
             capacity: Table::in_memory(part("capacity"), capacity::Rows::default()),
             failure: None,
         }
@@ -174,15 +180,15 @@ pub struct EmulatedTables {
 }
 
 impl EmulatedTables {
-    /// Opens the tables below the run folder `root`.
+    /// Opens the tables below the run folder `root`. `has_nr`: the cell has carriers of NR, so `prbs` has their columns.
     ///
     /// # Errors
     /// A folder or file cannot be created.
-    pub fn create(root: &Path, facts: &RunFacts) -> Result<EmulatedTables, FileError> {
+    pub fn create(root: &Path, facts: &RunFacts, has_nr: bool) -> Result<EmulatedTables, FileError> {
         let part = |table| partition(root, table, facts.key()).join("part.parquet");
         Ok(EmulatedTables {
             departures: Table::create(&part("departures"), departures::Rows::default())?,
-            prbs: prbs::Prbs::create(&part("prbs"))?,
+            prbs: prbs::Prbs::create(&part("prbs"), has_nr)?,
             capacity: Table::create(&part("capacity"), capacity::Rows::default())?,
         })
     }
@@ -225,6 +231,12 @@ fn fields(table: &str) -> Vec<Field> {
         "departures" => departures::Rows::default().fields(),
         _ => Vec::new(),
     }
+}
+
+/// The columns that a table has in any run, with their types, without the values of schemes in `controller`.
+fn known_fields(table: &str) -> Vec<Field> {
+    let of_nr = if table == "prbs" { prbs::of_nr().fields() } else { Vec::new() };
+    [fields(table), of_nr].concat()
 }
 
 /// Whether the table `controller` has a column with this name in every run. A scheme cannot use such a name for its own

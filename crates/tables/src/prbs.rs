@@ -1,8 +1,9 @@
-//! `prbs`: one row per range of adjacent PRBs granted to one user in one subframe of one carrier.
+//! `prbs`: one row per range of adjacent PRBs granted to one user in one slot of one carrier. A slot of a carrier of LTE is
+//! a subframe.
 //!
 //! | column | type | meaning |
 //! | --- | --- | --- |
-//! | `time_ms` | f64 | start of the grant's subframe: on the uplink, four subframes before the data |
+//! | `time_ms` | f64 | start of the grant's slot. Uplink data follows later: four subframes on LTE, `offset_slots` on NR |
 //! | `carrier` | u8 | component carrier |
 //! | `direction` | word | `down` to the user or `up` from the user |
 //! | `rnti` | u16 | RNTI of the grant |
@@ -14,13 +15,24 @@
 //! | `retransmission` | bool | whether HARQ retransmits any of the grant's blocks; the other block may be new |
 //! | `harq` | u8 | HARQ process number |
 //! | `new_bits` | u32 | bits of the grant's blocks that are transmitted for the first time; null where `tbs_bits` is null |
+//!
+//! If a scenario of the folder has carriers of NR, the tables of all its runs also have the following columns. They are null
+//! for a grant of LTE. Without such a carrier, no table has these columns.
+//!
+//! | column | type | meaning |
+//! | --- | --- | --- |
+//! | `slot` | u64 | number of the grant's slot on its carrier, from the start of the run; it does not wrap |
+//! | `numerology` | u8 | µ of the carrier: a subframe of 1 ms has 2^µ slots |
+//! | `symbols` | u8 | number of OFDM symbols of the granted data, 1…14; null if unknown |
+//! | `offset_slots` | u8 | number of slots from the grant to its data: K0 downlink, K2 uplink; null if unknown |
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use airpace_event::{Owner, Subframe};
+use airpace_radio::{Dci, Slot};
 
-use super::columns::row;
+use super::columns::{Columns, row};
 use super::file::Table;
 use super::memory::Part;
 use super::words::Word;
@@ -46,31 +58,50 @@ row! {
     }
 }
 
+row! {
+    /// The slot of a grant of NR.
+    struct SlotRow in SlotRows {
+        slot: Option<u64>,
+        numerology: Option<u8>,
+        symbols: Option<u8>,
+        offset_slots: Option<u8>,
+    }
+}
+
+/// The columns of every run, and the columns of runs with carriers of NR.
+type AllRows = (Rows, Option<SlotRows>);
+
+/// The columns of runs with carriers of NR.
+pub(super) fn of_nr() -> impl Columns {
+    SlotRows::default()
+}
+
 /// The table, and the cached dictionary words of owners. Formatting the owner for each of the many rows would cost more
 /// than all other work.
 pub(super) struct Prbs {
-    table: Table<Rows>,
+    table: Table<AllRows>,
     owners: BTreeMap<Owner, Word>,
     /// Dictionary word of each direction.
     directions: [Word; 2],
 }
 
 impl Prbs {
-    pub(super) fn create(path: &Path) -> Result<Prbs, FileError> {
-        let (rows, directions) = Prbs::rows();
+    /// Creates the file. `has_nr`: the table has the columns of carriers of NR.
+    pub(super) fn create(path: &Path, has_nr: bool) -> Result<Prbs, FileError> {
+        let (rows, directions) = Prbs::rows(has_nr);
         Ok(Prbs { table: Table::create(path, rows)?, owners: BTreeMap::new(), directions })
     }
 
-    /// Keeps the rows in memory, or discards them for `None`.
-    pub(super) fn in_memory(part: Option<Part>) -> Prbs {
-        let (rows, directions) = Prbs::rows();
+    /// Keeps the rows in memory, or discards them for `None`. `has_nr`: the table has the columns of carriers of NR.
+    pub(super) fn in_memory(part: Option<Part>, has_nr: bool) -> Prbs {
+        let (rows, directions) = Prbs::rows(has_nr);
         Prbs { table: Table::in_memory(part, rows), owners: BTreeMap::new(), directions }
     }
 
-    fn rows() -> (Rows, [Word; 2]) {
+    fn rows(has_nr: bool) -> (AllRows, [Word; 2]) {
         let mut rows = Rows::default();
         let directions = direction::BOTH.map(|way| rows.direction.word(direction::word(way)));
-        (rows, directions)
+        ((rows, has_nr.then(SlotRows::default)), directions)
     }
 
     pub(super) fn push(&mut self, subframe: &Subframe<'_>) -> Result<(), FileError> {
@@ -78,7 +109,7 @@ impl Prbs {
             return Ok(());
         }
         let report = subframe.report;
-        let columns = &mut self.table.columns;
+        let (columns, of_nr) = &mut self.table.columns;
         let mut rows = 0;
         for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
             let owner = *self.owners.entry(*owner).or_insert_with(|| columns.owner.word(&owner_name(*owner)));
@@ -99,6 +130,9 @@ impl Prbs {
                     harq: dci.harq.unwrap_or(0),
                     new_bits: (run == 0).then(|| fit(dci.new_bits().0)),
                 });
+                if let Some(of_nr) = of_nr {
+                    of_nr.push(slot_of(report.slot, dci));
+                }
             }
         }
         self.table.added(rows)
@@ -106,6 +140,17 @@ impl Prbs {
 
     pub(super) fn finish(self) -> Result<(), FileError> {
         self.table.finish()
+    }
+}
+
+/// The cells of a grant in the columns of NR.
+fn slot_of(slot: Slot, dci: &Dci) -> SlotRow {
+    let is_nr = dci.format.is_nr();
+    SlotRow {
+        slot: is_nr.then_some(slot.index),
+        numerology: is_nr.then_some(slot.numerology.mu()),
+        symbols: dci.symbols.filter(|_| is_nr),
+        offset_slots: dci.offset_slots.filter(|_| is_nr),
     }
 }
 

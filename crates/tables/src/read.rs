@@ -16,7 +16,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::memory::{self, Batches, Memory, key, keyed, keyed_schema};
-use super::{TABLES, fields, partition};
+use super::{TABLES, fields, known_fields, partition};
 use crate::error::FileError;
 use crate::facts::RunKey;
 
@@ -105,7 +105,7 @@ impl Part {
         let reader = builder.with_projection(mask).build().map_err(FileError::table(&self.path))?;
         for batch in reader {
             let batch = batch
-                .and_then(|batch| widened(batch, &fields(self.table)))
+                .and_then(|batch| widened(batch, &known_fields(self.table)))
                 .map_err(|error| FileError::table(&self.path)(ParquetError::from(error)))?;
             if let Some(missing) = columns.iter().find(|column| batch.column_by_name(column).is_none()) {
                 return Err(self.malformed(format!("it has no column `{missing}`")));
@@ -116,7 +116,7 @@ impl Part {
     }
 
     fn check_types(&self, columns: &[&str], schema: &SchemaRef) -> Result<(), FileError> {
-        let known = fields(self.table);
+        let known = known_fields(self.table);
         for column in columns {
             let Ok(found) = schema.field_with_name(column) else {
                 return Err(self.malformed(format!("it has no column `{column}`")));

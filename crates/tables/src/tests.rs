@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use airpace_core::{Bits, Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Rate, Time};
 use airpace_event::{Acked, Arrived, Capacity, Fate, Inspected, Lost, Owner, Subframe};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Rnti, Scope, Slot};
+use airpace_radio::{
+    BitLayer, CarrierId, Dci, DciFormat, Numerology, PrbSet, RadioReport, Rnti, Scope, Slot,
+};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt16Type, UInt32Type};
+use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt8Array};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -75,7 +77,13 @@ fn packet(number: u64) -> Packet {
 
 /// Writes every kind of event `packets` times.
 fn write(root: &Path, packets: u64) -> Result<(), FileError> {
-    let mut tables = Tables::create(root, &facts(), &["btlbw_mbps".to_owned(), "ct_mbps".to_owned()])?;
+    write_with(root, packets, false)
+}
+
+/// Writes every kind of event `packets` times. `has_nr`: `prbs` has the columns of carriers of NR.
+fn write_with(root: &Path, packets: u64, has_nr: bool) -> Result<(), FileError> {
+    let inspected = ["btlbw_mbps".to_owned(), "ct_mbps".to_owned()];
+    let mut tables = Tables::create(root, &facts(), FurtherColumns { inspected: &inspected, has_nr })?;
     for number in 0..packets {
         let time = Time::from_millis(number + 25);
         let fate = if number % 10 == 3 { Fate::QueueFull } else { Fate::Delivered };
@@ -211,6 +219,84 @@ fn what_is_written_is_read_back() {
     assert_eq!(capacity["capacity_mbps"].as_primitive::<Float32Type>().value(0), 60.0);
 }
 
+/// Slot 7 of a carrier of NR with two slots per subframe, and a subframe of a carrier of LTE.
+fn record_both_technologies(tables: &mut Tables) {
+    let of_nr = |direction, prbs, offset_slots| Dci {
+        direction,
+        format: DciFormat::Nr11,
+        prbs,
+        mcs: [Some(27), None],
+        tbs: [Bits(1_277_992), Bits::ZERO],
+        symbols: Some(13),
+        offset_slots,
+        ..Dci::default()
+    };
+    let slot = Slot { numerology: Numerology::KHZ_30, index: 7 };
+    let mut nr = RadioReport::new(CarrierId(1), slot, Time::from_micros(3_500));
+    nr.symbols = Some(13);
+    let scattered = PrbSet::run(0, 16).union(PrbSet::run(257, 16));
+    nr.dcis = vec![
+        of_nr(Direction::Downlink, scattered, Some(0)),
+        of_nr(Direction::Uplink, PrbSet::run(0, 273), Some(2)),
+    ];
+    let mut lte = RadioReport::new(CarrierId(0), Slot::subframe_of_lte(3), Time::from_millis(3));
+    lte.dcis = vec![Dci { prbs: PrbSet::run(0, 4), ..Dci::default() }];
+    for report in [&lte, &nr] {
+        let owners = vec![Owner::Device(DeviceId(0)); report.dcis.len()];
+        tables.record(&Event::Subframe(&Subframe { report, owners: &owners }));
+    }
+}
+
+#[test]
+fn prbs_of_nr_name_their_slot() {
+    let folder = Temporary::new("slots");
+    let further = FurtherColumns { inspected: &[], has_nr: true };
+    let mut tables = Tables::create(&folder.0, &facts(), further).unwrap();
+    record_both_technologies(&mut tables);
+    tables.finish().unwrap();
+    let memory = Memory::of(vec!["prbs"]);
+    let mut tables = Tables::in_memory(&memory, &facts(), further);
+    record_both_technologies(&mut tables);
+    tables.finish().unwrap();
+
+    let rows = &read(&folder.0, "prbs")[0];
+    let numbers = |name: &str| rows[name].as_primitive::<UInt8Type>().iter().collect::<Vec<_>>();
+    let slots: Vec<_> = rows["slot"].as_primitive::<UInt64Type>().iter().collect();
+    assert_eq!(slots, [None, Some(7), Some(7), Some(7)], "the downlink grant of NR has two rows");
+    assert_eq!(numbers("numerology"), [None, Some(1), Some(1), Some(1)]);
+    assert_eq!(numbers("symbols"), [None, Some(13), Some(13), Some(13)]);
+    assert_eq!(numbers("offset_slots"), [None, Some(0), Some(0), Some(2)]);
+    let tbs_bits: Vec<_> = rows["tbs_bits"].as_primitive::<UInt32Type>().iter().collect();
+    assert_eq!(tbs_bits, [Some(0), Some(1_277_992), None, Some(1_277_992)]);
+    assert_eq!(rows["n_prb"].as_primitive::<UInt16Type>().values()[..], [4, 16, 16, 273]);
+
+    let files = read::read_table(&folder.0, "prbs", &[facts().key()]).unwrap();
+    assert_eq!(files, memory.table("prbs", &[facts().key()]).unwrap());
+    assert!(files.schema.field_with_name("slot").is_ok());
+}
+
+#[test]
+fn tables_without_carriers_of_nr_have_no_columns_of_nr() {
+    let (lte, nr) = (Temporary::new("without-nr"), Temporary::new("with-nr"));
+    write(&lte.0, 20).unwrap();
+    write_with(&nr.0, 20, true).unwrap();
+    for table in TABLES.into_iter().filter(|table| *table != "departures") {
+        let names = |root: &Path| -> Vec<String> {
+            read(root, table)[0].schema().fields().iter().map(|field| field.name().clone()).collect()
+        };
+        let of_nr: &[&str] = match table {
+            "prbs" => &["slot", "numerology", "symbols", "offset_slots"],
+            _ => &[],
+        };
+        let own: Vec<String> = fields(table).iter().map(|field| field.name().clone()).collect();
+        assert!(names(&lte.0).starts_with(&own), "{table}");
+        assert_eq!(names(&nr.0)[names(&lte.0).len()..], *of_nr, "{table}");
+        if table != "controller" {
+            assert_eq!(names(&lte.0), own, "{table}");
+        }
+    }
+}
+
 #[test]
 fn prbs_of_an_older_version_are_read_as_wide_as_those_of_this_one() {
     let folder = Temporary::new("narrow");
@@ -270,7 +356,7 @@ fn the_same_events_give_the_same_bytes() {
 #[test]
 fn an_interrupted_table_does_not_pass_for_a_whole_one() {
     let folder = Temporary::new("interrupted");
-    let tables = Tables::create(&folder.0, &facts(), &[]).unwrap();
+    let tables = Tables::create(&folder.0, &facts(), FurtherColumns::default()).unwrap();
     drop(tables);
     let packets = partition(&folder.0, "packets", facts().key());
     assert_eq!(fs::read_dir(packets).unwrap().count(), 0);
@@ -279,7 +365,7 @@ fn an_interrupted_table_does_not_pass_for_a_whole_one() {
 #[test]
 fn a_value_without_a_column_is_named() {
     let folder = Temporary::new("new-column");
-    let mut tables = Tables::create(&folder.0, &facts(), &[]).unwrap();
+    let mut tables = Tables::create(&folder.0, &facts(), FurtherColumns::default()).unwrap();
     tables.record(&Event::Inspected(&Inspected {
         time: Time::from_secs(1),
         flow: FlowId(1),

@@ -55,7 +55,7 @@ def prb_map(
     width: str | float = "page",
     height: float | None = None,
 ) -> Drawing:
-    """Each subframe of the cell under one scheme, around the moment with most changes; idle PRBs are left empty.
+    """Each slot of the cell under one scheme, around the moment with most changes; idle PRBs are left empty.
 
     Retransmissions are paler. `direction` is `down` or `up`; default: the direction of the first flow.
     """
@@ -66,9 +66,12 @@ def prb_map(
     panels = figure.subplots(len(carriers), 1, sharex=True, squeeze=False)[:, 0]
     for axes, carrier in zip(panels, carriers, strict=True):
         boxes, colours = [], []
-        for subframe, of, first, count, owner, _, again in found["grants"]:
+        # A carrier of NR has several slots per subframe of 1 ms.
+        slot_ms = 1 / 2 ** carrier.get("nr", {}).get("numerology", 0)
+        for slot, of, first, count, owner, _, again in found["grants"]:
             if of == carrier["carrier"]:
-                left, right = found["start_ms"] + subframe, found["start_ms"] + subframe + 0.9
+                left = found["start_ms"] + slot * slot_ms
+                right = left + 0.9 * slot_ms
                 boxes.append([(left, first), (right, first), (right, first + count), (left, first + count)])
                 colour = owner_colour(scene, cell, found["owners"][owner])
                 colours.append((colour, 0.55 if again else 1.0))
@@ -77,7 +80,7 @@ def prb_map(
         axes.set_yticks([0, carrier["prbs"] // 2, carrier["prbs"]])
         axes.set_ylabel("PRB" if len(carriers) == 1 else f"PRB, carrier {carrier['carrier']}")
     panels[-1].set_xlim(found["start_ms"], found["start_ms"] + found["subframes"])
-    panels[-1].set_xlabel("subframe (ms)")
+    panels[-1].set_xlabel("slot (ms)" if any("nr" in carrier for carrier in carriers) else "subframe (ms)")
     devices = [user for user in cell["users"] if user.startswith("device")]
     signs = [
         Patch(facecolor=owner_colour(scene, cell, user), label=owner_name(scene, user))

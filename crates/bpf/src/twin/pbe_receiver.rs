@@ -1,4 +1,6 @@
 //! PBE-CC's receiver, compiled for the host.
+//!
+//! Differs: on NR, the port keeps LTE's delay threshold of 27 ms; see `bpf/pbe_receiver.h`.
 
 use airpace_cc::pbe::explained::{Explained, MAX_SUBFRAMES};
 use airpace_cc::pbe::receiver::Measured;

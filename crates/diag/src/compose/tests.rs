@@ -1,10 +1,10 @@
 //! Round-trip tests of the composer: its packets are read back by the grant reader, by the KPIs, and by the full layouts.
 
 use airpace_core::Bytes;
-use airpace_radio::{BitLayer, OwnRadio, PrbSet, Rnti, Scope, Slot};
+use airpace_radio::{BitLayer, Numerology, OwnRadio, PrbSet, Rnti, Scope, Slot};
 
 use super::*;
-use crate::grant::{Grant, GrantReport, Grants, Source};
+use crate::grant::{Grant, GrantReport, Grants, Rat, Source};
 use crate::kpi::{Extractor, Subscription};
 use crate::packet::{LogPacket, Radio};
 use crate::stamp::Stamp;
@@ -190,4 +190,120 @@ fn kpis_are_what_the_radio_said() {
     assert_eq!(last[..2], [75.0 * bytes(down(0, 20)), 100.0 * bytes(up(0))], "three quarters were received");
     assert_eq!((last[2], last[3], last[4], last[5]), (12.5, -107.5, 20.0, 50.0));
     assert_eq!(samples, 100, "a sample for each subframe, however they are batched");
+}
+
+/// Reports of a carrier of NR with two slots per subframe and the TDD pattern DDDSU: the third slot of each period grants
+/// the uplink slot, two slots later. `first` is the first slot.
+fn reports_of_nr(first: u64) -> Vec<RadioReport> {
+    let slot_of = |index| Slot { numerology: Numerology::KHZ_30, index };
+    let report = |index: u64| {
+        let grant = |direction, bits: u64, again: bool| Dci {
+            direction,
+            format: if direction == Direction::Uplink { DciFormat::Nr01 } else { DciFormat::Nr11 },
+            prbs: PrbSet::run(6, 261),
+            mcs: [Some((index % 28) as u8), None],
+            tbs: [Bits(8 * bits), Bits::ZERO],
+            rv: [Some(if again { 2 } else { 0 }), None],
+            harq: Some((index / 5 % 16) as u8),
+            layers: 1,
+            symbols: Some(13),
+            offset_slots: Some(if direction == Direction::Uplink { 2 } else { 0 }),
+            retransmission: [again, false],
+            ..Dci::default()
+        };
+        let mut dcis = vec![];
+        if index % 5 < 4 {
+            // The largest block of a carrier of 100 MHz with four layers.
+            dcis.push(grant(Direction::Downlink, 159_749 - index % 7, false));
+        }
+        if index % 5 == 2 {
+            dcis.push(grant(Direction::Uplink, 29_722 - index % 11, index.is_multiple_of(3)));
+        }
+        let own = report(0, 0, Some(!index.is_multiple_of(9)), vec![]).own;
+        let symbols = Some(if index % 5 == 4 { 0 } else { 13 });
+        let time = Time::from_micros(500 * (index - first));
+        RadioReport {
+            symbols,
+            carrier_prbs: Some(273),
+            own,
+            dcis,
+            ..RadioReport::new(CarrierId(2), slot_of(index), time)
+        }
+    };
+    (first..first + 4_000).map(report).collect()
+}
+
+#[test]
+fn uplink_grants_of_nr_come_back_in_the_slots_of_their_data() {
+    // The frame numbers wrap in the middle.
+    let reports = reports_of_nr(2 * 10_240 - 2_000);
+    let all = composed(&reports);
+    assert!(all.iter().all(|composed| [nr::B883, nr::B888].contains(&composed.code)), "no packet of LTE");
+    let found = grants(&all);
+    let mut truth = vec![];
+    for report in &reports {
+        let uplink = report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink);
+        truth.extend(uplink.map(|dci| (report.slot.index + 2, *dci)));
+    }
+    assert_eq!((found.len(), truth.len()), (800, 800));
+    let shift = found[0].on_air().index - truth[0].0;
+    assert_eq!(shift % (2 * 10_240), 0, "the numbers of the frames are those of the cell");
+    let mut processes = BTreeMap::new();
+    for (grant, (slot, dci)) in found.iter().zip(&truth) {
+        assert_eq!((grant.on_air().index - shift, grant.on_air().numerology), (*slot, Numerology::KHZ_30));
+        assert_eq!((grant.rat, grant.direction, grant.carrier), (Rat::Nr, dci.direction, CarrierId(0)));
+        assert_eq!((grant.prbs, grant.prb_set, grant.harq), (261, Some(dci.prbs), dci.harq));
+        let block = grant.blocks[0].unwrap();
+        assert_eq!((block.mcs, block.rv, block.again), (dci.mcs[0], dci.rv[0], dci.is_retransmission()));
+        let before = processes.get(&dci.harq).copied().filter(|_| dci.is_retransmission());
+        let bits = before.unwrap_or(dci.bits());
+        assert_eq!(grant.bits(), bits, "a retransmission has the size of its block");
+        processes.insert(dci.harq, bits);
+    }
+}
+
+#[test]
+fn downlink_blocks_of_nr_come_back_as_sums() {
+    let reports = reports_of_nr(0);
+    let names = ["nr.dl.bytes", "nr.dl.blocks", "nr.dl.failed_blocks"];
+    let subscription = Subscription::new(names).unwrap();
+    let (mut extractor, mut last) = (Extractor::new(&subscription), [f64::NAN; 3]);
+    let all = composed(&reports);
+    for composed in &all {
+        extractor.push(&packet(composed), |sample| last[sample.wanted] = sample.value);
+    }
+    let (mut bytes, mut blocks, mut failed) = (0, 0, 0);
+    for report in &reports {
+        for dci in report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink) {
+            blocks += 1;
+            match report.own.as_ref().unwrap().decoded {
+                Some(true) => bytes += dci.bits().bytes().0,
+                _ => failed += 1,
+            }
+        }
+    }
+    assert_eq!(last, [bytes, blocks, failed].map(|sum: u64| sum as f64));
+    assert_eq!(blocks, 3_200);
+    let packets = all.iter().filter(|composed| composed.code == nr::B888);
+    let at: Vec<u64> = packets.map(|composed| composed.at.as_millis()).collect();
+    assert_eq!(at[..3], [101, 201, 301], "the first block is known after 1.5 ms");
+}
+
+#[test]
+fn packets_about_lte_and_nr_are_in_order_of_time() {
+    let mut reports: Vec<_> =
+        (0..2_000).map(|at| report(at, 0, Some(true), vec![down(at, 20), up(at)])).collect();
+    let of_lte_only = composed(&reports);
+    reports.extend(reports_of_nr(0));
+    reports.sort_by_key(|report| report.time);
+    let both = composed(&reports);
+    let is_nr = |composed: &&Composed| [nr::B883, nr::B888].contains(&composed.code);
+    // In 44 ms, the modem transmits 17 or 18 blocks, one in 2.5 ms.
+    assert_eq!(both.iter().filter(is_nr).count(), 45 + 20);
+    let of_lte: Vec<_> = both.iter().filter(|composed| !is_nr(composed)).cloned().collect();
+    assert_eq!(of_lte, of_lte_only, "carriers of NR change no packet about LTE");
+    for composed in both.iter().filter(is_nr) {
+        let decoded = log::read(&packet(composed)).unwrap();
+        assert_eq!((decoded.left, decoded.unknown.as_slice()), (0, &[][..]), "{}", composed.code);
+    }
 }

@@ -154,6 +154,30 @@ fn optional_parts_depend_on_a_field_and_repeated_ones_on_their_own() {
 }
 
 #[test]
+fn an_optional_part_is_written_with_its_condition() {
+    static CODE: Code = Code {
+        code: LogCode(0xFFFF),
+        name: "test",
+        version: VersionAt::Byte,
+        layouts: &[Layout {
+            versions: &[Version::Single(1)],
+            verified: Verified::Guess,
+            root: Part::root(
+                2,
+                &[u8("kind", 1)],
+                &[Part::once("extra", 1, &[u8("value", 0)]).repeated(Repeat::If("kind", 5))],
+            ),
+        }],
+    };
+    let write = |fill| CODE.write(Version::Single(1), fill);
+    let extra = || Fill::new().number("value", 9u8);
+    assert_eq!(write(Fill::new().parts("extra", vec![extra()])), Ok(vec![1, 5, 9]));
+    assert_eq!(write(Fill::new().number("kind", 4u8)), Ok(vec![1, 4]));
+    assert_eq!(write(Fill::new().number("kind", 5u8)), Err(Unwritable::Repeat("extra")), "it is announced");
+    assert_eq!(write(Fill::new().parts("extra", vec![extra(), extra()])), Err(Unwritable::Room("extra")));
+}
+
+#[test]
 fn where_one_count_is_unset_another_counts() {
     const ROOT: Part = Part::root(
         3,

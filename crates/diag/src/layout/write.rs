@@ -203,7 +203,17 @@ impl Writer<'_> {
             Repeat::Times(times) => times.checked_sub(parts.len()).ok_or(Unwritable::Room(part.name))?,
             Repeat::Once => 1usize.checked_sub(parts.len()).ok_or(Unwritable::Room(part.name))?,
             Repeat::ToEnd => 0,
-            Repeat::If(..) | Repeat::While(_) | Repeat::Either(..) | Repeat::Ones(_) => {
+            Repeat::If(field, number) => {
+                match parts.len() {
+                    // A part that its field announces must not be absent.
+                    0 if self.get_around(field)? == number => return Err(Unwritable::Repeat(part.name)),
+                    0 => {}
+                    1 => self.set_around(field, number)?,
+                    _ => return Err(Unwritable::Room(part.name)),
+                }
+                0
+            }
+            Repeat::While(_) | Repeat::Either(..) | Repeat::Ones(_) => {
                 return Err(Unwritable::Repeat(part.name));
             }
         };
@@ -215,12 +225,23 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Sets a count or length in one of the enclosing parts.
+    /// Sets a count, a length or a condition in one of the enclosing parts.
     fn set_around(&mut self, name: &'static str, number: u64) -> Result<(), Unwritable> {
-        let holds = |part: &Part| part.fields.iter().position(|field| field.name == name);
-        let found = self.around.iter().rev().find_map(|&(part, begin)| Some((part, begin, holds(part)?)));
-        let (part, begin, at) = found.ok_or(Unwritable::Name(name))?;
-        set(&part.fields[at], &Put::Number(number), &mut self.bytes[begin..])
+        let (field, begin) = self.field_around(name)?;
+        set(field, &Put::Number(number), &mut self.bytes[begin..])
+    }
+
+    /// The number in a field of one of the enclosing parts.
+    fn get_around(&self, name: &'static str) -> Result<u64, Unwritable> {
+        let (field, begin) = self.field_around(name)?;
+        Ok(field.raw(&self.bytes[begin..]))
+    }
+
+    /// A field of the innermost enclosing part that has it, and the start of that part.
+    fn field_around(&self, name: &'static str) -> Result<(&'static Field, usize), Unwritable> {
+        let of_part = |part: &'static Part| part.fields.iter().find(|field| field.name == name);
+        let found = self.around.iter().rev().find_map(|&(part, begin)| Some((of_part(part)?, begin)));
+        found.ok_or(Unwritable::Name(name))
     }
 }
 

@@ -8,7 +8,7 @@ use airpace_emu::World;
 use airpace_emu::crossing::Arrival;
 use airpace_path::NetworkPlan;
 use airpace_path::cell::channel::ChannelConfig;
-use airpace_path::cell::channel::fading::DelayProfile;
+use airpace_path::cell::channel::fading::FadingProfile;
 use airpace_path::cell::config::BackgroundConfig;
 use airpace_path::cell::config::uplink::UplinkConfig;
 use airpace_path::cell::{CellConfig, DeviceRadioConfig};
@@ -101,7 +101,7 @@ fn trace(direction: Direction) -> impl Strategy<Value = LastHopPlan> {
 
 /// A cell with fading, lost transport blocks and other users.
 fn cell(devices: usize) -> impl Strategy<Value = LastHopPlan> {
-    let fading = sample::select(vec![DelayProfile::Flat, DelayProfile::Epa, DelayProfile::Eva]);
+    let fading = sample::select(vec![FadingProfile::Flat, FadingProfile::Epa, FadingProfile::Eva]);
     let background = (0.0..200.0, 0.0..0.9);
     (sample::select(vec![6u16, 15, 25]), 1u8..=2, 0.0..20.0, fading, background).prop_map(
         move |(prbs, carriers, sinr_db, fading, (control_per_second, load))| {

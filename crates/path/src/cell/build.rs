@@ -18,6 +18,7 @@ use super::config::{CellConfig, Rat, TelemetryConfig};
 use super::device::{Device, Leg};
 use super::handover::Handover;
 use super::harq::Harq;
+use super::life_cycle::LifeCycle;
 use super::pdcp::SplitBearer;
 use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
 use super::region::DataRegion;
@@ -138,7 +139,9 @@ impl Builder<'_> {
             .collect();
         let split = (legs.len() > 1).then(|| SplitBearer::new(&self.config.dual_connectivity()));
         let handover = Handover::new(&self.config.handover, &device.handover_s, rng);
-        let source = Source::Device(Box::new(Device::new(legs, split, handover, limit)));
+        let rng = self.streams.stream(&format!("cell.device.{index}.life_cycle"));
+        let life = LifeCycle::new(&self.config.rrc, &self.config.drx, rng);
+        let source = Source::Device(Box::new(Device::new(legs, split, handover, life, limit)));
         let owner = Owner::Device(airpace_core::DeviceId(index as u16));
         User { rnti: self.rntis.assign(), owner, source, links }
     }

@@ -359,6 +359,9 @@ impl Carrier {
             let Some((content, payload_bits)) = take_data(source, grant.link, context.now, block.bits) else {
                 break;
             };
+            if let Source::Device(device) = &mut user.source {
+                device.life.on_grant(context.now);
+            }
             process.ndi[codeword] = !process.ndi[codeword];
             process.blocks[codeword] =
                 Some(InFlight::new(block, content, payload_bits, link.adaptation.step()));

@@ -1,7 +1,7 @@
 //! Radio channel from one carrier to one device: one SINR per RBG and slot.
 //!
-//! Level (static, from the distance, or from points in time) + shadowing + multipath fading → [`Snapshot`]. Parts that
-//! do not change are computed once. The values of a slot do not depend on which other slots were computed.
+//! Level (static, from the distance, or from points in time) + shadowing + blockage and beam changes + multipath fading →
+//! [`Snapshot`]. Parts that do not change are computed once. The values of a slot do not depend on which other slots were computed.
 
 use airpace_core::Streams;
 use airpace_core::tables::Modulation;
@@ -10,6 +10,7 @@ use airpace_core::tables::nr::{self, RbgConfig};
 use airpace_radio::{Numerology, PrbSet};
 use serde::{Deserialize, Serialize};
 
+pub mod blockage;
 pub mod fading;
 #[cfg(test)]
 pub(super) mod measured;
@@ -19,8 +20,9 @@ pub mod shadowing;
 pub mod trajectory;
 
 use super::bler::information::{SINR_FLOOR_DB, effective_sinr_db};
-use fading::{DelayProfile, Fading, Sinusoid, Tap, draw_taps};
-use path_loss::noise_per_subcarrier_dbm;
+use blockage::Losses;
+use fading::{Fading, FadingProfile, NOMINAL_DELAY_SPREAD_NS, Sinusoid, Tap, draw_taps};
+use path_loss::{PathLossModel, noise_per_subcarrier_dbm};
 pub use plan::ChannelPlan;
 use shadowing::Shadowing;
 use trajectory::Trajectory;
@@ -33,8 +35,11 @@ use trajectory::Trajectory;
 pub struct ChannelConfig {
     /// Static mean SINR in dB.
     pub sinr_db: Option<f64>,
-    /// Distance from the base station in metres. Path loss is that of a macro cell at 2 GHz.
+    /// Horizontal distance from the base station in metres. The path loss is that of `path_loss`.
     pub distance_m: Option<f64>,
+    /// Path loss model (used with `distance_m`): macro cell at 2 GHz, or urban macro (`uma_…`) or micro (`umi_…`) cell with or
+    /// without line of sight.
+    pub path_loss: PathLossModel,
     /// Mean SINR over time: points (seconds, dB), with straight lines between them.
     pub sinr_points_db: Vec<(f64, f64)>,
     /// Received power over time: points (seconds, dBm), with straight lines between them.
@@ -60,7 +65,12 @@ pub struct ChannelConfig {
     /// Distance over which shadowing decorrelates to 1/e, in metres.
     pub shadowing_decorrelation_m: f64,
     /// Multipath profile.
-    pub fading: DelayProfile,
+    pub fading: FadingProfile,
+    /// RMS delay spread of the TDL profiles, in nanoseconds. It scales their delays; the profiles of LTE have fixed delays.
+    /// If absent: 100.
+    ///
+    /// Source: TR 38.901 §7.7.3 Table 7.7.3-1. Chosen: the nominal delay spread.
+    pub delay_spread_ns: Option<f64>,
     /// Speed in km/h. It determines how fast shadowing changes, and the Doppler shift of fading. Without shadowing and
     /// fading, the speed has no effect.
     ///
@@ -91,6 +101,7 @@ impl Default for ChannelConfig {
         ChannelConfig {
             sinr_db: None,
             distance_m: None,
+            path_loss: PathLossModel::default(),
             sinr_points_db: Vec::new(),
             rssi_points_dbm: Vec::new(),
             enb_power_dbm: 46.0,
@@ -100,7 +111,8 @@ impl Default for ChannelConfig {
             sinr_cap_db: 30.0,
             shadowing_sigma_db: 0.0,
             shadowing_decorrelation_m: 50.0,
-            fading: DelayProfile::Flat,
+            fading: FadingProfile::Flat,
+            delay_spread_ns: None,
             speed_kmh: 3.0,
             doppler_hz: None,
             sinusoids: Vec::new(),
@@ -180,6 +192,7 @@ pub struct Channel {
     cap_db: f64,
     layers: u8,
     shadowing: Option<Shadowing>,
+    losses: Option<Losses>,
     fading: Option<Fading>,
     slot: Option<u64>,
     mean_sinr_db: f64,
@@ -202,7 +215,7 @@ enum Level {
 pub struct Snapshot<'a> {
     /// SINR of the mean power over the band, with fading.
     pub sinr_db: f64,
-    /// SINR without fading: level and shadowing.
+    /// SINR without fading: level, shadowing, blockage and beam changes.
     pub mean_sinr_db: f64,
     /// Received power per resource element of the reference signals in dBm, without fading. This is the value shown by
     /// handsets.
@@ -242,7 +255,7 @@ pub(super) struct StreamNames<'a> {
 
 impl Channel {
     /// The channel of `plan` on a carrier with this grid and centre frequency. The random numbers come from the streams
-    /// `{name}.shadowing` and `{name}.fading`.
+    /// `{name}.shadowing` and `{name}.fading`; those of blockage and beam changes are named by the device.
     pub fn new(plan: &ChannelPlan, grid: Grid, frequency_mhz: f64, streams: &Streams, name: &str) -> Channel {
         Channel::with_fading_of(
             plan,
@@ -255,7 +268,8 @@ impl Channel {
 
     /// The channel in the opposite direction of the channel whose shadowing has the given name. Its level is the level
     /// of that channel plus `offset_db`, and its shadowing is the same, but it has one layer and different fading. Path
-    /// loss and shadowing are equal in both directions; multipath differs because the frequency differs.
+    /// loss, shadowing, blockage and beam changes are equal in both directions; multipath differs because the frequency
+    /// differs.
     pub(super) fn opposite(
         plan: &ChannelPlan,
         grid: Grid,
@@ -285,19 +299,22 @@ impl Channel {
             Shadowing::new(config.shadowing_sigma_db, config.shadowing_decorrelation_m, config.speed_kmh, rng)
         });
         let given = (!config.sinusoids.is_empty()).then(|| Fading::new(&given_taps(&config.sinusoids), grid));
-        let drawn = (config.fading != DelayProfile::Flat).then(|| {
+        let drawn = (config.fading != FadingProfile::Flat).then(|| {
             let mut rng = streams.stream(&format!("{}.fading", names.fading));
+            let spread_ns = config.delay_spread_ns.unwrap_or(NOMINAL_DELAY_SPREAD_NS);
             let doppler_hz = config.doppler_hz.unwrap_or(doppler_hz(config.speed_kmh, frequency_mhz));
-            Fading::new(&draw_taps(config.fading, doppler_hz, config.sinusoids_per_tap, &mut rng), grid)
+            let taps = draw_taps(config.fading, spread_ns, doppler_hz, config.sinusoids_per_tap, &mut rng);
+            Fading::new(&taps, grid)
         });
         let mut channel = Channel {
             grid,
-            level: plan.level(grid),
+            level: plan.level(grid, frequency_mhz),
             noise_dbm,
             penalty_db: config.layer_penalty_db * libm::log2(config.layers.into()),
             cap_db: config.sinr_cap_db,
             layers: config.layers,
             shadowing,
+            losses: plan.losses.as_ref().and_then(|losses| losses.build(streams)),
             fading: None,
             slot: None,
             mean_sinr_db: 0.0,
@@ -328,7 +345,7 @@ impl Channel {
         self.layers
     }
 
-    /// Maximum SINR in dB of the level during the run, without shadowing and fading.
+    /// Maximum SINR in dB of the level during the run, without shadowing, blockage, beam changes and fading.
     pub(super) fn best_sinr_db(&self) -> f64 {
         let level_db = match &self.level {
             Level::Sinr(sinr_db) => *sinr_db,
@@ -343,6 +360,7 @@ impl Channel {
     pub fn is_static(&self) -> bool {
         self.level.is_static()
             && self.shadowing.as_ref().is_none_or(Shadowing::is_static)
+            && self.losses.is_none()
             && self.fading.as_ref().is_none_or(Fading::is_static)
     }
 
@@ -365,7 +383,10 @@ impl Channel {
     fn compute(&mut self, slot: u64) {
         self.slot = Some(slot);
         let time_ms = self.grid.start_ms(slot);
-        let shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(time_ms));
+        let mut shadow_db = self.shadowing.as_mut().map_or(0.0, |shadowing| shadowing.at(time_ms));
+        if let Some(losses) = &mut self.losses {
+            shadow_db -= losses.at_db(time_ms);
+        }
         let (sinr_db, rsrp_dbm) = match &self.level {
             Level::Sinr(sinr_db) => (*sinr_db, sinr_db + self.noise_dbm),
             Level::Rsrp(rsrp_dbm) => (rsrp_dbm - self.noise_dbm, *rsrp_dbm),

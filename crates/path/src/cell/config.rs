@@ -5,16 +5,19 @@ use serde::{Deserialize, Serialize};
 use super::adaptation::{AdaptationConfig, CqiScope, GrantMcs};
 use super::bler::{BlerConfig, Combining};
 use super::channel::ChannelConfig;
+use super::channel::blockage::{BeamConfig, BlockageConfig};
 use uplink::UplinkConfig;
 
 mod carrier;
 mod dual_connectivity;
+mod life_cycle;
 mod nr;
 pub mod uplink;
 mod validate;
 
 pub use carrier::{CarrierConfig, NrCarrier, Rat};
 pub use dual_connectivity::{Bearer, DualConnectivityConfig, SplitBy, UplinkPath};
+pub use life_cycle::{DrxConfig, RrcConfig};
 pub use nr::{NrConfig, SsbConfig};
 
 /// One cell with up to five component carriers of LTE FDD or NR.
@@ -81,6 +84,10 @@ pub struct CellConfig {
     pub aggregation: AggregationConfig,
     /// Devices on carriers of LTE and NR at the same time (EN-DC). Only cells with carriers of both have this table.
     pub dual_connectivity: Option<DualConnectivityConfig>,
+    /// RRC states of devices without data.
+    pub rrc: RrcConfig,
+    /// Discontinuous reception.
+    pub drx: DrxConfig,
     /// Interruption at a handover.
     pub handover: HandoverConfig,
     /// The uplink, from devices to the cell.
@@ -119,6 +126,8 @@ impl Default for CellConfig {
             adaptation: AdaptationConfig::default(),
             aggregation: AggregationConfig::default(),
             dual_connectivity: None,
+            rrc: RrcConfig::default(),
+            drx: DrxConfig::default(),
             handover: HandoverConfig::default(),
             uplink: UplinkConfig::default(),
             background: BackgroundConfig::default(),
@@ -430,6 +439,10 @@ pub struct LostCarrier {
 pub struct DeviceRadioConfig {
     /// The channel between cell and device.
     pub channel: ChannelConfig,
+    /// Blockage of the path between cell and device, on all carriers and in both directions; absent: none.
+    pub blockage: Option<BlockageConfig>,
+    /// Changes of the beam between cell and device, on all carriers and in both directions; absent: none.
+    pub beam: Option<BeamConfig>,
     /// Indices of the cell's carriers that the device can use, its primary carrier first; empty: all carriers, in the
     /// cell's order.
     pub carriers: Vec<u8>,
@@ -447,6 +460,8 @@ impl Default for DeviceRadioConfig {
     fn default() -> DeviceRadioConfig {
         DeviceRadioConfig {
             channel: ChannelConfig::default(),
+            blockage: None,
+            beam: None,
             carriers: Vec::new(),
             qam256: false,
             queue_bytes: 6_000_000,

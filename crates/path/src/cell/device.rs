@@ -1,4 +1,4 @@
-//! The base station's state of a device of the scenario: the legs of its bearer and its handovers.
+//! The base station's state of a device of the scenario: the legs of its bearer, its handovers and its RRC state.
 
 use std::ops::Range;
 
@@ -7,6 +7,7 @@ use airpace_event::Fate;
 
 use super::carriers::Aggregation;
 use super::handover::Handover;
+use super::life_cycle::LifeCycle;
 use super::pdcp::SplitBearer;
 use super::rlc::{Content, Rlc};
 
@@ -18,6 +19,7 @@ pub(super) struct Device {
     /// PDCP of a split bearer; `None` if there is one leg.
     split: Option<SplitBearer>,
     pub handover: Handover,
+    pub life: LifeCycle,
     /// Maximum number of bytes queued on all legs.
     limit: Bytes,
 }
@@ -37,10 +39,11 @@ impl Device {
         legs: Vec<Leg>,
         split: Option<SplitBearer>,
         handover: Handover,
+        life: LifeCycle,
         limit: Bytes,
     ) -> Device {
         debug_assert_eq!(legs.len(), if split.is_some() { 2 } else { 1 });
-        Device { legs, split, handover, limit }
+        Device { legs, split, handover, life, limit }
     }
 
     /// The legs.
@@ -76,7 +79,9 @@ impl Device {
     /// Whether a link may carry new data at `now`.
     pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         let leg = &self.legs[self.leg_index(link)];
-        !self.handover.is_interrupted(now) && link - leg.links.start < leg.aggregation.active()
+        !self.handover.is_interrupted(now)
+            && self.life.is_listening(now)
+            && link - leg.links.start < leg.aggregation.active()
     }
 
     /// Bytes queued for their first transmission.
@@ -140,6 +145,14 @@ impl Device {
         if let Some(split) = &mut self.split {
             split.expire(now, at, release);
         }
+    }
+
+    /// If a handover or a promotion of the device's RRC state starts at `now`, returns the time at which data transmission
+    /// resumes.
+    pub(super) fn starts_again(&mut self, now: Time) -> Option<Time> {
+        let handover = self.handover.begin(now);
+        let promotion = self.life.take_promotion().map(|time| self.handover.interrupt(now, time));
+        promotion.or(handover)
     }
 
     /// Starts a handover at `now`: unacknowledged data returns to the queue, and is sent from `resumes_at` on.

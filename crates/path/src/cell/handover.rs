@@ -43,6 +43,13 @@ impl Handover {
         Some(self.resumes_at)
     }
 
+    /// Interrupts the device's data at `now` for this time, because the device becomes connected again. Returns the time at
+    /// which data transmission resumes.
+    pub(super) fn interrupt(&mut self, now: Time, interruption: Duration) -> Time {
+        self.resumes_at = self.resumes_at.max(now + interruption);
+        self.resumes_at
+    }
+
     /// Whether the device is unreachable at `now`.
     pub(super) fn is_interrupted(&self, now: Time) -> bool {
         now < self.resumes_at

@@ -51,7 +51,7 @@ impl CellPlan {
         let adaptation = AdaptationPlans::new(&config.adaptation, config.nr.table())
             .map_err(|error| error.within("adaptation"))?;
         let plan_of = |(index, device): (usize, &DeviceRadioConfig)| {
-            device_plan(&config, device).map_err(|error| error.within(&format!("device.{index}")))
+            device_plan(&config, index, device).map_err(|error| error.within(&format!("device.{index}")))
         };
         let devices = devices.iter().enumerate().map(plan_of).collect::<Result<_, _>>()?;
         Ok(CellPlan { config, bler, adaptation, devices })
@@ -63,9 +63,14 @@ impl CellPlan {
     }
 }
 
-fn device_plan(cell: &CellConfig, device: &DeviceRadioConfig) -> Result<DevicePlan, ConfigError> {
+fn device_plan(
+    cell: &CellConfig,
+    index: usize,
+    device: &DeviceRadioConfig,
+) -> Result<DevicePlan, ConfigError> {
     device.validate(cell)?;
     let channel = device.channel.plan().map_err(|error| error.within("channel"))?;
+    let channel = channel.with_losses(index, device.blockage, device.beam);
     let adaptation =
         AdaptationConfig { qam256: cell.adaptation.qam256 || device.qam256, ..cell.adaptation.clone() };
     let adaptation = AdaptationPlans::new(&adaptation, cell.nr.table())?;

@@ -9,6 +9,7 @@ use super::{Cell, CellConfig, DeviceRadioConfig};
 use crate::link::{Exit, Link};
 
 mod background;
+mod blockage;
 mod carriers;
 mod lena;
 mod listening;

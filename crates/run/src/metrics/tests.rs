@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, DeviceId, Direction, Ecn, FlowId, Packet, Time};
 use airpace_event::{Arrived, Capacity, Fate, Inspected, Subframe, Transfer, TransferStep};
-use airpace_radio::{BitLayer, CarrierId, Dci, PrbSet, RadioReport, Scope, Slot};
+use airpace_radio::{BitLayer, CarrierId, Dci, Numerology, PrbSet, RadioReport, Scope, Slot};
 use airpace_tables::facts::{FlowFacts, Span};
 use proptest::prelude::*;
 
@@ -207,8 +207,34 @@ fn jain_of_prbs_compares_devices() {
     let measured = meter.finish();
     assert_eq!(measured.jain_prbs.len(), 10);
     assert!(measured.jain_prbs.iter().all(|window| window.jain == 0.8 && window.sharers == 2));
-    assert_eq!(measured.carriers, [Carrier { carrier: 0, prbs: 50 }]);
+    assert_eq!(measured.carriers, [Carrier { carrier: 0, prbs: 50, nr: None }]);
     assert!(measured.jain.is_empty(), "nothing was delivered, so there is no index");
+}
+
+/// Slots of a carrier of NR with the TDD pattern DDDSU, whose uplink slot has no downlink symbols.
+#[test]
+fn slots_of_nr_are_counted_by_direction() {
+    let measured = |symbols: &[u8]| {
+        let mut meter = Meter::new(&facts(&[]));
+        for (index, symbols) in (0..1_000).zip(symbols.iter().cycle()) {
+            let slot = Slot { numerology: Numerology::KHZ_30, index };
+            let mut report = RadioReport::new(CarrierId(2), slot, Time::from_micros(500 * index));
+            report.carrier_prbs = Some(273);
+            report.symbols = Some(*symbols);
+            meter.record(&Event::Subframe(&Subframe { report: &report, owners: &[] }));
+        }
+        meter.finish().carriers
+    };
+    let slots_per_ms = |carrier: &Carrier| {
+        [Direction::Downlink, Direction::Uplink].map(|direction| carrier.slots_per_ms(direction))
+    };
+    let tdd = measured(&[13, 13, 13, 9, 0]);
+    let nr = Some(NrSlots { numerology: 1, slots: 1_000, downlink: 800 });
+    assert_eq!(tdd, [Carrier { carrier: 2, prbs: 273, nr }]);
+    assert_eq!(slots_per_ms(&tdd[0]), [1.6, 0.4]);
+    let fdd = measured(&[13]);
+    assert_eq!(slots_per_ms(&fdd[0]), [2.0, 2.0]);
+    assert_eq!(slots_per_ms(&Carrier { nr: None, ..fdd[0] }), [1.0, 1.0], "a carrier of LTE");
 }
 
 /// Two phones that send and two that receive. Bytes, PRBs and capacity are separate for each direction.

@@ -19,8 +19,9 @@ use crate::terminal::{self, count};
 /// Writes the log of a simulated device's modem about its cell, without real-time pacing.
 ///
 /// The log contains the packets that `airpace diag modem SCENARIO` sends to a host: the DCIs of each subframe (0xB130),
-/// downlink and uplink transmissions (0xB173, 0xB139), and the signal (0xB193). Time stamps start at 2026-01-01 00:00:00
-/// UTC. The same command gives the same bytes.
+/// downlink and uplink transmissions (0xB173, 0xB139), and the signal (0xB193). For carriers of NR, it contains
+/// uplink transmissions (0xB883) and sums of downlink blocks (0xB888). Time stamps start at 2026-01-01 00:00:00 UTC. The
+/// same command gives the same bytes.
 #[derive(clap::Args)]
 #[command(before_help = "Example: airpace diag encode competitor --seconds 10 --out phone.qmdl\n         \
                          airpace diag encode biscay-uplink --set cell.prbs=50 --out uplink.qmdl")]

@@ -2,7 +2,7 @@
 
 use super::super::bler::{BlerConfig, Block, SoftBuffer};
 use super::super::channel::ChannelConfig;
-use super::super::channel::fading::DelayProfile;
+use super::super::channel::fading::FadingProfile;
 use super::thresholds::{mcs_of_cqi, reference_block};
 use super::*;
 use airpace_core::tables::lte::McsTable;
@@ -171,10 +171,10 @@ fn with_stale_reports_of_a_moving_channel_the_loop_holds_ten_percent() {
     let mut table =
         String::from("             without loop    with loop\n             lost    MCS     lost    MCS\n");
     for (fading, speed_kmh) in [
-        (DelayProfile::Epa, 3.0),
-        (DelayProfile::Epa, 30.0),
-        (DelayProfile::Eva, 3.0),
-        (DelayProfile::Eva, 60.0),
+        (FadingProfile::Epa, 3.0),
+        (FadingProfile::Epa, 30.0),
+        (FadingProfile::Eva, 3.0),
+        (FadingProfile::Eva, 60.0),
     ] {
         let run = |outer_loop| {
             let config = ChannelConfig { sinr_db: Some(15.0), fading, speed_kmh, ..ChannelConfig::default() };
@@ -213,7 +213,7 @@ fn errors_that_no_lower_mcs_cures_do_not_lower_it() {
 fn a_subband_report_tells_good_rbgs_from_bad() {
     let mut selective = channel(ChannelConfig {
         sinr_db: Some(12.0),
-        fading: DelayProfile::Etu,
+        fading: FadingProfile::Etu,
         speed_kmh: 3.0,
         ..ChannelConfig::default()
     });

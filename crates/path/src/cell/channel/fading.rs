@@ -1,4 +1,5 @@
-//! Multipath fading: taps with the delays of EPA, EVA or ETU. Each tap is a sum of sinusoids (Jakes' model).
+//! Multipath fading: taps with the delays of a profile. Each tap is a sum of sinusoids (Jakes' model). The first tap of a
+//! profile with line of sight contains one more sinusoid.
 //!
 //! ```text
 //! h_l(t) = Σ_n a_n exp(j (2π f_n t + φ_n)),  f_n = f_d cos α_n      gain of tap l
@@ -10,9 +11,13 @@
 //! computed. A slot of LTE is a subframe.
 
 use airpace_core::Rng;
-pub use airpace_core::tables::delay::DelayProfile;
 
 use super::Grid;
+
+mod profile;
+
+pub use profile::FadingProfile;
+pub(super) use profile::NOMINAL_DELAY_SPREAD_NS;
 
 /// The gain of one propagation path as a sum of sinusoids.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,14 +40,24 @@ pub struct Sinusoid {
 }
 
 /// Draws the taps of a profile. The sinusoids of a tap have random phases and equally spaced angles of arrival, of
-/// which the first is random. [`DelayProfile::Flat`] has no multipath: nothing is drawn, and there are no taps.
+/// which the first is random. The path with line of sight is one sinusoid with a random phase in the first tap.
+/// [`FadingProfile::Flat`] has no multipath: nothing is drawn, and there are no taps. Only the delays of TDL profiles depend on
+/// `delay_spread_ns`.
 ///
 /// Chosen: the random first angle, with which the Doppler shifts of a tap differ from each other and from the Doppler
 /// shifts of other taps.
-pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16, rng: &mut Rng) -> Vec<Tap> {
-    let paths = if profile == DelayProfile::Flat { &[] } else { profile.taps() };
-    let powers = paths.iter().map(|&(_, power_db)| libm::pow(10.0, power_db / 10.0));
-    let total: f64 = powers.clone().sum();
+pub fn draw_taps(
+    profile: FadingProfile,
+    delay_spread_ns: f64,
+    doppler_hz: f64,
+    sinusoids_per_tap: u16,
+    rng: &mut Rng,
+) -> Vec<Tap> {
+    let paths = profile.paths(delay_spread_ns);
+    let power_of = |power_db: f64| libm::pow(10.0, power_db / 10.0);
+    let los = profile.los_power_db().map(power_of);
+    let powers = paths.iter().map(|&(_, power_db)| power_of(power_db));
+    let total = powers.clone().sum::<f64>() + los.unwrap_or(0.0);
     let count = f64::from(sinusoids_per_tap.max(1));
     let mut taps = Vec::new();
     for (&(delay_ns, _), power) in paths.iter().zip(powers) {
@@ -56,8 +71,20 @@ pub fn draw_taps(profile: DelayProfile, doppler_hz: f64, sinusoids_per_tap: u16,
             .collect();
         taps.push(Tap { delay_ns, sinusoids });
     }
+    if let (Some(power), Some(tap)) = (los, taps.first_mut()) {
+        tap.sinusoids.push(Sinusoid {
+            doppler_hz: LOS_DOPPLER_SHARE * doppler_hz,
+            phase_rad: TURN * rng.uniform(),
+            amplitude: libm::sqrt(power / total),
+        });
+    }
     taps
 }
+
+/// Doppler shift of the path with line of sight as a share of the maximum Doppler shift.
+///
+/// Source: TR 38.901 §7.7.2 (a peak of the Doppler spectrum at 0.7 times the maximum Doppler shift)
+const LOS_DOPPLER_SHARE: f64 = 0.7;
 
 /// The fading of one carrier for one device: a power gain per PRB.
 #[derive(Clone, Debug)]
@@ -125,7 +152,9 @@ impl Fading {
     /// Power gain |H|² at the centre of every PRB in a slot, lowest frequency first.
     ///
     /// Chosen: one value for the 180 kHz of a PRB of LTE. Within such a PRB, the largest delay of ETU rotates the phase by less
-    /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same.
+    /// than 360°, and the largest delays of the other profiles by less than 180°. LENA does the same. A PRB of NR with
+    /// 120 kHz is 1.44 MHz wide: less than the coherence bandwidth, which is 1 / (5 · delay spread), up to a delay spread of
+    /// 139 ns.
     pub fn at(&mut self, slot: u64) -> &[f64] {
         if self.slot != Some(slot) {
             self.turn_to(slot);

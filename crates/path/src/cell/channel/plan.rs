@@ -1,7 +1,8 @@
 //! Plan of a channel: a validated configuration.
 
-use super::fading::DelayProfile;
-use super::path_loss::{path_loss_db, power_per_subcarrier_dbm};
+use super::blockage::{BeamConfig, BlockageConfig, LossPlan};
+use super::fading::FadingProfile;
+use super::path_loss::{PathLossModel, power_per_subcarrier_dbm};
 use super::trajectory::Trajectory;
 use super::{ChannelConfig, DEFAULT_SINR_DB, Grid, Level};
 use crate::config_error::{ConfigError, not_negative, positive};
@@ -11,6 +12,7 @@ use crate::config_error::{ConfigError, not_negative, positive};
 pub struct ChannelPlan {
     pub(super) config: ChannelConfig,
     source: LevelSource,
+    pub(super) losses: Option<LossPlan>,
 }
 
 /// The source of the mean level.
@@ -25,7 +27,7 @@ impl ChannelPlan {
     /// The plan of a channel with the same SINR at all times and frequencies.
     pub(in super::super) fn at_sinr(sinr_db: f64, layers: u8) -> ChannelPlan {
         let config = ChannelConfig { sinr_db: Some(sinr_db), layers, ..ChannelConfig::default() };
-        ChannelPlan { config, source: LevelSource::Static { sinr_db } }
+        ChannelPlan { config, source: LevelSource::Static { sinr_db }, losses: None }
     }
 
     /// The plan of the same channel with at most this number of layers.
@@ -33,17 +35,29 @@ impl ChannelPlan {
         ChannelPlan {
             config: ChannelConfig { layers: self.config.layers.min(layers), ..self.config.clone() },
             source: self.source.clone(),
+            losses: self.losses.clone(),
         }
     }
 
-    /// The level on a carrier with this grid.
-    pub(super) fn level(&self, grid: Grid) -> Level {
+    /// The plan of the same channel with blockage and beam changes. All channels of a device that have the same number and
+    /// the same seed have the same events.
+    pub(in super::super) fn with_losses(
+        self,
+        device: usize,
+        blockage: Option<BlockageConfig>,
+        beam: Option<BeamConfig>,
+    ) -> ChannelPlan {
+        ChannelPlan { losses: Some(LossPlan { device, blockage, beam }), ..self }
+    }
+
+    /// The level on a carrier with this grid and centre frequency.
+    pub(super) fn level(&self, grid: Grid, frequency_mhz: f64) -> Level {
         match &self.source {
             LevelSource::Static { sinr_db } => Level::Sinr(*sinr_db),
             LevelSource::Distance { distance_m } => {
                 let sent_dbm = power_per_subcarrier_dbm(self.config.enb_power_dbm, grid.prbs)
                     + self.config.antenna_gain_dbi;
-                Level::Rsrp(sent_dbm - path_loss_db(*distance_m))
+                Level::Rsrp(sent_dbm - self.config.path_loss.loss_db(*distance_m, frequency_mhz))
             }
             LevelSource::Points(level) => level.clone(),
         }
@@ -57,7 +71,7 @@ impl ChannelConfig {
     /// The configuration is invalid; the error names the key and the remedy.
     pub fn plan(&self) -> Result<ChannelPlan, ConfigError> {
         self.check()?;
-        Ok(ChannelPlan { config: self.clone(), source: self.source()? })
+        Ok(ChannelPlan { config: self.clone(), source: self.source()?, losses: None })
     }
 
     fn source(&self) -> Result<LevelSource, ConfigError> {
@@ -103,6 +117,7 @@ impl ChannelConfig {
             }
         }
         not_negative("distance_m", self.distance_m.unwrap_or(0.0))?;
+        self.check_path_loss()?;
         not_negative("noise_figure_db", self.noise_figure_db)?;
         not_negative("interference_margin_db", self.interference_margin_db)?;
         not_negative("shadowing_sigma_db", self.shadowing_sigma_db)?;
@@ -110,6 +125,7 @@ impl ChannelConfig {
         not_negative("speed_kmh", self.speed_kmh)?;
         not_negative("doppler_hz", self.doppler_hz.unwrap_or(0.0))?;
         not_negative("layer_penalty_db", self.layer_penalty_db)?;
+        self.check_delay_spread()?;
         self.check_sinusoids()?;
         if !(4..=256).contains(&self.sinusoids_per_tap) {
             let reason = format!("is {}; give 4 to 256 (16 to 32 are usual)", self.sinusoids_per_tap);
@@ -124,12 +140,39 @@ impl ChannelConfig {
         Ok(())
     }
 
+    fn check_path_loss(&self) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("path_loss", reason));
+        match (self.distance_m, self.path_loss.max_distance_m()) {
+            (None, _) if self.path_loss != PathLossModel::default() => {
+                refuse("has no effect without a distance; give `distance_m`, or remove `path_loss`".into())
+            }
+            (Some(distance_m), Some(max_m)) if distance_m > max_m => refuse(format!(
+                "holds up to {max_m} m, and `distance_m` is {distance_m}; give a shorter distance, or \"macro_2ghz\""
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_delay_spread(&self) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("delay_spread_ns", reason));
+        match self.delay_spread_ns {
+            None => Ok(()),
+            Some(_) if !self.fading.is_tdl() => refuse(
+                "has no effect with this profile; give `fading` \"tdl_a\" to \"tdl_e\", or remove `delay_spread_ns`".into(),
+            ),
+            Some(spread_ns) if !(0.1..=MAX_DELAY_SPREAD_NS).contains(&spread_ns) => refuse(format!(
+                "is {spread_ns}; give 0.1 to {MAX_DELAY_SPREAD_NS} ns (10 is very short, 100 nominal, 1000 very long)"
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
     fn check_sinusoids(&self) -> Result<(), ConfigError> {
         let refuse = |reason: String| Err(ConfigError::new("sinusoids", reason));
         if self.sinusoids.is_empty() {
             return Ok(());
         }
-        if self.fading != DelayProfile::Flat {
+        if self.fading != FadingProfile::Flat {
             return refuse("stand beside `fading`, which draws others; remove either".into());
         }
         if self.sinusoids.len() > MAX_SINUSOIDS {
@@ -150,6 +193,11 @@ impl ChannelConfig {
         Ok(())
     }
 }
+
+/// Maximum delay spread in nanoseconds.
+///
+/// Chosen: ten times the longest of TR 38.901 Table 7.7.3-1.
+const MAX_DELAY_SPREAD_NS: f64 = 10_000.0;
 
 /// Maximum number of given sinusoids.
 ///

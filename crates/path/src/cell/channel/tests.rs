@@ -1,6 +1,7 @@
 //! Tests of level, fading and shadowing together.
 
 use super::fading::Tap;
+use super::path_loss::PathLossModel;
 use super::*;
 use proptest::prelude::*;
 
@@ -72,6 +73,54 @@ fn distance_gives_path_loss_over_noise_and_interference() {
 }
 
 #[test]
+fn path_loss_models_depend_on_the_carrier_frequency() {
+    let config = ChannelConfig {
+        distance_m: Some(100.0),
+        path_loss: PathLossModel::UmiLos,
+        sinr_cap_db: 99.0,
+        ..ChannelConfig::default()
+    };
+    let rsrp_dbm = |frequency_mhz| {
+        let plan = config.plan().expect("a channel");
+        Channel::new(&plan, Grid::lte(100), frequency_mhz, &Streams::new(1), "phone").at(0).rsrp_dbm
+    };
+    // 46 dBm over 1200 subcarriers are 15.21 dBm per subcarrier; the antenna gain is 15 dBi. Source of the path loss:
+    // TR 38.901 §7.4.1 Table 7.4.1-1, 85.31 dB at 3.5 GHz.
+    assert!((rsrp_dbm(3_500.0) - (15.21 + 15.0 - 85.31)).abs() < 0.01, "{} dBm", rsrp_dbm(3_500.0));
+    // With line of sight, the frequency counts as 20 log10 f.
+    let difference_db = rsrp_dbm(3_500.0) - rsrp_dbm(28_000.0);
+    assert!((difference_db - 20.0 * libm::log10(8.0)).abs() < 1e-9, "{difference_db} dB");
+}
+
+#[test]
+fn a_path_loss_that_cannot_be_computed_is_refused() {
+    let refusal = |config: ChannelConfig| config.plan().expect_err("must be refused").to_string();
+    let model = ChannelConfig { path_loss: PathLossModel::UmaNlos, ..ChannelConfig::default() };
+    assert_eq!(
+        refusal(model.clone()),
+        "`path_loss` has no effect without a distance; give `distance_m`, or remove `path_loss`"
+    );
+    let far = refusal(ChannelConfig { distance_m: Some(5_001.0), ..model.clone() });
+    assert!(far.contains("`path_loss` holds up to 5000 m, and `distance_m` is 5001"), "{far}");
+    assert!(ChannelConfig { distance_m: Some(5_000.0), ..model }.plan().is_ok());
+}
+
+#[test]
+fn a_delay_spread_without_effect_or_meaning_is_refused() {
+    let refusal = |fading, spread_ns| {
+        let config = ChannelConfig { fading, delay_spread_ns: Some(spread_ns), ..ChannelConfig::default() };
+        config.plan().err().map(|error| error.to_string())
+    };
+    let without_effect = refusal(FadingProfile::Eva, 100.0).expect("must be refused");
+    assert!(without_effect.starts_with("`delay_spread_ns` has no effect with this profile; give `fading`"));
+    for spread_ns in [-1.0, 0.0, 10_001.0, f64::NAN] {
+        let reason = refusal(FadingProfile::TdlA, spread_ns).expect("must be refused");
+        assert!(reason.contains("give 0.1 to 10000 ns"), "{reason}");
+    }
+    assert_eq!(refusal(FadingProfile::TdlE, 1_000.0), None);
+}
+
+#[test]
 fn a_second_layer_costs_each_its_share() {
     let config = ChannelConfig { sinr_db: Some(20.0), layers: 2, ..ChannelConfig::default() };
     assert_eq!(channel(&config).at(0).sinr_db, 17.0);
@@ -81,7 +130,7 @@ fn a_second_layer_costs_each_its_share() {
 fn sinr_stays_between_floor_and_cap() {
     let config = ChannelConfig {
         sinr_db: Some(28.0),
-        fading: DelayProfile::Etu,
+        fading: FadingProfile::Etu,
         speed_kmh: 60.0,
         ..ChannelConfig::default()
     };
@@ -99,7 +148,7 @@ fn sinr_stays_between_floor_and_cap() {
 /// its PRBs.
 #[test]
 fn the_sinr_of_an_rbg_is_that_of_a_block_over_its_prbs() {
-    for (fading, seed) in [(DelayProfile::Epa, 1), (DelayProfile::Eva, 2), (DelayProfile::Etu, 3)] {
+    for (fading, seed) in [(FadingProfile::Epa, 1), (FadingProfile::Eva, 2), (FadingProfile::Etu, 3)] {
         let config = ChannelConfig {
             sinr_db: Some(12.0),
             fading,
@@ -179,7 +228,7 @@ proptest! {
         let config = ChannelConfig {
             distance_m: Some(700.0),
             shadowing_sigma_db: 8.0,
-            fading: DelayProfile::Epa,
+            fading: FadingProfile::Epa,
             speed_kmh,
             ..ChannelConfig::default()
         };
@@ -223,6 +272,6 @@ fn fading_may_be_given_wave_by_wave() {
     assert!((first - expected(1.0)).abs() < 1e-6, "{first}");
     assert!((later - expected(std::f64::consts::PI - 1.0)).abs() < 1e-6, "{later}");
     assert!(refusal(given(&[(-1.0, 0.0, 0.0, 1.0)])).contains("`sinusoids` has [-1, 0, 0, 1] at place 0"));
-    let both = ChannelConfig { fading: DelayProfile::Epa, ..given(&[half]) };
+    let both = ChannelConfig { fading: FadingProfile::Epa, ..given(&[half]) };
     assert!(refusal(both).contains("stand beside `fading`"));
 }

@@ -36,6 +36,8 @@ impl CellConfig {
             self.check_beams(&self.nr_carrier(carrier)?)?;
         }
         self.nr.validate().map_err(|error| error.within("nr"))?;
+        self.rrc.validate(self.nr_carriers() > 0).map_err(|error| error.within("rrc"))?;
+        self.drx.validate().map_err(|error| error.within("drx"))?;
         if ![1, 2, 4].contains(&self.crs_ports()) {
             return Err(ConfigError::new("crs_ports", format!("is {}; must be 1, 2 or 4", self.crs_ports())));
         }
@@ -122,6 +124,8 @@ impl DeviceRadioConfig {
         if self.channel.layers > LTE_LAYERS && cell.nr_carriers() == 0 {
             return Err(ConfigError::new("channel.layers", layers_of_lte(self.channel.layers)));
         }
+        self.blockage.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("blockage"))?;
+        self.beam.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("beam"))?;
         if self.queue_bytes < 1500 {
             return Err(ConfigError::new(
                 "queue_bytes",

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use airpace_core::Direction;
 use airpace_radio::Dci;
 
-use super::super::channel::fading::DelayProfile;
+use super::super::channel::fading::FadingProfile;
 use super::super::config::{BackgroundConfig, Hour};
 use super::*;
 
@@ -24,7 +24,7 @@ type Name = (u16, u64);
 /// Conditions of radio and cell.
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
-    fading: DelayProfile,
+    fading: FadingProfile,
     policy: Policy,
     /// Whether there are background users.
     is_busy: bool,
@@ -177,7 +177,7 @@ fn if_a_packet_in_a_thousand_comes_a_millisecond_later_the_others_leave_when_the
         let late = packets.iter().filter(|(_, packet)| is_late(name(packet))).count();
         assert!(late > 2, "only {late} packets are late");
         let with_delays = delayed(&packets, is_late);
-        for fading in [DelayProfile::Flat, DelayProfile::Epa, DelayProfile::Eva] {
+        for fading in [FadingProfile::Flat, FadingProfile::Epa, FadingProfile::Eva] {
             for policy in [Policy::ProportionalFair, Policy::RoundRobin] {
                 for is_busy in [false, true] {
                     let conditions = Conditions { fading, policy, is_busy, learns: false };
@@ -235,7 +235,7 @@ fn the_luck_of_a_subframe_does_not_depend_on_what_was_sent_before() {
     let packets = arrivals(3.0);
     let is_late = |(_, number): Name| number < 3;
     let with_delays = delayed(&packets, is_late);
-    for fading in [DelayProfile::Flat, DelayProfile::Epa] {
+    for fading in [FadingProfile::Flat, FadingProfile::Epa] {
         for outcomes in [downlink_outcomes, uplink_outcomes] {
             let conditions =
                 Conditions { fading, policy: Policy::ProportionalFair, is_busy: true, learns: true };

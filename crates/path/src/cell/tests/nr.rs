@@ -319,3 +319,39 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `device.0.channel.layers` is 5; give 1 to 4 with NR, and 1 or 2 with LTE
     "#);
 }
+
+#[test]
+fn an_idle_device_waits_for_paging_and_setup_before_its_first_packet() {
+    let mut config = n78();
+    config.rrc.idle_after_s = Some(2.0);
+    // Two packets within a second, then ten seconds of silence.
+    let burst = |from_s: u64| {
+        Source::new(0, 1500, Rate::from_bps(24_000), Time::from_secs(from_s), Time::from_secs(from_s + 1))
+    };
+    let mut bench = Bench::new(&config, &[device_with_layers(20.0, 2)], vec![burst(1), burst(12)]);
+    bench.run(Time::from_secs(20), |_| {});
+    let delays: Vec<f64> = bench.delays_ms(0).into_iter().map(|(_, delay_ms)| delay_ms).collect();
+    assert_eq!(delays.len(), 4, "{delays:?}");
+    assert!(delays[0] < 5.0 && delays[1] < 5.0 && delays[3] < 5.0, "{delays:?}");
+    assert!((50.0..430.0).contains(&delays[2]), "the first packet after the silence: {delays:?}");
+}
+
+#[test]
+fn a_device_with_discontinuous_reception_delays_sparse_packets_and_carries_bulk_data_at_the_same_rate() {
+    let mut config = n78();
+    let run = |config: &CellConfig, mbps: f64| {
+        let source = Source::new(0, 1500, Rate::from_mbps(mbps), Time::ZERO, Time::from_secs(10));
+        let mut bench = Bench::new(config, &[device_with_layers(20.0, 2)], vec![source]);
+        bench.run(Time::from_secs(12), |_| {});
+        let delays: Vec<f64> = bench.delays_ms(0).into_iter().map(|(_, delay_ms)| delay_ms).collect();
+        (delays.len(), delays.iter().sum::<f64>() / delays.len() as f64)
+    };
+    let (sparse, always_ms) = run(&config, 0.02);
+    config.drx.cycle_ms = Some(160);
+    let (sparse_with_drx, mean_ms) = run(&config, 0.02);
+    assert_eq!(sparse, sparse_with_drx);
+    // A packet every 600 ms waits for the rest of the cycle, (160 - 10)² / 2 / 160 = 70 ms on average.
+    assert!((40.0..100.0).contains(&(mean_ms - always_ms)), "{mean_ms} ms, without: {always_ms} ms");
+    let (bulk, bulk_ms) = run(&config, 200.0);
+    assert!(bulk > 166_000 && bulk_ms < 5.0, "{bulk} packets, {bulk_ms} ms");
+}

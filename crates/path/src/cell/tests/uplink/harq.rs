@@ -51,7 +51,7 @@ fn without_recovery_what_harq_gives_up_is_lost_and_with_it_nothing_is() {
 #[test]
 fn the_outer_loop_holds_a_tenth_of_first_transmissions_lost_in_fading() {
     let mut phone = device(18.0);
-    phone.channel.fading = super::super::super::channel::fading::DelayProfile::Epa;
+    phone.channel.fading = super::super::super::channel::fading::FadingProfile::Epa;
     let mut upload = Upload::new(&CellConfig::default(), &[phone], vec![Source::saturating(0, 1500)], 2);
     upload.cell.set_recording(true);
     let (mut first, mut again) = (0_u32, 0_u32);
