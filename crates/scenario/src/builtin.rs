@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 30] = scenarios![
+static BUILTIN: [(&str, &str); 31] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -36,6 +36,7 @@ static BUILTIN: [(&str, &str); 30] = scenarios![
     "nr-busy",
     "nr-uplink",
     "nr-endc",
+    "nr-fr2-blockage",
     "morc-random-loss",
     "morc-five-flows",
     "morc-fig4",
