@@ -46,6 +46,7 @@ mod carriers;
 pub mod channel;
 pub mod config;
 mod device;
+mod exits;
 mod handover;
 mod harq;
 mod life_cycle;
@@ -68,6 +69,7 @@ use bler::Bler;
 use carrier::{Carrier, Context, SlotShare};
 use carriers::{CarrierPrbs, Load};
 use device::Device;
+use exits::Exits;
 use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
@@ -104,28 +106,6 @@ pub struct Cell {
     log: Telemetry,
     uplink: Uplink,
     is_recording: bool,
-}
-
-/// Packets that leave the cell, in order of time.
-#[derive(Debug, Default)]
-struct Exits {
-    exits: VecDeque<Exit>,
-}
-
-impl Exits {
-    /// Adds a packet that leaves at `time`. On carriers with different slots, blocks that start together end at different
-    /// times. A packet does not leave before earlier packets of its device.
-    fn push(&mut self, time: Time, packet: Packet, fate: Fate) {
-        let is_later = |exit: &&Exit| exit.time > time;
-        let later = self.exits.iter().rev().take_while(is_later);
-        let time = later
-            .filter(|exit| exit.packet.device == packet.device)
-            .map(|exit| exit.time)
-            .max()
-            .unwrap_or(time);
-        let place = self.exits.partition_point(|exit| exit.time <= time);
-        self.exits.insert(place, Exit { time, packet, fate });
-    }
 }
 
 /// The largest block of a carrier for a device.

@@ -162,6 +162,18 @@ impl Pattern {
         Ok(Pattern { slots })
     }
 
+    /// A pattern with these directions, even if the standard does not permit it.
+    #[cfg(test)]
+    pub(super) fn of(text: &str) -> Pattern {
+        let slot = |letter| match letter {
+            'D' => SlotSymbols::DOWNLINK,
+            'U' => SlotSymbols::UPLINK,
+            'S' => SlotSymbols { downlink: 10, uplink: 2 },
+            _ => SlotSymbols::BOTH,
+        };
+        Pattern { slots: text.chars().map(slot).collect() }
+    }
+
     /// Number of slots after which the pattern repeats.
     pub fn len(&self) -> u64 {
         self.slots.len() as u64

@@ -182,6 +182,31 @@ mod tests {
         );
     }
 
+    /// The slots with grants of eight patterns and the slots of their data, with a minimum of two slots between them. `F`
+    /// is a slot of both directions.
+    ///
+    /// Source: 5G-LENA's test of LTE's TDD patterns, whose results these are
+    #[test]
+    fn grants_are_sent_in_the_slots_in_which_5g_lena_sends_them() {
+        for (pattern, expected) in [
+            ("DSUUUDSUUU", "0:2 1:3,4 5:7 6:8,9"),
+            ("DSUUDDSUUD", "0:2 1:3 5:7 6:8"),
+            ("DSUDDDSUDD", "0:2 5:7"),
+            ("DSUUUDDDDD", "0:2 1:3,4"),
+            ("DSUUDDDDDD", "0:2 1:3"),
+            ("DSUDDDDDDD", "0:2"),
+            ("DSUUUDSUUD", "0:2 1:3,4 5:7 6:8"),
+            ("FFFFFFFFFF", "0:2 1:3 2:4 3:5 4:6 5:7 6:8 7:9 8:10 9:11"),
+        ] {
+            let lists = k2s(&Pattern::of(pattern), 2);
+            let text = (0_u64..).zip(&lists).filter(|(_, list)| !list.is_empty()).map(|(slot, list)| {
+                let data: Vec<String> = list.iter().map(|k2| (slot + k2).to_string()).collect();
+                format!("{slot}:{}", data.join(","))
+            });
+            assert_eq!(text.collect::<Vec<_>>().join(" "), expected, "{pattern}");
+        }
+    }
+
     #[test]
     fn a_request_is_sent_in_the_first_uplink_slot_after_its_opportunity() {
         let uplink = uplink("DDDSU");
