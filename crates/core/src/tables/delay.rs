@@ -123,6 +123,7 @@ impl TdlProfile {
 
     /// The scattered paths, which have Rayleigh fading, as (delay divided by the RMS delay spread, relative power in dB), in the
     /// order of the standard. In profiles with line of sight, the first path has the delay of the path with line of sight.
+    #[expect(clippy::approx_constant, reason = "a delay of TDL-C is close to 2/π")]
     pub const fn taps(self) -> &'static [(f64, f64)] {
         match self {
             TdlProfile::A => &[

@@ -175,13 +175,13 @@ impl Pattern {
     }
 
     /// Number of slots after which the pattern repeats.
-    pub fn len(&self) -> u64 {
+    pub fn period(&self) -> u64 {
         self.slots.len() as u64
     }
 
     /// The symbols of a slot.
     pub fn slot(&self, index: u64) -> SlotSymbols {
-        self.slots[(index % self.len()) as usize]
+        self.slots[(index % self.period()) as usize]
     }
 
     /// The first slot from `from` on with downlink symbols.
@@ -202,14 +202,14 @@ impl Pattern {
     /// Minimum number of slots in which `count` slots that fit are contained, from the first to the last of them. Whether a
     /// slot fits must repeat with the pattern, and a slot of the pattern must fit.
     pub fn shortest(&self, count: u64, fits: impl Fn(u64) -> bool) -> u64 {
-        let fitting: Vec<u64> = (0..self.len()).filter(|&slot| fits(slot)).collect();
+        let fitting: Vec<u64> = (0..self.period()).filter(|&slot| fits(slot)).collect();
         let of_period = fitting.len() as u64;
-        let place = |index: u64| fitting[(index % of_period) as usize] + index / of_period * self.len();
+        let place = |index: u64| fitting[(index % of_period) as usize] + index / of_period * self.period();
         (0..of_period).map(|first| place(first + count.max(1) - 1) + 1 - place(first)).min().unwrap_or(0)
     }
 
     fn first(&self, from: u64, matches: impl Fn(SlotSymbols) -> bool) -> u64 {
-        let found = (from..from + self.len()).find(|&slot| matches(self.slot(slot)));
+        let found = (from..from + self.period()).find(|&slot| matches(self.slot(slot)));
         found.expect("a pattern has slots of both directions")
     }
 }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn two_patterns_alternate_with_or_without_a_space() {
         assert_eq!(parse("DDDSUU DDDD"), parse("DDDSUUDDDD"));
-        assert_eq!(parse("DDDSUUDDDD").unwrap().len(), 10);
+        assert_eq!(parse("DDDSUUDDDD").unwrap().period(), 10);
     }
 
     #[test]

@@ -128,16 +128,16 @@ impl Downlink {
     /// data symbols.
     pub(in super::super) fn full_slots_per_ms(&self) -> f64 {
         let res_of = |region: DataRegion| f64::from(region.res_per_prb());
-        let sum: f64 = (0..self.pattern.len()).map(|slot| res_of(self.region(slot))).sum();
+        let sum: f64 = (0..self.pattern.period()).map(|slot| res_of(self.region(slot))).sum();
         let slots_per_ms = self.numerology.slots_per_subframe() as f64;
-        sum / res_of(self.full_region()) / self.pattern.len() as f64 * slots_per_ms
+        sum / res_of(self.full_region()) / self.pattern.period() as f64 * slots_per_ms
     }
 
     /// Mean number of slots with downlink data per ms.
     pub(in super::super) fn data_slots_per_ms(&self) -> f64 {
-        let slots = (0..self.pattern.len()).filter(|&slot| self.region(slot).has_data()).count();
+        let slots = (0..self.pattern.period()).filter(|&slot| self.region(slot).has_data()).count();
         let slots_per_ms = self.numerology.slots_per_subframe() as f64;
-        slots as f64 / self.pattern.len() as f64 * slots_per_ms
+        slots as f64 / self.pattern.period() as f64 * slots_per_ms
     }
 
     /// Minimum time in which `count` slots with downlink data can be sent, from the start of the first to the end of the

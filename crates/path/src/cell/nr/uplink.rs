@@ -67,12 +67,12 @@ impl Uplink {
 
     /// The slots whose data is granted in this slot.
     pub(in super::super) fn targets(&self, slot: u64) -> impl Iterator<Item = u64> {
-        self.k2s[(slot % self.pattern.len()) as usize].iter().map(move |k2| slot + k2)
+        self.k2s[(slot % self.pattern.period()) as usize].iter().map(move |k2| slot + k2)
     }
 
     /// The last slot before `slot` in which grants are sent; `None` if there is none from slot 0 on.
     pub(in super::super) fn previous(&self, slot: u64) -> Option<u64> {
-        (0..slot).rev().take(self.pattern.len() as usize).find(|&slot| self.targets(slot).next().is_some())
+        (0..slot).rev().take(self.pattern.period() as usize).find(|&slot| self.targets(slot).next().is_some())
     }
 
     /// Number of the first slot that can react to the data of slot `data`.
@@ -91,8 +91,8 @@ impl Uplink {
 
     /// Mean number of uplink slots per ms.
     pub(in super::super) fn data_slots_per_ms(&self) -> f64 {
-        let slots = (0..self.pattern.len()).filter(|&slot| self.is_uplink(slot)).count();
-        slots as f64 / self.pattern.len() as f64 * self.slots_per_ms() as f64
+        let slots = (0..self.pattern.period()).filter(|&slot| self.is_uplink(slot)).count();
+        slots as f64 / self.pattern.period() as f64 * self.slots_per_ms() as f64
     }
 
     /// Minimum time in which `count` slots with uplink data can be sent.
@@ -102,14 +102,14 @@ impl Uplink {
 
     /// Maximum time from the start of a block to the start of a block that is granted in reaction to it.
     pub(in super::super) fn longest_turnaround(&self) -> Duration {
-        let from = 2 * self.pattern.len();
+        let from = 2 * self.pattern.period();
         let turnaround = |data: u64| {
             let reaction = self.reaction_slot(data);
             let next = (reaction..).find_map(|slot| self.targets(slot).next());
             next.map_or(0, |next| next - data)
         };
         let slots =
-            (from..from + self.pattern.len()).filter(|&slot| self.is_uplink(slot)).map(turnaround).max();
+            (from..from + self.pattern.period()).filter(|&slot| self.is_uplink(slot)).map(turnaround).max();
         self.numerology.slot_duration() * slots.unwrap_or(0) as u32
     }
 }
@@ -119,12 +119,12 @@ impl Uplink {
 ///
 /// Source: TS 38.214 §6.1.2.1 (K2), §6.4 (preparation time of the device)
 fn k2s(pattern: &Pattern, k2_min: u64) -> Vec<Vec<u64>> {
-    let mut k2s = vec![Vec::new(); pattern.len() as usize];
+    let mut k2s = vec![Vec::new(); pattern.period() as usize];
     // The second period and later ones are granted alike, because a grant is at most one period and `k2_min` early.
-    let from = (k2_min / pattern.len() + 1) * pattern.len();
-    for data in (from..from + pattern.len()).filter(|&data| pattern.slot(data).is_uplink()) {
+    let from = (k2_min / pattern.period() + 1) * pattern.period();
+    for data in (from..from + pattern.period()).filter(|&data| pattern.slot(data).is_uplink()) {
         if let Some(grant) = pattern.downlink_before(data + 1 - k2_min) {
-            k2s[(grant % pattern.len()) as usize].push(data - grant);
+            k2s[(grant % pattern.period()) as usize].push(data - grant);
         }
     }
     k2s.iter_mut().for_each(|list| list.sort_unstable());
@@ -183,9 +183,7 @@ mod tests {
     }
 
     /// The slots with grants of eight patterns and the slots of their data, with a minimum of two slots between them. `F`
-    /// is a slot of both directions.
-    ///
-    /// Source: 5G-LENA's test of LTE's TDD patterns, whose results these are
+    /// is a slot of both directions. The lists are those of 5G-LENA's own test.
     #[test]
     fn grants_are_sent_in_the_slots_in_which_5g_lena_sends_them() {
         for (pattern, expected) in [
