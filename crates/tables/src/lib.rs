@@ -49,6 +49,7 @@ pub mod losses;
 pub mod memory;
 mod numbers;
 pub mod packets;
+mod pages;
 pub mod prbs;
 pub mod read;
 #[cfg(test)]

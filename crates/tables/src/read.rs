@@ -1,7 +1,6 @@
 //! Reads tables back, batch by batch. A run folder is untrusted input: a malformed table is an error and never causes a
 //! panic.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,13 +8,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt8Type};
 use arrow_array::{ArrayRef, RecordBatch, UInt16Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::memory::{self, Batches, Memory, key, keyed, keyed_schema};
+use super::pages::ParquetTable;
 use super::{TABLES, fields, known_fields, partition};
 use crate::error::FileError;
 use crate::facts::RunKey;
@@ -99,11 +97,9 @@ impl Part {
                 .iter()
                 .try_for_each(|batch| each(batch).map_err(|reason| self.malformed(reason)));
         }
-        let builder = self.open()?;
-        self.check_types(columns, builder.schema())?;
-        let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
-        let reader = builder.with_projection(mask).build().map_err(FileError::table(&self.path))?;
-        for batch in reader {
+        let table = self.open()?;
+        self.check_types(columns, table.schema())?;
+        for batch in table.batches(Some(columns)).map_err(FileError::table(&self.path))? {
             let batch = batch
                 .and_then(|batch| widened(batch, &known_fields(self.table)))
                 .map_err(|error| FileError::table(&self.path)(ParquetError::from(error)))?;
@@ -132,15 +128,15 @@ impl Part {
         Ok(())
     }
 
-    fn open(&self) -> Result<ParquetRecordBatchReaderBuilder<File>, FileError> {
+    fn open(&self) -> Result<ParquetTable, FileError> {
         let file = airpace_files::open(&self.path).map_err(FileError::read(&self.path))?;
         let bytes = file.metadata().map_err(FileError::read(&self.path))?.len();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(FileError::table(&self.path))?;
-        let rows = builder.metadata().file_metadata().num_rows();
+        let table = ParquetTable::open(file).map_err(FileError::table(&self.path))?;
+        let rows = table.metadata().file_metadata().num_rows();
         let most = bytes.saturating_mul(MAX_ROWS_PER_BYTE).max(ROWS_OF_ANY);
         if u64::try_from(rows).is_ok_and(|rows| rows <= most) {
-            self.check_places(builder.metadata(), bytes)?;
-            return Ok(builder);
+            self.check_places(table.metadata(), bytes)?;
+            return Ok(table);
         }
         Err(self.malformed(format!("it claims to have {rows} rows in {bytes} bytes")))
     }
@@ -243,16 +239,14 @@ impl Words {
 /// one byte for each declared row; the metrics of a flow alone take more.
 pub fn whole(path: &Path) -> Result<(SchemaRef, Vec<RecordBatch>), FileError> {
     let part = Part { table: "results", path: path.to_owned(), rows: None };
-    let builder = part.open()?;
-    let rows = builder.metadata().file_metadata().num_rows();
+    let table = part.open()?;
+    let rows = table.metadata().file_metadata().num_rows();
     let bytes = std::fs::metadata(path).map_err(FileError::read(path))?.len();
     if !u64::try_from(rows).is_ok_and(|rows| rows <= bytes) {
         return Err(part.malformed(format!("it claims to have {rows} rows in {bytes} bytes")));
     }
-    let schema = builder.schema().clone();
-    let reader = builder.build().map_err(FileError::table(path))?;
-    let rows = reader.collect::<Result<Vec<_>, ArrowError>>();
-    Ok((schema, rows.map_err(|error| FileError::table(path)(ParquetError::from(error)))?))
+    let rows = table.batches(None).map_err(FileError::table(path))?.collect::<Result<Vec<_>, ArrowError>>();
+    Ok((table.schema().clone(), rows.map_err(|error| FileError::table(path)(ParquetError::from(error)))?))
 }
 
 /// Reads a table of the run folder `root` into memory: the rows of these runs, one run after the other. The table is empty
