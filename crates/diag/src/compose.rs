@@ -162,14 +162,7 @@ impl Composer {
             self.nr.push(report, now);
             return self.flush_full(now, &mut say);
         }
-        let known = self.carriers.iter().position(|carrier| *carrier == report.carrier);
-        let carrier = known.unwrap_or(self.carriers.len());
-        if carrier >= MAX_CARRIERS {
-            return;
-        }
-        if known.is_none() {
-            self.carriers.push(report.carrier);
-        }
+        let Some(carrier) = carrier_number(&mut self.carriers, report.carrier, MAX_CARRIERS) else { return };
         if !report.dcis.is_empty() {
             say(Composed { at: now, code: B130, payload: self.control_channel(report, carrier) });
         }
@@ -413,6 +406,19 @@ impl Batch {
         }
         self.records.push(record);
     }
+}
+
+/// The number of a carrier in packets: its place in `known`, the carriers in the order of their first report. `None` for a
+/// carrier beyond `most`, which packets cannot contain.
+fn carrier_number(known: &mut Vec<CarrierId>, carrier: CarrierId, most: usize) -> Option<usize> {
+    let number = known.iter().position(|other| *other == carrier).unwrap_or(known.len());
+    if number >= most {
+        return None;
+    }
+    if number == known.len() {
+        known.push(carrier);
+    }
+    Some(number)
 }
 
 /// The bytes of a packet.

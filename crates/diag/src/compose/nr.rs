@@ -9,7 +9,7 @@ use std::time::Duration;
 use airpace_core::{Bits, Bytes, Direction, Time};
 use airpace_radio::{CarrierId, Dci, RadioReport};
 
-use super::{ComposeOptions, Composed, written};
+use super::{ComposeOptions, Composed, carrier_number, written};
 use crate::layout::{Fill, Version};
 use crate::packet::LogCode;
 
@@ -79,14 +79,7 @@ impl Sum {
 impl Nr {
     /// Processes a report of a slot. The modem knows its contents at `now`.
     pub(super) fn push(&mut self, report: &RadioReport, now: Time) {
-        let known = self.carriers.iter().position(|carrier| *carrier == report.carrier);
-        let carrier = known.unwrap_or(self.carriers.len());
-        if carrier >= MAX_CARRIERS {
-            return;
-        }
-        if known.is_none() {
-            self.carriers.push(report.carrier);
-        }
+        let Some(carrier) = carrier_number(&mut self.carriers, report.carrier, MAX_CARRIERS) else { return };
         self.counters.entry(carrier).or_default().slots += 1;
         for dci in &report.dcis {
             let bits = self.block(carrier, dci);
