@@ -11,8 +11,8 @@
  * (harq.rs), and the threshold Dth is Dprop + max(3 retransmissions + 3 ms, 12 ms). This file has LTE's constants on all
  * carriers: 27 ms (PBE_RADIO_DELAY), and 11 ms, one retransmission and 3 ms, for the growth of the delay
  * (PBE_MIN_GROWTH). The feed does not contain the learned time. If retransmissions follow after less than 8 ms, as on
- * most 5G carriers, the kernel's receiver detects a queue outside of the cell later than the Rust controller. Capacity, fair share and full subframes come from the Rust
- * code in user space, which knows NR.
+ * most 5G carriers, the kernel's receiver detects a queue outside of the cell later than the Rust controller. Capacity,
+ * fair share and full subframes come from the Rust code in user space, which knows NR.
  */
 #ifndef AIRPACE_PBE_RECEIVER_H
 #define AIRPACE_PBE_RECEIVER_H

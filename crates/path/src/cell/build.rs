@@ -26,7 +26,7 @@ use super::rlc::{Framing, Rlc};
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;
-use super::user::{LinkParts, RadioLink, Session, Source, User};
+use super::user::{RadioLink, RecentPrbs, Session, Source, User};
 use super::{BestBlock, Cell, Exits, lte, nr};
 
 impl CellPlan {
@@ -162,7 +162,7 @@ impl Builder<'_> {
         let frequency_mhz = self.config.carrier_frequency_ghz(index) * 1e3;
         let mut channel = Channel::new(&channel, grid, frequency_mhz, self.streams, name);
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
-        RadioLink::new(LinkParts {
+        RadioLink {
             carrier,
             has_subbands: is_selective && adaptation.config().cqi_scope == CqiScope::Subband,
             channel,
@@ -176,7 +176,12 @@ impl Builder<'_> {
             harq: Harq::new(processes),
             table: adaptation.table(),
             luck: self.streams.draws(&format!("{name}.errors")),
-        })
+            average_bits: 1.0,
+            wanted_in: None,
+            served_in: None,
+            decoded: None,
+            granted: RecentPrbs::default(),
+        }
     }
 
     /// The PRBs of a carrier.

@@ -172,8 +172,9 @@ impl Carrier {
         let previous = self.air.previous(context.slot);
         for &(index, link_index) in &self.live {
             let user = &mut context.users[usize::from(index)];
-            let is_active = user.is_active(link_index.into(), context.now);
-            let wanted = if is_active { user.wanted_bits(link_index.into(), context.now) } else { 0 };
+            let is_reachable =
+                user.is_active(link_index.into(), context.now) && user.is_listening(context.now);
+            let wanted = if is_reachable { user.wanted_bits(link_index.into(), context.now) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
             link.adaptation.update(context.slot, &mut link.channel);
             link.average_bits = self.scheduler.decayed(link.average_bits);

@@ -79,9 +79,7 @@ impl Device {
     /// Whether a link may carry new data at `now`.
     pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         let leg = &self.legs[self.leg_index(link)];
-        !self.handover.is_interrupted(now)
-            && self.life.is_listening(now)
-            && link - leg.links.start < leg.aggregation.active()
+        !self.handover.is_interrupted(now) && link - leg.links.start < leg.aggregation.active()
     }
 
     /// Bytes queued for their first transmission.
@@ -106,10 +104,11 @@ impl Device {
         for_carriers.unwrap_or(Bytes::ZERO) + for_lte.unwrap_or(Bytes::ZERO)
     }
 
-    /// Total size of the packets that have entered the legs and not left them yet.
+    /// Total size of the packets that have entered the bearer and not left it yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {
-        self.legs.iter().map(|leg| leg.rlc.held()).sum()
+        let waiting = self.split.as_ref().map(SplitBearer::held);
+        self.legs.iter().map(|leg| leg.rlc.held()).chain(waiting).sum()
     }
 
     /// Takes a packet that may be sent from `ready` on; returns `false` if the queue is full.

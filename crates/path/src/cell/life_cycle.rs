@@ -14,7 +14,7 @@ pub(super) struct LifeCycle {
     drx: DrxConfig,
     /// Time of the last data in any direction.
     last_data: Time,
-    /// Time of the current promotion that was not started yet, as its duration.
+    /// Duration of a promotion to the connected state that has not started; `None` if there is none.
     promotion: Option<Duration>,
     /// Time until which the device listens because of a grant.
     listens_until: Time,

@@ -22,11 +22,6 @@ impl SlotSymbols {
     /// A slot of an FDD carrier, whose two directions have their own frequencies.
     const BOTH: SlotSymbols = SlotSymbols { downlink: SYMBOLS, uplink: SYMBOLS };
 
-    /// Whether the slot can carry downlink control and data.
-    pub fn has_downlink(self) -> bool {
-        self.downlink > 0
-    }
-
     /// Whether all symbols of the slot are uplink symbols. Only such slots carry uplink data.
     ///
     /// Chosen: the few uplink symbols of a special slot carry sounding and random access, as in deployed cells.
@@ -184,19 +179,27 @@ impl Pattern {
         self.slots[(index % self.period()) as usize]
     }
 
-    /// The first slot from `from` on with downlink symbols.
-    pub fn downlink_from(&self, from: u64) -> u64 {
-        self.first(from, SlotSymbols::has_downlink)
-    }
-
     /// The first slot from `from` on that carries uplink data and acknowledgements.
     pub fn uplink_from(&self, from: u64) -> u64 {
-        self.first(from, SlotSymbols::is_uplink)
+        self.first_from(from, |slot| self.slot(slot).is_uplink())
     }
 
-    /// The last slot before `before` with downlink symbols; `None` if there is none from slot 0 on.
-    pub fn downlink_before(&self, before: u64) -> Option<u64> {
-        (0..before).rev().take(self.slots.len()).find(|&slot| self.slot(slot).has_downlink())
+    /// The first slot from `from` on that fits. Whether a slot fits must repeat with the pattern, and a slot of the pattern
+    /// must fit.
+    pub fn first_from(&self, from: u64, fits: impl Fn(u64) -> bool) -> u64 {
+        let found = (from..from + self.period()).find(|&slot| fits(slot));
+        found.expect("a pattern has slots of both directions")
+    }
+
+    /// The last slot before `before` that fits; `None` if there is none from slot 0 on. Whether a slot fits must repeat with
+    /// the pattern.
+    pub fn last_before(&self, before: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+        (0..before).rev().take(self.slots.len()).find(|&slot| fits(slot))
+    }
+
+    /// Mean of a value over the slots of the pattern.
+    pub fn mean(&self, value: impl Fn(u64) -> f64) -> f64 {
+        (0..self.period()).map(value).sum::<f64>() / self.period() as f64
     }
 
     /// Minimum number of slots in which `count` slots that fit are contained, from the first to the last of them. Whether a
@@ -206,11 +209,6 @@ impl Pattern {
         let of_period = fitting.len() as u64;
         let place = |index: u64| fitting[(index % of_period) as usize] + index / of_period * self.period();
         (0..of_period).map(|first| place(first + count.max(1) - 1) + 1 - place(first)).min().unwrap_or(0)
-    }
-
-    fn first(&self, from: u64, matches: impl Fn(SlotSymbols) -> bool) -> u64 {
-        let found = (from..from + self.period()).find(|&slot| matches(self.slot(slot)));
-        found.expect("a pattern has slots of both directions")
     }
 }
 
@@ -244,8 +242,10 @@ mod tests {
         let downlink: Vec<u8> = (0..6).map(|slot| pattern.slot(slot).downlink).collect();
         let uplink: Vec<u8> = (0..6).map(|slot| pattern.slot(slot).uplink).collect();
         assert_eq!((downlink, uplink), (vec![14, 14, 14, 10, 0, 14], vec![0, 0, 0, 2, 14, 0]));
-        assert_eq!((pattern.uplink_from(5), pattern.downlink_from(4)), (9, 5));
-        assert_eq!([0, 1, 5, 6].map(|slot| pattern.downlink_before(slot)), [None, Some(0), Some(3), Some(5)]);
+        let has_downlink = |slot| pattern.slot(slot).downlink > 0;
+        assert_eq!((pattern.uplink_from(5), pattern.first_from(4, has_downlink)), (9, 5));
+        let before = |slot| pattern.last_before(slot, has_downlink);
+        assert_eq!([0, 1, 5, 6].map(before), [None, Some(0), Some(3), Some(5)]);
     }
 
     #[test]

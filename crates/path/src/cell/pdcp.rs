@@ -120,6 +120,12 @@ impl SplitBearer {
         if expected_ms(LTE) < expected_ms(NR) { LTE } else { NR }
     }
 
+    /// Total size of the received packets that wait for a missing packet.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> Bytes {
+        self.received.iter().flatten().map(|(_, packet)| packet.bytes).sum()
+    }
+
     /// Processes a packet that a leg delivered, or lost, at `at`.
     pub(super) fn receive(
         &mut self,

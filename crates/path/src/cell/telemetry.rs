@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airpace_core::tables::lte;
+use airpace_core::tables::nr::{self, Allocation};
 use airpace_core::{Bits, DeviceId, Direction, Draws, Time};
 use airpace_event::Owner;
-use airpace_radio::{BitLayer, CarrierId, Dci, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
+use airpace_radio::{BitLayer, CarrierId, Dci, DciFormat, OwnRadio, PrbSet, RadioReport, Rnti, Scope, Slot};
 
 use super::config::TelemetryConfig;
 use super::region::DataRegion;
@@ -200,19 +201,36 @@ fn copy(config: &TelemetryConfig, truth: &Account, only: Option<Owner>, draws: &
         }
         dcis.push(as_read(config, *dci, reserved_mcs));
     }
-    if config.false_dci_per_subframe > 0.0 {
-        for index in 1..=u64::from(draws.at(FALSE, 0).poisson(config.false_dci_per_subframe)) {
-            dcis.push(false_dci(truth.carrier_prbs, &draws.at(FALSE, index).draws()));
+    // An uplink slot of NR has no control region.
+    if config.false_dci_per_subframe > 0.0 && truth.report.symbols != Some(0) {
+        let per_slot =
+            config.false_dci_per_subframe / truth.report.slot.numerology.slots_per_subframe() as f64;
+        for index in 1..=u64::from(draws.at(FALSE, 0).poisson(per_slot)) {
+            let draws = draws.at(FALSE, index).draws();
+            dcis.push(false_dci(truth.carrier_prbs, truth.report.symbols, &draws));
         }
     }
 }
 
-/// A false DCI, which no base station sent: noise that passed the decoder's checks. Its fields are therefore valid.
-fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
+/// A false DCI, which no base station sent: noise that passed the decoder's checks. Its fields are therefore valid. `symbols`
+/// is the number of data symbols of a slot of NR.
+fn false_dci(carrier_prbs: u16, symbols: Option<u8>, draws: &Draws) -> Dci {
     let start = draws.at(0, 0).below(u64::from(carrier_prbs)) as u16;
     let len = 1 + draws.at(1, 0).below(u64::from(carrier_prbs - start)) as u16;
     let mcs = draws.at(2, 0).below(29) as u8;
-    let tbs = lte::McsTable::Qam64.tbs(mcs, len, 1).unwrap_or(Bits::ZERO);
+    let tbs = match symbols {
+        None => lte::McsTable::Qam64.tbs(mcs, len, 1),
+        Some(symbols) => {
+            let allocation =
+                Allocation { n_prb: len, symbols, dmrs_res_per_prb: 12, overhead_res_per_prb: 0 };
+            nr::McsTable::Qam64.tbs(mcs, &allocation, 1)
+        }
+    };
+    let tbs = tbs.unwrap_or(Bits::ZERO);
+    let of_technology = match symbols {
+        None => Dci::default(),
+        Some(_) => Dci { format: DciFormat::Nr11, symbols, offset_slots: Some(0), ..Dci::default() },
+    };
     Dci {
         rnti: Rnti(61 + draws.at(3, 0).below(65_463) as u16),
         direction: Direction::Downlink,
@@ -222,7 +240,7 @@ fn false_dci(carrier_prbs: u16, draws: &Draws) -> Dci {
         ndi: [Some(draws.at(4, 0).chance(0.5)), None],
         harq: Some(draws.at(5, 0).below(8) as u8),
         layers: 1,
-        ..Dci::default()
+        ..of_technology
     }
 }
 

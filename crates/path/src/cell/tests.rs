@@ -109,6 +109,16 @@ impl Bench {
         }
     }
 
+    /// Total size of the pushed packets, and of the packets that have left the cell or are still in it.
+    fn bytes_in_and_out(&self) -> (u64, u64) {
+        let pushed = self.sources.iter().map(|source| source.number * source.bytes).sum();
+        let ended: u64 = self.exits.iter().map(|exit| exit.packet.bytes.0).sum();
+        let about_to_end =
+            self.cell.over.exits.iter().chain(&self.cell.refused).map(|exit| exit.packet.bytes.0);
+        let held = (0..self.cell.devices).map(|device| self.cell.device(DeviceId(device as u16)).held().0);
+        (pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>())
+    }
+
     /// Delivered packets of a device, with their one-way delay in ms.
     fn delays_ms(&self, device: u16) -> Vec<(Packet, f64)> {
         let own = self.exits.iter().filter(|exit| exit.packet.device == DeviceId(device));

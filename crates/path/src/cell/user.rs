@@ -103,6 +103,14 @@ impl User {
         }
     }
 
+    /// Whether the user listens for grants at `now`.
+    pub(super) fn is_listening(&self, now: Time) -> bool {
+        match &self.source {
+            Source::Device(device) => device.life.is_listening(now),
+            _ => true,
+        }
+    }
+
     /// Number of bits of transport blocks on a link that are needed for all data queued at `now`.
     pub(super) fn wanted_bits(&self, link: usize, now: Time) -> u64 {
         match &self.source {
@@ -131,36 +139,7 @@ impl Session {
     }
 }
 
-/// The parts of a link that differ between links.
-pub(super) struct LinkParts {
-    pub carrier: u8,
-    pub channel: Channel,
-    pub adaptation: LinkAdaptation,
-    pub harq: Harq,
-    pub table: CodeTable,
-    pub has_subbands: bool,
-    pub luck: Draws,
-}
-
 impl RadioLink {
-    pub(super) fn new(parts: LinkParts) -> RadioLink {
-        let LinkParts { carrier, channel, adaptation, harq, table, has_subbands, luck } = parts;
-        RadioLink {
-            carrier,
-            channel,
-            adaptation,
-            harq,
-            table,
-            has_subbands,
-            luck,
-            average_bits: 1.0,
-            wanted_in: None,
-            served_in: None,
-            decoded: None,
-            granted: RecentPrbs::default(),
-        }
-    }
-
     /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.
     pub(super) fn decoded_in(&self, now: Time) -> Option<bool> {
         if self.served_in == Some(now) { self.decoded } else { None }

@@ -5,7 +5,7 @@ use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
 use super::super::pattern::Pattern;
-use super::{Bearer, CellConfig, DualConnectivityConfig, UplinkPath};
+use super::{Bearer, CellConfig, DualConnectivityConfig, NrConfig, RlcConfig, UplinkPath};
 use crate::config_error::ConfigError;
 
 /// Radio access technology of a carrier.
@@ -333,6 +333,9 @@ impl CellConfig {
         {
             return refuse(key.into(), NR_ONLY);
         }
+        if nr == 0 && self.nr != NrConfig::default() {
+            return refuse("nr".into(), NR_ONLY);
+        }
         let is_mixed = nr > 0 && nr < usize::from(self.carriers);
         match &self.dual_connectivity {
             Some(_) if !is_mixed => {
@@ -347,7 +350,16 @@ impl CellConfig {
             if self.prbs.is_some() {
                 return refuse("prbs".into(), PRBS_OF_NR);
             }
-            for (key, is_given) in [("cfi", self.cfi.is_some()), ("crs_ports", self.crs_ports.is_some())] {
+            let rlc = RlcConfig::default();
+            for (key, is_given) in [
+                ("cfi", self.cfi.is_some()),
+                ("crs_ports", self.crs_ports.is_some()),
+                ("uplink.prbs", self.uplink.prbs.is_some()),
+                ("adaptation.qam256", self.adaptation.qam256),
+                ("rlc.pdcp_header_bytes", self.rlc.pdcp_header_bytes != rlc.pdcp_header_bytes),
+                ("rlc.rlc_header_bytes", self.rlc.rlc_header_bytes != rlc.rlc_header_bytes),
+                ("rlc.mac_header_bytes", self.rlc.mac_header_bytes != rlc.mac_header_bytes),
+            ] {
                 if is_given {
                     return refuse(key.into(), LTE_ONLY);
                 }

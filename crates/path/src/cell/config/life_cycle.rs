@@ -19,13 +19,13 @@ pub struct RrcConfig {
     pub idle_after_s: Option<f64>,
     /// Shortest time in which an inactive device becomes connected, in ms.
     ///
-    /// Source: TR 38.913 §7.10 (10 ms is the aim). Chosen: 10 to 20 ms.
+    /// Chosen: 10 to 20 ms, typical of networks.
     pub resume_min_ms: f64,
     /// Longest time in which an inactive device becomes connected, in ms.
     pub resume_max_ms: f64,
     /// Shortest time in which an idle device becomes connected, in ms.
     ///
-    /// Source: TR 25.913 §6.2.1 (100 ms at most). Chosen: 50 to 100 ms.
+    /// Chosen: 50 to 100 ms, typical of networks.
     pub setup_min_ms: f64,
     /// Longest time in which an idle device becomes connected, in ms.
     pub setup_max_ms: f64,
@@ -88,7 +88,8 @@ impl RrcConfig {
 ///
 /// Source: TS 36.321 §5.7, TS 38.321 §5.7
 ///
-/// Differs: a device with uplink data is always able to receive grants, because its scheduling request wakes it.
+/// Differs: a device with uplink data is always able to receive grants, because its scheduling request wakes it. A device
+/// also receives all retransmissions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DrxConfig {

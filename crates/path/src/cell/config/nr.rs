@@ -1,6 +1,7 @@
 //! The `[cell.nr]` table: what all carriers of NR have in common.
 
 use airpace_core::tables::nr::McsTable;
+use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
 use crate::config_error::ConfigError;
@@ -107,6 +108,26 @@ impl NrConfig {
         table_of(self.uplink_mcs_table)
     }
 
+    /// Minimum number of slots from data to its acknowledgement (K1).
+    pub fn k1_min(&self, numerology: Numerology) -> u64 {
+        self.k1_min_slots.unwrap_or(by_numerology([2, 2, 3, 3], numerology)).into()
+    }
+
+    /// Minimum number of slots from an uplink grant to its data (K2).
+    pub fn k2_min(&self, numerology: Numerology) -> u64 {
+        self.k2_min_slots.unwrap_or(by_numerology([2, 2, 3, 3], numerology)).into()
+    }
+
+    /// Number of slots from the end of a received slot to the first slot in which the base station can react to it.
+    pub fn gnb_processing(&self, numerology: Numerology) -> u64 {
+        self.gnb_processing_slots.unwrap_or(by_numerology([1, 2, 2, 4], numerology)).into()
+    }
+
+    /// Resource elements of a PRB for DMRS.
+    pub fn dmrs_res_per_prb(&self) -> u16 {
+        12 * u16::from(self.dmrs_positions)
+    }
+
     /// Rejects an invalid configuration; the error names key and remedy.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, reason: String| Err(ConfigError::new(key, reason));
@@ -150,6 +171,11 @@ impl NrConfig {
         }
         Ok(())
     }
+}
+
+/// The value for a numerology, from those for 15, 30, 60 and 120 kHz.
+fn by_numerology(values: [u8; 4], numerology: Numerology) -> u8 {
+    values[usize::from(numerology.mu()).min(3)]
 }
 
 fn table_of(number: u8) -> McsTable {

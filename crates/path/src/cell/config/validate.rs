@@ -121,6 +121,11 @@ impl DeviceRadioConfig {
                 return Err(ConfigError::new("carriers", format!("names carrier {carrier} twice")));
             }
         }
+        if self.qam256 && cell.nr_carriers() == usize::from(cell.carriers) {
+            let reason =
+                "belongs to carriers of LTE; remove it, and give cell.nr.mcs_table = 2 for 256QAM on NR";
+            return Err(ConfigError::new("qam256", reason));
+        }
         if self.channel.layers > LTE_LAYERS && cell.nr_carriers() == 0 {
             return Err(ConfigError::new("channel.layers", layers_of_lte(self.channel.layers)));
         }

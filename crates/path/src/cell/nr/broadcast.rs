@@ -16,7 +16,7 @@ pub(super) const SI_RNTI: Rnti = Rnti(0xFFFF);
 
 /// PRBs of a transmission of SIB1.
 ///
-/// Chosen: 12 PRBs at MCS 4 carry 130 bytes, the length of a SIB1 of a commercial network.
+/// Chosen: 12 PRBs, which carry 130 bytes at MCS 4.
 const SIB1_PRBS: u16 = 12;
 
 /// Schedule of the SS blocks and of SIB1 of a carrier.
@@ -53,7 +53,7 @@ impl Broadcast {
         }
     }
 
-    /// PRBs that cannot carry data in this slot.
+    /// PRBs that cannot carry data in this slot. An SS block in an uplink slot of the pattern is not sent.
     pub(super) fn reserved(&self, slot: u64) -> PrbSet {
         if self.slots.contains(&(slot % self.period)) { self.prbs } else { PrbSet::EMPTY }
     }

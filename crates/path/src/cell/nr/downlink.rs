@@ -18,15 +18,6 @@ use super::coreset::Coreset;
 /// report belong to such a slot.
 const FULL_SYMBOLS: u8 = 13;
 
-/// Timing of HARQ in slots.
-#[derive(Clone, Copy, Debug)]
-struct HarqSlots {
-    /// Minimum number of slots from data to its acknowledgement (K1).
-    k1_min: u64,
-    /// Number of slots from the end of the acknowledgement's slot to the first slot that can react to it.
-    processing: u64,
-}
-
 /// Resource elements of a PRB that carry no data.
 #[derive(Clone, Copy, Debug)]
 struct Overhead {
@@ -38,22 +29,15 @@ struct Overhead {
     other_res: u16,
 }
 
-impl HarqSlots {
-    fn new(numerology: Numerology, config: &NrConfig) -> HarqSlots {
-        let by_mu = |slots: [u8; 4]| slots[usize::from(numerology.mu()).min(3)];
-        HarqSlots {
-            k1_min: config.k1_min_slots.unwrap_or(by_mu([2, 2, 3, 3])).into(),
-            processing: config.gnb_processing_slots.unwrap_or(by_mu([1, 2, 2, 4])).into(),
-        }
-    }
-}
-
 /// Downlink of an NR carrier.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Downlink {
     numerology: Numerology,
     pattern: Pattern,
-    harq: HarqSlots,
+    /// Minimum number of slots from data to its acknowledgement (K1).
+    k1_min: u64,
+    /// Number of slots from the end of the acknowledgement's slot to the first slot that can react to it.
+    processing: u64,
     overhead: Overhead,
     coreset: Coreset,
     broadcast: Broadcast,
@@ -71,10 +55,11 @@ impl Downlink {
         Downlink {
             numerology: carrier.numerology,
             pattern: carrier.pattern.clone(),
-            harq: HarqSlots::new(carrier.numerology, config),
+            k1_min: config.k1_min(carrier.numerology),
+            processing: config.gnb_processing(carrier.numerology),
             overhead: Overhead {
                 coreset_symbols: config.coreset_symbols,
-                dmrs_res: 12 * u16::from(config.dmrs_positions),
+                dmrs_res: config.dmrs_res_per_prb(),
                 other_res: config.xoverhead.into(),
             },
             coreset: Coreset::new(carrier.prbs, config.coreset_symbols),
@@ -94,9 +79,9 @@ impl Downlink {
         Slot { numerology: self.numerology, index }
     }
 
-    /// The last slot before `index` with downlink symbols.
+    /// The last slot before `index` with downlink data; `None` if there is none from slot 0 on.
     pub(in super::super) fn previous(&self, index: u64) -> Option<u64> {
-        self.pattern.downlink_before(index)
+        self.pattern.last_before(index, |slot| self.region(slot).has_data())
     }
 
     /// The part of a slot that carries downlink data.
@@ -127,17 +112,15 @@ impl Downlink {
     /// Mean number of slots per ms, each counted by its share of the resource elements of a slot of [`FULL_SYMBOLS`]
     /// data symbols.
     pub(in super::super) fn full_slots_per_ms(&self) -> f64 {
-        let res_of = |region: DataRegion| f64::from(region.res_per_prb());
-        let sum: f64 = (0..self.pattern.period()).map(|slot| res_of(self.region(slot))).sum();
-        let slots_per_ms = self.numerology.slots_per_subframe() as f64;
-        sum / res_of(self.full_region()) / self.pattern.period() as f64 * slots_per_ms
+        let full = f64::from(self.full_region().res_per_prb());
+        let share = |slot| f64::from(self.region(slot).res_per_prb()) / full;
+        self.pattern.mean(share) * self.numerology.slots_per_subframe() as f64
     }
 
     /// Mean number of slots with downlink data per ms.
     pub(in super::super) fn data_slots_per_ms(&self) -> f64 {
-        let slots = (0..self.pattern.period()).filter(|&slot| self.region(slot).has_data()).count();
-        let slots_per_ms = self.numerology.slots_per_subframe() as f64;
-        slots as f64 / self.pattern.period() as f64 * slots_per_ms
+        let count = |slot| f64::from(u8::from(self.region(slot).has_data()));
+        self.pattern.mean(count) * self.numerology.slots_per_subframe() as f64
     }
 
     /// Minimum time in which `count` slots with downlink data can be sent, from the start of the first to the end of the
@@ -161,11 +144,11 @@ impl Downlink {
     ///
     /// Source: TS 38.213 §9.2.3 (K1), TS 38.214 §5.3 (processing time of the device)
     pub(in super::super) fn feedback_times(&self, data: u64) -> FeedbackTimes {
-        let acknowledged = self.pattern.uplink_from(data + self.harq.k1_min);
-        let reaction = acknowledged + 1 + self.harq.processing;
+        let acknowledged = self.pattern.uplink_from(data + self.k1_min);
+        let reaction = acknowledged + 1 + self.processing;
         FeedbackTimes {
             known_at: self.start(reaction),
-            resend_from: self.start(self.pattern.downlink_from(reaction)),
+            resend_from: self.start(self.pattern.first_from(reaction, |slot| self.region(slot).has_data())),
         }
     }
 

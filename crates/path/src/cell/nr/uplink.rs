@@ -29,19 +29,17 @@ pub(in super::super) struct Uplink {
 
 impl Uplink {
     pub(in super::super) fn new(carrier: &NrCarrier, config: &NrConfig) -> Uplink {
-        let by_mu = |slots: [u8; 4]| slots[usize::from(carrier.numerology.mu()).min(3)];
         let allocation = Allocation {
             n_prb: 1,
             symbols: SYMBOLS,
-            dmrs_res_per_prb: 12 * u16::from(config.dmrs_positions),
+            dmrs_res_per_prb: config.dmrs_res_per_prb(),
             overhead_res_per_prb: config.xoverhead.into(),
         };
-        let k2_min = config.k2_min_slots.unwrap_or(by_mu([2, 2, 3, 3])).into();
         Uplink {
             numerology: carrier.numerology,
             pattern: carrier.pattern.clone(),
-            k2s: k2s(&carrier.pattern, k2_min),
-            processing: config.gnb_processing_slots.unwrap_or(by_mu([1, 2, 2, 4])).into(),
+            k2s: k2s(&carrier.pattern, config.k2_min(carrier.numerology), config.coreset_symbols),
+            processing: config.gnb_processing(carrier.numerology),
             res_per_prb: allocation.res() as u16,
         }
     }
@@ -72,7 +70,7 @@ impl Uplink {
 
     /// The last slot before `slot` in which grants are sent; `None` if there is none from slot 0 on.
     pub(in super::super) fn previous(&self, slot: u64) -> Option<u64> {
-        (0..slot).rev().take(self.pattern.period() as usize).find(|&slot| self.targets(slot).next().is_some())
+        self.pattern.last_before(slot, |slot| self.targets(slot).next().is_some())
     }
 
     /// Number of the first slot that can react to the data of slot `data`.
@@ -91,8 +89,7 @@ impl Uplink {
 
     /// Mean number of uplink slots per ms.
     pub(in super::super) fn data_slots_per_ms(&self) -> f64 {
-        let slots = (0..self.pattern.period()).filter(|&slot| self.is_uplink(slot)).count();
-        slots as f64 / self.pattern.period() as f64 * self.slots_per_ms() as f64
+        self.pattern.mean(|slot| f64::from(u8::from(self.is_uplink(slot)))) * self.slots_per_ms() as f64
     }
 
     /// Minimum time in which `count` slots with uplink data can be sent.
@@ -115,15 +112,16 @@ impl Uplink {
 }
 
 /// For each slot of a pattern, the numbers of slots from a grant in this slot to its data. The data of an uplink slot is
-/// granted in the last slot with downlink symbols that is at least `k2_min` slots earlier.
+/// granted in the last slot with a control region, of `coreset_symbols` symbols, that is at least `k2_min` slots earlier.
 ///
 /// Source: TS 38.214 §6.1.2.1 (K2), §6.4 (preparation time of the device)
-fn k2s(pattern: &Pattern, k2_min: u64) -> Vec<Vec<u64>> {
+fn k2s(pattern: &Pattern, k2_min: u64, coreset_symbols: u8) -> Vec<Vec<u64>> {
+    let has_control = |slot| pattern.slot(slot).downlink >= coreset_symbols;
     let mut k2s = vec![Vec::new(); pattern.period() as usize];
     // The second period and later ones are granted alike, because a grant is at most one period and `k2_min` early.
     let from = (k2_min / pattern.period() + 1) * pattern.period();
     for data in (from..from + pattern.period()).filter(|&data| pattern.slot(data).is_uplink()) {
-        if let Some(grant) = pattern.downlink_before(data + 1 - k2_min) {
+        if let Some(grant) = pattern.last_before(data + 1 - k2_min, has_control) {
             k2s[(grant % pattern.period()) as usize].push(data - grant);
         }
     }
@@ -196,7 +194,7 @@ mod tests {
             ("DSUUUDSUUD", "0:2 1:3,4 5:7 6:8"),
             ("FFFFFFFFFF", "0:2 1:3 2:4 3:5 4:6 5:7 6:8 7:9 8:10 9:11"),
         ] {
-            let lists = k2s(&Pattern::of(pattern), 2);
+            let lists = k2s(&Pattern::of(pattern), 2, 1);
             let text = (0_u64..).zip(&lists).filter(|(_, list)| !list.is_empty()).map(|(slot, list)| {
                 let data: Vec<String> = list.iter().map(|k2| (slot + k2).to_string()).collect();
                 format!("{slot}:{}", data.join(","))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::Direction;
 use airpace_core::tables::nr::{Allocation, Band, Duplex, McsTable};
-use airpace_radio::PrbSet;
+use airpace_radio::{DciFormat, PrbSet};
 use proptest::prelude::*;
 
 use super::super::config::{
@@ -194,11 +194,8 @@ proptest! {
         prop_assert_eq!(in_uplink, 0, "an uplink slot has downlink data");
         bench.run(Time::from_secs(2), |_| {});
 
-        let pushed: u64 = bench.sources.iter().map(|source| source.number * source.bytes).sum();
-        let ended: u64 = bench.exits.iter().map(|exit| exit.packet.bytes.0).sum();
-        let about_to_end = bench.cell.over.exits.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
-        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).held().0);
-        prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes in and bytes out differ");
+        let (pushed, left_or_held) = bench.bytes_in_and_out();
+        prop_assert_eq!(pushed, left_or_held, "bytes in and bytes out differ");
 
         let mut next = BTreeMap::new();
         for exit in bench.exits.iter().filter(|exit| exit.fate == Fate::Delivered) {
@@ -245,6 +242,65 @@ proptest! {
 }
 
 #[test]
+fn a_special_slot_without_room_for_data_carries_none_and_delays_retransmissions_to_the_next_slot() {
+    let mut config = n78();
+    config.special_symbols = Some([2, 10, 2]);
+    config.bler.model = super::super::bler::BlerModel::Pbe;
+    let source = Source::new(0, 1500, Rate::from_mbps(800.0), Time::ZERO, Time::NEVER);
+    let mut bench = Bench::new(&config, &[device_with_layers(20.0, 4)], vec![source]);
+    bench.cell.set_recording(true);
+    let (mut blocks, mut retransmissions) = ([0_u32; 5], [0_u32; 5]);
+    bench.run(Time::from_secs(2), |cell| {
+        for slot in cell.subframes() {
+            let place = (slot.report.slot.index % 5) as usize;
+            let downlink = slot.report.dcis.iter().filter(|dci| dci.direction == Direction::Downlink);
+            for dci in downlink {
+                blocks[place] += 1;
+                retransmissions[place] += u32::from(dci.retransmission[0]);
+            }
+        }
+    });
+    assert_eq!((blocks[3], blocks[4]), (0, 0), "{blocks:?}");
+    for place in 0..3 {
+        assert!(blocks[place] > 700 && retransmissions[place] > 50, "{blocks:?}, {retransmissions:?}");
+    }
+}
+
+#[test]
+fn false_dcis_of_nr_have_its_formats_and_blocks_and_occur_in_slots_with_control_symbols() {
+    let mut config = n78();
+    config.telemetry.false_dci_per_subframe = 0.5;
+    let mut bench = Bench::new(&config, &[device_with_layers(20.0, 4)], vec![]);
+    bench.cell.set_listening(DeviceId(0), true);
+    let (mut reports, mut false_dcis) = (0, 0);
+    bench.run(Time::from_secs(4), |cell| {
+        while let Some((_, report)) = cell.pop_report(Time::NEVER) {
+            reports += 1;
+            for dci in &report.dcis {
+                // System information has the RNTI 65,535.
+                if dci.rnti.0 == 65_535 {
+                    continue;
+                }
+                false_dcis += 1;
+                let symbols = dci.symbols.expect("DCIs of NR name their symbols");
+                let allocation = Allocation {
+                    n_prb: dci.prbs.len(),
+                    symbols,
+                    dmrs_res_per_prb: 12,
+                    overhead_res_per_prb: 0,
+                };
+                assert_eq!(dci.format, DciFormat::Nr11);
+                assert_eq!(Some(dci.bits()), McsTable::Qam64.tbs(dci.mcs[0].unwrap(), &allocation, 1));
+                assert!(report.symbols == Some(symbols) && symbols > 0);
+            }
+        }
+    });
+    // 0.5 per subframe of two slots, of which a fifth are uplink slots.
+    let per_report = f64::from(false_dcis) / f64::from(reports);
+    assert!((per_report - 0.2).abs() < 0.02, "{per_report} false DCIs per slot of {reports}");
+}
+
+#[test]
 fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     let refusal = |change: &dyn Fn(&mut CellConfig)| {
         let mut config = n78();
@@ -252,6 +308,8 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         let phone = device_with_layers(20.0, 4);
         crate::cell::CellPlan::new(&config, &[phone]).expect_err("must be refused").to_string()
     };
+    let of_device =
+        |phone| crate::cell::CellPlan::new(&n78(), &[phone]).expect_err("must be refused").to_string();
     let second = |own: CarrierConfig| {
         move |cell: &mut CellConfig| {
             (cell.carriers, cell.carrier) = (2, vec![CarrierConfig::default(), own.clone()])
@@ -266,6 +324,9 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         refusal(&|cell| cell.prbs = Some(100)),
         refusal(&|cell| cell.cfi = Some(2)),
         refusal(&|cell| cell.crs_ports = Some(2)),
+        refusal(&|cell| cell.uplink.prbs = Some(50)),
+        refusal(&|cell| cell.adaptation.qam256 = true),
+        refusal(&|cell| cell.rlc.mac_header_bytes += 1),
         refusal(&|cell| cell.lena_compat = true),
         refusal(&|cell| cell.tdd = Some("DDDDD".into())),
         refusal(&|cell| cell.tdd = Some("DDDXU".into())),
@@ -279,6 +340,13 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         refusal(&|cell| cell.dual_connectivity = Some(DualConnectivityConfig::default())),
         refusal(&|cell| (cell.rat, cell.band) = (Rat::Lte, None)),
         refusal(&|cell| cell.rat = Rat::Lte),
+        {
+            let mut config = CellConfig::default();
+            config.nr.harq_processes = 8;
+            crate::cell::CellPlan::new(&config, &[device_with_layers(20.0, 1)])
+                .expect_err("must be refused")
+                .to_string()
+        },
         refusal(&|cell| cell.background.layers = 5),
         refusal(&second(CarrierConfig { prbs: Some(50), ..CarrierConfig::default() })),
         refusal(&second(CarrierConfig {
@@ -286,10 +354,8 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
             tdd: Some("DDDSU".into()),
             ..CarrierConfig::default()
         })),
-        {
-            let phone = device_with_layers(20.0, 5);
-            crate::cell::CellPlan::new(&n78(), &[phone]).expect_err("must be refused").to_string()
-        },
+        of_device(device_with_layers(20.0, 5)),
+        of_device(DeviceRadioConfig { qam256: true, ..device_with_layers(20.0, 4) }),
     ];
     insta::assert_snapshot!(errors.join("\n"), @r#"
     `band` is missing; a carrier of NR needs a band, such as "n78"
@@ -300,6 +366,9 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `prbs` belongs to carriers of LTE; give `bandwidth_mhz`, from which the number of PRBs of NR follows
     `cfi` belongs to carriers of LTE; remove it, or remove rat = "nr"
     `crs_ports` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `uplink.prbs` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `adaptation.qam256` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `rlc.mac_header_bytes` belongs to carriers of LTE; remove it, or remove rat = "nr"
     `lena_compat` emulates a simulator of LTE; remove it, or use carriers of LTE
     `tdd` has no uplink slot, so acknowledgements could not be sent; add a U slot
     `tdd` contains `X`; use D (downlink), S (special) and U (uplink), such as DDDSU
@@ -313,10 +382,12 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `dual_connectivity` belongs to cells with carriers of LTE and of NR; add a carrier of the other kind, or remove the table
     `device.0.channel.layers` is 4; carriers of LTE have 1 or 2 layers, and carriers of NR (rat = "nr") 1 to 4
     `band` belongs to carriers of NR; add rat = "nr", or remove the key
+    `nr` belongs to carriers of NR; add rat = "nr", or remove the key
     `background.layers` is 5; must be 1 to 4
     `carrier.1.prbs` belongs to carriers of LTE; give `bandwidth_mhz`, from which the number of PRBs of NR follows
     `carrier.1.tdd` belongs to carriers of NR; add rat = "nr", or remove the key
     `device.0.channel.layers` is 5; give 1 to 4 with NR, and 1 or 2 with LTE
+    `device.0.qam256` belongs to carriers of LTE; remove it, and give cell.nr.mcs_table = 2 for 256QAM on NR
     "#);
 }
 

@@ -101,11 +101,8 @@ proptest! {
         prop_assert_eq!(early, 0, "a block was sent again before its feedback");
         bench.run(Time::from_secs(2), |_| {});
 
-        let pushed: u64 = bench.sources.iter().map(|source| source.number * source.bytes).sum();
-        let ended: u64 = bench.exits.iter().map(|exit| exit.packet.bytes.0).sum();
-        let about_to_end = bench.cell.over.exits.iter().chain(&bench.cell.refused).map(|exit| exit.packet.bytes.0);
-        let held = (0..devices.len()).map(|device| bench.cell.device(DeviceId(device as u16)).held().0);
-        prop_assert_eq!(pushed, ended + about_to_end.sum::<u64>() + held.sum::<u64>(), "bytes in and bytes out differ");
+        let (pushed, left_or_held) = bench.bytes_in_and_out();
+        prop_assert_eq!(pushed, left_or_held, "bytes in and bytes out differ");
 
         let mut next = BTreeMap::new();
         for exit in bench.exits.iter().filter(|exit| exit.fate != Fate::QueueFull) {

@@ -21,7 +21,7 @@ use super::super::{BestBlock, Exits};
 use super::Uplink;
 use super::adaptation::{Sounding, UplinkTable};
 use super::air::UplinkAir;
-use super::carrier::{CarrierParts, UplinkCarrier};
+use super::carrier::{PUSCH_SLOTS, SlotShare, UplinkCarrier};
 use super::knowledge::Knowledge;
 
 use super::sender::Sender;
@@ -231,7 +231,9 @@ impl Builder<'_> {
         }
         let rbgs =
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
-        UplinkCarrier::new(CarrierParts {
+        let share = |slot| SlotShare { slot, has_data: air.has_data(slot), idle_prbs: region.len() };
+        UplinkCarrier {
+            shares: (0..air.slots_per_ms()).map(share).collect(),
             region,
             step_prbs,
             scheduler: Scheduler::new(
@@ -252,6 +254,15 @@ impl Builder<'_> {
             vacant,
             air,
             table,
-        })
+            pusch: vec![Vec::new(); PUSCH_SLOTS],
+            lost: VecDeque::new(),
+            feedback: VecDeque::new(),
+            used: PrbSet::EMPTY,
+            wanting: 0,
+            granted_in: None,
+            grants: Vec::new(),
+            candidates: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 }

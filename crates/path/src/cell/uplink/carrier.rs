@@ -1,9 +1,9 @@
 //! One slot of one uplink carrier: first the data of this slot (PUSCH), then the grants for the data of later slots.
 //!
 //! HARQ of LTE is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is
-//! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). Therefore grants for subframe n+4 avoid
-//! the PRBs of retransmissions in n+4, all of which are already known in subframe n. HARQ of NR is asynchronous: a lost
-//! block is granted again, before new data, on as many PRBs.
+//! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). In subframe n, the base station knows all
+//! retransmissions of subframe n+4, and grants other PRBs for that subframe. HARQ of NR is asynchronous: the base station
+//! grants a lost block again, before new data, on the same number of PRBs.
 //!
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2; TS 38.214 §6.1, TS 38.321 §5.4.2
@@ -24,7 +24,7 @@ use super::air::UplinkAir;
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
 /// Number of slots for which data can be granted in advance.
-const PUSCH_SLOTS: usize = 128;
+pub(super) const PUSCH_SLOTS: usize = 128;
 
 /// One uplink component carrier.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ pub(super) struct UplinkCarrier {
     /// Background users without an upload.
     pub vacant: Vec<u16>,
     /// Granted blocks, by slot modulo [`PUSCH_SLOTS`].
-    pusch: Vec<Vec<Transmission>>,
+    pub pusch: Vec<Vec<Transmission>>,
     /// Lost blocks that need a grant for their retransmission, with the time of the base station's reaction, in order of
     /// time.
-    lost: VecDeque<(Time, Transmission)>,
+    pub lost: VecDeque<(Time, Transmission)>,
     /// Results of blocks with the time of the base station's reaction, in order of time.
-    feedback: VecDeque<(Time, Feedback)>,
+    pub feedback: VecDeque<(Time, Feedback)>,
     /// PRBs with a transmission in the last slot.
     pub used: PrbSet,
     /// Shares of the slots of the last millisecond, by slot modulo the number of slots per millisecond.
@@ -58,9 +58,9 @@ pub(super) struct UplinkCarrier {
     pub granted_in: Option<u64>,
     /// The grants sent in the last slot, with their owners.
     pub grants: Vec<SentGrant>,
-    candidates: Vec<Candidate>,
+    pub candidates: Vec<Candidate>,
     /// An empty list of transmissions, stored to reuse its memory.
-    spare: Vec<Transmission>,
+    pub spare: Vec<Transmission>,
 }
 
 /// Use of the PRBs of one slot.
@@ -85,21 +85,9 @@ pub(in super::super) struct SentGrant {
     pub sinr_db: f64,
 }
 
-/// The parts of a carrier that the configuration determines.
-pub(super) struct CarrierParts {
-    pub air: UplinkAir,
-    pub table: UplinkTable,
-    pub region: PrbSet,
-    pub step_prbs: u16,
-    pub scheduler: Scheduler,
-    pub arrivals: Arrivals,
-    pub live: Vec<(u16, u8)>,
-    pub vacant: Vec<u16>,
-}
-
 /// A block to be sent.
 #[derive(Clone, Copy, Debug)]
-struct Transmission {
+pub(super) struct Transmission {
     user: u16,
     link: u8,
     process: u8,
@@ -118,7 +106,7 @@ struct Report {
 
 /// Result of the reception of a block at the base station.
 #[derive(Clone, Copy, Debug)]
-struct Feedback {
+pub(super) struct Feedback {
     user: u16,
     link: u8,
     process: u8,
@@ -147,31 +135,6 @@ pub(super) struct Turn<'a> {
 }
 
 impl UplinkCarrier {
-    pub(super) fn new(parts: CarrierParts) -> UplinkCarrier {
-        let CarrierParts { air, table, region, step_prbs, scheduler, arrivals, live, vacant } = parts;
-        let share = |slot| SlotShare { slot, has_data: air.has_data(slot), idle_prbs: region.len() };
-        UplinkCarrier {
-            shares: (0..air.slots_per_ms()).map(share).collect(),
-            air,
-            table,
-            region,
-            step_prbs,
-            scheduler,
-            arrivals,
-            live,
-            vacant,
-            pusch: vec![Vec::new(); PUSCH_SLOTS],
-            lost: VecDeque::new(),
-            feedback: VecDeque::new(),
-            used: PrbSet::EMPTY,
-            wanting: 0,
-            granted_in: None,
-            grants: Vec::new(),
-            candidates: Vec::new(),
-            spare: Vec::new(),
-        }
-    }
-
     /// Starts, continues and ends the uploads of background users.
     pub(super) fn arrive(&mut self, turn: &mut Turn<'_>) {
         let Some(millisecond) = turn.millisecond else { return };
