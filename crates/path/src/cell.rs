@@ -365,6 +365,9 @@ impl Cell {
         let over = &mut self.over;
         let mut release = |time, packet, fate| over.push(time, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
+            if let Some(change) = change_technology(user, now, &mut self.rntis) {
+                self.uplink.change_technology(index, now, &change, user.rnti);
+            }
             if let Source::Device(device) = &mut user.source {
                 if device.queued() > Bytes::ZERO {
                     device.life.on_data(now, Direction::Downlink);
@@ -438,10 +441,9 @@ impl Cell {
             _ => return,
         };
         let bytes = legs.map(|links| self.capacity_of(index, links, PACKET));
-        if let Source::Device(device) = &mut self.users[index].source
-            && let Some(split) = device.split_mut()
-        {
-            split.observe(bytes);
+        let now = self.start_of(self.tick);
+        if let Source::Device(device) = &mut self.users[index].source {
+            device.observe(now, bytes);
         }
     }
 
@@ -533,14 +535,27 @@ fn begin_slot(
     if let Some(resumes_at) = resumes_at {
         user.rnti = rntis.assign();
         device.hand_over(now, resumes_at);
-        for link in &mut user.links {
-            link.harq.flush();
-            link.adaptation.reset();
-            link.average_bits = 1.0;
-        }
+        user.links.iter_mut().for_each(RadioLink::reset);
     }
     device.begin(now, leaves_at, release);
     resumes_at
+}
+
+/// Hands a device over to carriers of the other technology, if its coverage by NR changes at `now`.
+fn change_technology(
+    user: &mut User,
+    now: Time,
+    rntis: &mut background::Rntis,
+) -> Option<device::TechnologyChange> {
+    let Source::Device(device) = &mut user.source else { return None };
+    let change = device.change_technology(now)?;
+    if change.is_complete {
+        user.rnti = rntis.assign();
+    }
+    for links in [change.left.clone(), change.entered.clone()] {
+        user.links[links].iter_mut().for_each(RadioLink::reset);
+    }
+    Some(change)
 }
 
 impl Link for Cell {

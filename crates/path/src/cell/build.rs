@@ -16,10 +16,9 @@ use super::carriers::Aggregation;
 use super::channel::{Channel, ChannelPlan, Grid};
 use super::config::{CellConfig, Rat, TelemetryConfig};
 use super::device::{Device, Leg};
-use super::handover::Handover;
+use super::handover::{Coverage, Handover};
 use super::harq::Harq;
 use super::life_cycle::LifeCycle;
-use super::pdcp::SplitBearer;
 use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
 use super::region::DataRegion;
 use super::rlc::{Framing, Rlc};
@@ -43,7 +42,7 @@ fn cell(plan: &CellPlan, streams: &Streams) -> Cell {
     let mut users: Vec<User> =
         devices.iter().enumerate().map(|(index, device)| builder.device(index, device)).collect();
     let mut airs: Vec<Air> = (0..config.carriers.into()).map(|index| air(config, index)).collect();
-    let best_blocks = users.iter().map(|user| best_block(user, &airs)).collect();
+    let best_blocks = users.iter().flat_map(|user| best_blocks(user, &airs)).collect();
     let carriers: Vec<Carrier> = (0..)
         .zip(airs.drain(..))
         .map(|(index, air)| builder.carrier(index, air, devices.len(), &mut users))
@@ -87,10 +86,13 @@ fn air(config: &CellConfig, carrier: usize) -> Air {
     }
 }
 
-/// The largest block of a user's primary carrier: a block over the whole band, at the MCS for the maximum mean signal
-/// level of the run. The result does not depend on the seed. A user that is always out of coverage has the lowest MCS.
-fn best_block(user: &User, airs: &[Air]) -> BestBlock {
-    best_block_on(&user.links[0], &airs[usize::from(user.links[0].carrier)])
+/// The largest block of the primary carrier of each of a device's legs: a block over the whole band, at the MCS for the
+/// maximum mean signal level of the run. The result does not depend on the seed. A device that is always out of coverage has
+/// the lowest MCS.
+fn best_blocks(user: &User, airs: &[Air]) -> Vec<BestBlock> {
+    let Source::Device(device) = &user.source else { return Vec::new() };
+    let primary = device.legs().iter().map(|leg| &user.links[leg.links.start]);
+    primary.map(|link| best_block_on(link, &airs[usize::from(link.carrier)])).collect()
 }
 
 /// The largest block of a link to a carrier with this air interface.
@@ -115,7 +117,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn device(&mut self, index: usize, plan: &DevicePlan) -> User {
         let device = &plan.config;
-        let by_leg = self.config.carriers_by_leg(&device.carriers);
+        let by_leg = self.config.carriers_by_leg(&device.carriers, !device.without_nr_s.is_empty());
         let links = by_leg.iter().flatten().map(|&carrier| {
             let name = format!("cell.device.{index}.carrier.{carrier}");
             self.link(carrier, &plan.channel, &plan.adaptation, &name)
@@ -134,14 +136,16 @@ impl Builder<'_> {
                     rlc: Rlc::new(&self.config.rlc, framing, limit),
                     aggregation: Aggregation::new(&self.config.aggregation, links.len()),
                     links,
+                    usable_from: Time::ZERO,
                 }
             })
             .collect();
-        let split = (legs.len() > 1).then(|| SplitBearer::new(&self.config.dual_connectivity()));
         let handover = Handover::new(&self.config.handover, &device.handover_s, rng);
         let rng = self.streams.stream(&format!("cell.device.{index}.life_cycle"));
         let life = LifeCycle::new(&self.config.rrc, &self.config.drx, rng);
-        let source = Source::Device(Box::new(Device::new(legs, split, handover, life, limit)));
+        let coverage = Coverage::without_nr(&device.without_nr_s);
+        let dual = self.config.dual_connectivity();
+        let source = Source::Device(Box::new(Device::new(legs, &dual, handover, coverage, life, limit)));
         let owner = Owner::Device(airpace_core::DeviceId(index as u16));
         User { rnti: self.rntis.assign(), owner, source, links }
     }

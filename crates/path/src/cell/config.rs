@@ -454,6 +454,9 @@ pub struct DeviceRadioConfig {
     pub queue_bytes: u64,
     /// Times at which the device changes cells, in s.
     pub handover_s: Vec<f64>,
+    /// Spans `[from, until]` in s in which NR does not cover the device, in a cell with carriers of LTE and NR. The device
+    /// is handed over from NR to LTE at the start of a span, and back at its end.
+    pub without_nr_s: Vec<[f64; 2]>,
 }
 
 impl Default for DeviceRadioConfig {
@@ -466,6 +469,7 @@ impl Default for DeviceRadioConfig {
             qam256: false,
             queue_bytes: 6_000_000,
             handover_s: Vec::new(),
+            without_nr_s: Vec::new(),
         }
     }
 }

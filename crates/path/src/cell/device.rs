@@ -6,9 +6,10 @@ use airpace_core::{Bytes, Packet, Time};
 use airpace_event::Fate;
 
 use super::carriers::Aggregation;
-use super::handover::Handover;
+use super::config::{Bearer, DualConnectivityConfig, Rat, UplinkPath};
+use super::handover::{Coverage, Handover};
 use super::life_cycle::LifeCycle;
-use super::pdcp::SplitBearer;
+use super::pdcp::{LTE, NR, SplitBearer};
 use super::rlc::{Content, Rlc};
 
 /// State that only devices have.
@@ -22,6 +23,12 @@ pub(super) struct Device {
     pub life: LifeCycle,
     /// Maximum number of bytes queued on all legs.
     limit: Bytes,
+    coverage: Coverage,
+    /// Whether the packets that wait for LTE must be shared with NR when NR can carry them.
+    shares_queue_of_lte: bool,
+    /// The legs in use where NR covers the device, and the technology of its uplink there.
+    bearer: Bearer,
+    uplink: UplinkPath,
 }
 
 /// A leg of a bearer: the carriers of one node, with their common queue.
@@ -31,19 +38,51 @@ pub(super) struct Leg {
     pub aggregation: Aggregation,
     /// The leg's links among those of the user, its primary link first.
     pub links: Range<usize>,
+    /// Time from which on the leg carries data; [`Time::NEVER`] while the leg is not in use.
+    pub usable_from: Time,
+}
+
+/// A device's change between the legs of LTE and of NR.
+#[derive(Clone, Debug)]
+pub(super) struct TechnologyChange {
+    /// Links that the device leaves, and links that it starts to use.
+    pub left: Range<usize>,
+    pub entered: Range<usize>,
+    /// Whether no leg stays in use.
+    pub is_complete: bool,
+    /// The technology of the uplink from now on.
+    pub uplink: Rat,
+    /// Time from which on the new leg carries data.
+    pub resumes_at: Time,
 }
 
 impl Device {
-    /// A device with these legs; two legs have a split bearer.
+    /// A device with these legs. Two legs have the settings of a split bearer, and `coverage` contains the times at which NR
+    /// does not cover the device.
     pub(super) fn new(
-        legs: Vec<Leg>,
-        split: Option<SplitBearer>,
+        mut legs: Vec<Leg>,
+        dual: &DualConnectivityConfig,
         handover: Handover,
+        coverage: Coverage,
         life: LifeCycle,
         limit: Bytes,
     ) -> Device {
-        debug_assert_eq!(legs.len(), if split.is_some() { 2 } else { 1 });
-        Device { legs, split, handover, life, limit }
+        let in_use = in_use(dual.bearer, true);
+        let split = (legs.len() > 1).then(|| SplitBearer::new(dual, in_use));
+        for (leg, _) in legs.iter_mut().zip(in_use).filter(|(_, is_used)| split.is_some() && !is_used) {
+            leg.usable_from = Time::NEVER;
+        }
+        Device {
+            legs,
+            split,
+            handover,
+            life,
+            limit,
+            coverage,
+            shares_queue_of_lte: false,
+            bearer: dual.bearer,
+            uplink: dual.uplink,
+        }
     }
 
     /// The legs.
@@ -61,9 +100,24 @@ impl Device {
         self.split.is_some()
     }
 
-    /// PDCP of a split bearer.
-    pub(super) fn split_mut(&mut self) -> Option<&mut SplitBearer> {
-        self.split.as_mut()
+    /// Records the capacity of each leg of a split bearer in the last millisecond, in bytes. If the device has entered
+    /// coverage by NR, packets that wait for LTE since then may be sent on NR.
+    ///
+    /// Source: TS 37.340 §10.2.1 (the master node forwards data to the secondary node)
+    pub(super) fn observe(&mut self, now: Time, bytes: [Bytes; 2]) {
+        let Some(split) = &mut self.split else { return };
+        split.observe(bytes);
+        if !self.shares_queue_of_lte || !split.can_use_both() {
+            return;
+        }
+        self.shares_queue_of_lte = false;
+        let unsent = self.legs[LTE].rlc.take_unsent();
+        let numbers = split.take_back(LTE, unsent.len());
+        for (number, packet) in numbers.into_iter().zip(unsent) {
+            let queued = [self.legs[LTE].rlc.queued(), self.legs[NR].rlc.queued()];
+            let (leg, delay) = split.reroute(number, queued, packet.bytes);
+            self.legs[leg].rlc.push_forwarded(now + delay, packet);
+        }
     }
 
     fn leg_index(&self, link: usize) -> usize {
@@ -79,7 +133,9 @@ impl Device {
     /// Whether a link may carry new data at `now`.
     pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         let leg = &self.legs[self.leg_index(link)];
-        !self.handover.is_interrupted(now) && link - leg.links.start < leg.aggregation.active()
+        leg.usable_from <= now
+            && !self.handover.is_interrupted(now)
+            && link - leg.links.start < leg.aggregation.active()
     }
 
     /// Bytes queued for their first transmission.
@@ -154,6 +210,40 @@ impl Device {
         promotion.or(handover)
     }
 
+    /// If NR starts or stops to cover the device at `now`, changes the legs in use. The packets of a leg that the device
+    /// leaves are sent on the other leg.
+    pub(super) fn change_technology(&mut self, now: Time) -> Option<TechnologyChange> {
+        let has_nr = self.coverage.begin(now)?;
+        let split = self.split.as_mut()?;
+        let before = [LTE, NR].map(|leg| self.legs[leg].usable_from != Time::NEVER);
+        let after = in_use(self.bearer, has_nr);
+        let resumes_at = self.handover.change_technology(now);
+        let mut change = TechnologyChange {
+            left: 0..0,
+            entered: 0..0,
+            is_complete: before != [true, true] && after != [true, true],
+            uplink: if has_nr && self.uplink == UplinkPath::Nr { Rat::Nr } else { Rat::Lte },
+            resumes_at,
+        };
+        split.set_in_use(after);
+        self.shares_queue_of_lte = after == [true, true];
+        for leg in [LTE, NR].into_iter().filter(|&leg| !before[leg] && after[leg]) {
+            self.legs[leg].usable_from = resumes_at;
+            self.legs[leg].aggregation.reset(now);
+            change.entered = self.legs[leg].links.clone();
+        }
+        for leg in [LTE, NR].into_iter().filter(|&leg| before[leg] && !after[leg]) {
+            self.legs[leg].usable_from = Time::NEVER;
+            change.left = self.legs[leg].links.clone();
+            let moved = self.legs[leg].rlc.take_all();
+            let unsent = self.legs[1 - leg].rlc.take_unsent();
+            for packet in split.forward(1 - leg, moved, unsent) {
+                self.legs[1 - leg].rlc.push_forwarded(now, packet);
+            }
+        }
+        Some(change)
+    }
+
     /// Starts a handover at `now`: unacknowledged data returns to the queue, and is sent from `resumes_at` on.
     pub(super) fn hand_over(&mut self, now: Time, resumes_at: Time) {
         for leg in &mut self.legs {
@@ -194,5 +284,15 @@ impl Device {
     /// Processes a transport block on a link for which HARQ failed with the transmission at `now`.
     pub(super) fn failed(&mut self, link: usize, now: Time, content: Content) {
         self.rlc_mut(link).failed(now, content);
+    }
+}
+
+/// The legs (LTE, NR) of a device with this bearer, where NR covers it or not.
+fn in_use(bearer: Bearer, has_nr: bool) -> [bool; 2] {
+    match bearer {
+        _ if !has_nr => [true, false],
+        Bearer::Split => [true, true],
+        Bearer::Scg => [false, true],
+        Bearer::Mcg => [true, false],
     }
 }

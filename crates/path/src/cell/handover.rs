@@ -3,6 +3,9 @@
 //! At a handover, unacknowledged packets return to the queue and are forwarded without loss; HARQ, link adaptation and
 //! scheduler are reset; further carriers are deactivated; and the device gets a new C-RNTI.
 //!
+//! Where NR does not cover the device, the device is on carriers of LTE only. The unacknowledged packets of the carriers that
+//! the device leaves are sent on the other carriers, in order.
+//!
 //! Source: TR 36.881 §5.2 (45–50 ms for the steps of a handover), TS 36.331 §5.3.5.4
 
 use std::time::Duration;
@@ -36,11 +39,18 @@ impl Handover {
             return None;
         }
         self.next += 1;
-        let interruption_ms =
-            self.rng.range(self.config.interruption_min_ms, self.config.interruption_max_ms);
-        self.resumes_at =
-            self.resumes_at.max(now + Duration::from_millis(libm::ceil(interruption_ms) as u64));
+        self.resumes_at = self.resumes_at.max(now + self.interruption());
         Some(self.resumes_at)
+    }
+
+    fn interruption(&mut self) -> Duration {
+        let ms = self.rng.range(self.config.interruption_min_ms, self.config.interruption_max_ms);
+        Duration::from_millis(libm::ceil(ms) as u64)
+    }
+
+    /// Time at which a device can use carriers of the other technology, to which it is handed over from `now` on.
+    pub(super) fn change_technology(&mut self, now: Time) -> Time {
+        now + self.interruption()
     }
 
     /// Interrupts the device's data at `now` for this time, because the device becomes connected again. Returns the time at
@@ -53,6 +63,31 @@ impl Handover {
     /// Whether the device is unreachable at `now`.
     pub(super) fn is_interrupted(&self, now: Time) -> bool {
         now < self.resumes_at
+    }
+}
+
+/// The technologies that cover a device over time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Coverage {
+    /// Times at which NR starts (`true`) or stops to cover the device, in order. Changes occur with a millisecond.
+    changes: Vec<(Time, bool)>,
+    next: usize,
+}
+
+impl Coverage {
+    /// Coverage by NR except in these spans (from, until) in s.
+    pub(super) fn without_nr(spans_s: &[[f64; 2]]) -> Coverage {
+        let time = |time_s: f64| Time::from_millis(libm::ceil(time_s * 1e3) as u64);
+        let changes = spans_s.iter().flat_map(|&[from, until]| [(time(from), false), (time(until), true)]);
+        Coverage { changes: changes.collect(), next: 0 }
+    }
+
+    /// If the coverage changes at `now`, returns whether NR covers the device from now on.
+    pub(super) fn begin(&mut self, now: Time) -> Option<bool> {
+        let due = self.changes[self.next..].iter().take_while(|(time, _)| *time <= now);
+        let (count, last) = due.fold((0, None), |(count, _), &(_, has_nr)| (count + 1, Some(has_nr)));
+        self.next += count;
+        last
     }
 }
 

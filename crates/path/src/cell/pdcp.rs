@@ -32,6 +32,8 @@ pub(super) struct SplitBearer {
     nr_credit: f64,
     /// The number (COUNT) of the next packet.
     next_count: u64,
+    /// Whether packets may be sent on each leg.
+    in_use: [bool; 2],
     /// Numbers of the packets on each leg, which delivers packets in order.
     on_legs: [VecDeque<u64>; 2],
     t_reordering: Duration,
@@ -51,13 +53,15 @@ struct Reordering {
 }
 
 impl SplitBearer {
-    pub(super) fn new(config: &DualConnectivityConfig) -> SplitBearer {
+    /// PDCP that sends packets on the legs that are `in_use`.
+    pub(super) fn new(config: &DualConnectivityConfig, in_use: [bool; 2]) -> SplitBearer {
         let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
         SplitBearer {
             delays: [milliseconds(config.x2_delay_ms), Duration::ZERO],
             capacities: None,
             nr_credit: 0.0,
             next_count: 0,
+            in_use,
             on_legs: Default::default(),
             t_reordering: milliseconds(config.reordering_ms),
             first: 0,
@@ -72,14 +76,37 @@ impl SplitBearer {
         let new = bytes.map(|bytes| bytes.0 as f64);
         self.capacities = Some(match self.capacities {
             None => new,
-            Some(old) => [LTE, NR].map(|leg| old[leg] + GAIN * (new[leg] - old[leg])),
+            Some(old) => [LTE, NR].map(|leg| match old[leg] {
+                0.0 => new[leg],
+                old => old + GAIN * (new[leg] - old),
+            }),
         });
+    }
+
+    /// Whether packets may be sent on both legs, and both have had capacity since they are in use.
+    pub(super) fn can_use_both(&self) -> bool {
+        let has_capacity = self.capacities.is_some_and(|bytes| bytes.iter().all(|&bytes| bytes > 0.0));
+        self.in_use == [true, true] && has_capacity
     }
 
     /// Chooses the leg of a packet, given the bytes queued on each leg. Returns the leg, and the time that the packet needs
     /// to the leg.
     pub(super) fn route(&mut self, queued: [Bytes; 2], packet: Bytes) -> (usize, Duration) {
-        let leg = match self.config.split_by {
+        let (leg, delay) = match self.in_use {
+            [true, false] => (LTE, Duration::ZERO),
+            [false, true] => (NR, Duration::ZERO),
+            _ => {
+                let leg = self.choose(queued, packet);
+                (leg, self.delays[leg])
+            }
+        };
+        self.on_legs[leg].push_back(self.next_count);
+        self.next_count += 1;
+        (leg, delay)
+    }
+
+    fn choose(&mut self, queued: [Bytes; 2], packet: Bytes) -> usize {
+        match self.config.split_by {
             SplitBy::Delay => self.faster(queued, packet),
             SplitBy::NrFirst if queued[NR].0 as f64 <= self.config.threshold_kb * 1e3 => NR,
             SplitBy::NrFirst => self.faster(queued, packet),
@@ -91,14 +118,48 @@ impl SplitBearer {
                 }
                 leg
             }
-        };
-        self.on_legs[leg].push_back(self.next_count);
-        self.next_count += 1;
+        }
+    }
+
+    /// Sends packets only on the legs that are `in_use` from now on.
+    pub(super) fn set_in_use(&mut self, in_use: [bool; 2]) {
+        self.in_use = in_use;
+        for (bytes, _) in self.capacities.iter_mut().flatten().zip(in_use).filter(|(_, is_used)| !is_used) {
+            *bytes = 0.0;
+        }
+    }
+
+    /// Forgets the numbers of the last `count` packets on a leg, and returns these numbers.
+    pub(super) fn take_back(&mut self, leg: usize, count: usize) -> VecDeque<u64> {
+        let begun = self.on_legs[leg].len() - count;
+        self.on_legs[leg].split_off(begun)
+    }
+
+    /// Chooses the leg of a packet with this number again. The rest is as for [`SplitBearer::route`].
+    pub(super) fn reroute(&mut self, number: u64, queued: [Bytes; 2], packet: Bytes) -> (usize, Duration) {
+        let leg = self.choose(queued, packet);
+        self.on_legs[leg].push_back(number);
         (leg, self.delays[leg])
     }
 
-    /// Bytes that must be queued for NR before packets are sent to LTE.
+    /// Moves packets to the leg `to`: all packets of the other leg, `moved`, and those of `to` of which no byte was sent,
+    /// `unsent`. Returns these packets in the order of their numbers, in which `to` must send them.
+    ///
+    /// Source: TS 38.323 §5.5 (data recovery: unacknowledged packets are sent again in the order of their numbers)
+    pub(super) fn forward(&mut self, to: usize, moved: Vec<Packet>, unsent: Vec<Packet>) -> Vec<Packet> {
+        let own = self.take_back(to, unsent.len()).into_iter().zip(unsent);
+        let of_other = self.on_legs[1 - to].drain(..).zip(moved);
+        let mut all: Vec<(u64, Packet)> = own.chain(of_other).collect();
+        all.sort_unstable_by_key(|&(count, _)| count);
+        self.on_legs[to].extend(all.iter().map(|&(count, _)| count));
+        all.into_iter().map(|(_, packet)| packet).collect()
+    }
+
+    /// Bytes that must be queued for NR before packets are sent to LTE; none if only one leg is in use.
     pub(super) fn queue_before_lte(&self) -> Bytes {
+        if self.in_use != [true, true] {
+            return Bytes::ZERO;
+        }
         let bytes = match self.config.split_by {
             SplitBy::Delay => {
                 let nr_per_ms = self.capacities.map_or(0.0, |capacities| capacities[NR]);
@@ -214,7 +275,7 @@ mod tests {
 
     /// A bearer whose packet `n` was sent on leg `legs[n]`.
     fn bearer(legs: &[usize]) -> SplitBearer {
-        let mut bearer = SplitBearer::new(&DualConnectivityConfig::default());
+        let mut bearer = SplitBearer::new(&DualConnectivityConfig::default(), [true, true]);
         for (count, &leg) in (0..).zip(legs) {
             bearer.on_legs[leg].push_back(count);
         }
@@ -262,7 +323,7 @@ mod tests {
     #[test]
     fn shares_are_kept_in_bytes() {
         let config = DualConnectivityConfig { split_by: SplitBy::Share, nr_share: 0.7, ..Default::default() };
-        let mut bearer = SplitBearer::new(&config);
+        let mut bearer = SplitBearer::new(&config, [true, true]);
         let mut bytes = [0; 2];
         for number in 0..1_000 {
             let size = 100 + number % 7 * 200;

@@ -174,9 +174,14 @@ impl Rlc {
         if self.queued().0 + packet.bytes.0 > self.limit {
             return false;
         }
+        self.push_forwarded(ready, packet);
+        true
+    }
+
+    /// Takes a packet that another RLC entity has accepted before, and that may be sent from `ready` on.
+    pub(super) fn push_forwarded(&mut self, ready: Time, packet: Packet) {
         self.arriving_bytes += packet.bytes.0;
         self.arriving.push_back((ready, packet));
-        true
     }
 
     /// Moves packets that are ready at `now` into the stream.
@@ -392,6 +397,46 @@ impl Rlc {
         self.reordering = None;
         self.status.reset();
         self.status_to_send = 0;
+    }
+
+    /// Removes and returns the packets of which no byte was sent, in order.
+    pub(super) fn take_unsent(&mut self) -> Vec<Packet> {
+        let per_packet = u64::from(self.framing.per_packet);
+        let start = |sdu: &Sdu| sdu.end - sdu.packet.bytes.0 - per_packet;
+        let begun = self.sdus.get(self.next_sdu).filter(|sdu| start(sdu) < self.sent).map(|sdu| sdu.end);
+        self.arrived = begun.unwrap_or(self.sent);
+        let unsent = self.sdus.split_off(self.next_sdu + usize::from(begun.is_some()));
+        self.arriving_bytes = 0;
+        let arriving = self.arriving.drain(..).map(|(_, packet)| packet);
+        unsent.into_iter().map(|sdu| sdu.packet).chain(arriving).collect()
+    }
+
+    /// Removes and returns all packets that were not delivered, in order, and discards all state of PDUs. The caller must
+    /// discard the transport blocks.
+    pub(super) fn take_all(&mut self) -> Vec<Packet> {
+        let arriving = self.arriving.drain(..).map(|(_, packet)| packet);
+        let packets = self.sdus.drain(..).map(|sdu| sdu.packet).chain(arriving).collect();
+        self.arriving_bytes = 0;
+        self.next_sdu = 0;
+        self.arrived = self.sent;
+        self.first_sequence += self.pdus.len() as u64;
+        self.pdus.clear();
+        self.received_to = self.first_sequence;
+        self.repeats.clear();
+        self.repeat_bytes = 0;
+        self.reordering = None;
+        self.front_is_damaged = false;
+        self.status.reset();
+        self.status_to_send = 0;
+        packets
+    }
+
+    /// Uses the headers of another technology from now on.
+    ///
+    /// Differs: packets that are already in the stream keep the size of their headers.
+    pub(super) fn set_framing(&mut self, framing: Framing) {
+        self.framing = framing;
+        self.status.set_framing(framing);
     }
 
     fn release(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {

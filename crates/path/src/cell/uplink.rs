@@ -35,6 +35,7 @@ use airpace_event::{Capacity, Fate};
 use airpace_radio::Rnti;
 
 use super::carriers::{CarrierPrbs, Load};
+use super::device::TechnologyChange;
 use super::rlc::Rlc;
 use super::{BestBlock, Exits};
 use crate::link::Exit;
@@ -132,10 +133,10 @@ impl Uplink {
             });
         }
         for user in &mut users[..self.devices] {
-            // Scheduling requests are sent on a device's first carrier.
-            let air = &self.carriers[usize::from(user.links[0].carrier)].air;
-            let Some(slot) = ticks.slot_of(air) else { continue };
             if let Source::Device(sender, knowledge) = &mut user.source {
+                let link = &user.links[sender.first_link()];
+                let air = &self.carriers[usize::from(link.carrier)].air;
+                let Some(slot) = ticks.slot_of(air) else { continue };
                 if sender.asks(now, air, slot) {
                     knowledge.request(now, air.reaction(slot));
                 }
@@ -169,7 +170,30 @@ impl Uplink {
             sender.hand_over(now, resumes_at);
             knowledge.reset();
         }
-        for link in &mut user.links {
+        self.discard_blocks(device);
+    }
+
+    /// Hands a device over to carriers of the other technology at `now`, if its uplink changes, too. The device is `rnti` from
+    /// now on.
+    pub(super) fn change_technology(
+        &mut self,
+        device: usize,
+        now: Time,
+        change: &TechnologyChange,
+        rnti: Rnti,
+    ) {
+        let user = &mut self.users[device];
+        user.rnti = rnti;
+        let Source::Device(sender, knowledge) = &mut user.source else { return };
+        if sender.change_technology(change.uplink, now, change.resumes_at) {
+            knowledge.reset();
+            self.discard_blocks(device);
+        }
+    }
+
+    /// Discards all blocks and measurements of a device.
+    fn discard_blocks(&mut self, device: usize) {
+        for link in &mut self.users[device].links {
             link.sounding.reset();
             link.busy = 0;
             link.average_bits = 1.0;
@@ -204,7 +228,7 @@ impl Uplink {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(now);
         let mut bytes = Bytes::ZERO;
-        for link in &mut user.links[..active] {
+        for link in &mut user.links[active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
             for share in carrier.shares.iter().filter(|share| share.has_data) {
                 let sinr_db = link.channel.at(share.slot).sinr_db;
@@ -221,7 +245,7 @@ impl Uplink {
         let user = &mut self.users[usize::from(device.0)];
         let active = user.active_links(Time::from_millis(millisecond));
         let mut bytes = Bytes::ZERO;
-        for link in &mut user.links[..active] {
+        for link in &mut user.links[active] {
             let carrier = &self.carriers[usize::from(link.carrier)];
             let sinr_db = link.channel.at(millisecond * carrier.air.slots_per_ms()).sinr_db;
             let of_slot = link.carried(&self.shared, carrier, carrier.region.len(), sinr_db, packet);
@@ -251,10 +275,10 @@ impl Uplink {
     fn aggregate(&mut self, index: usize, now: Time) {
         let user = &mut self.users[index];
         let Source::Device(sender, _) = &mut user.source else { return };
-        let active = sender.aggregation.active();
+        let active = sender.active_links();
         let mut load = Load { queue_bytes: sender.backlog().0, ..Load::default() };
         let mut has_data = false;
-        for (place, link) in user.links[..active].iter().enumerate() {
+        for (place, link) in user.links[active.clone()].iter().enumerate() {
             let carrier = &self.carriers[usize::from(link.carrier)];
             let mut prbs = CarrierPrbs::default();
             for share in carrier.shares.iter().filter(|share| share.has_data) {
@@ -265,11 +289,11 @@ impl Uplink {
             has_data |= prbs.total > 0;
             let granted_at = carrier.granted_in.map(|slot| carrier.air.start(slot));
             let is_wanted = granted_at.is_some() && link.wanted_in == granted_at;
-            load.count(prbs, carrier.wanting - usize::from(is_wanted), place + 1 == active);
+            load.count(prbs, carrier.wanting - usize::from(is_wanted), place + 1 == active.len());
         }
         // A millisecond without uplink slots says nothing about the load.
         if has_data {
-            sender.aggregation.observe(now, load);
+            sender.aggregation().observe(now, load);
         }
     }
 
@@ -305,7 +329,7 @@ impl user::UplinkLink {
             let block = table.block(mcs, prbs);
             let judged_db = table.judged_db(mcs, sinr_db - self.sounding.thinning_db(prbs));
             let goodput = 1.0 / (1.0 + shared.bler.first_error(block, judged_db));
-            Some(shared.framing.ip_bytes(block.bits.0 as f64 * goodput, 1, packet))
+            Some(carrier.framing.ip_bytes(block.bits.0 as f64 * goodput, 1, packet))
         };
         let most = air.size_within(prbs);
         let least = if self.sounding.is_power_limited(most) { 1 } else { most.max(1) };

@@ -140,6 +140,13 @@ impl Session {
 }
 
 impl RadioLink {
+    /// Discards all blocks and measurements, because the link starts again after a handover.
+    pub(super) fn reset(&mut self) {
+        self.harq.flush();
+        self.adaptation.reset();
+        self.average_bits = 1.0;
+    }
+
     /// Whether all blocks sent to the user in the slot that starts at `now` were received; `None` if there were none.
     pub(super) fn decoded_in(&self, now: Time) -> Option<bool> {
         if self.served_in == Some(now) { self.decoded } else { None }

@@ -257,9 +257,10 @@ impl CellConfig {
         self.dual_connectivity.clone().unwrap_or_default()
     }
 
-    /// The carriers that carry a device's downlink data, leg by leg: of one technology, or with a split bearer those of LTE
-    /// and those of NR. `usable` are the carriers that the device can use in the order of activation; empty: all.
-    pub(in super::super) fn carriers_by_leg(&self, usable: &[u8]) -> Vec<Vec<u8>> {
+    /// The carriers that carry a device's downlink data, leg by leg: of one technology, or those of LTE and those of NR with
+    /// a split bearer, or if the device `leaves_nr` at times. `usable` are the carriers that the device can use in the order
+    /// of activation; empty: all.
+    pub(in super::super) fn carriers_by_leg(&self, usable: &[u8], leaves_nr: bool) -> Vec<Vec<u8>> {
         let all: Vec<u8> = (0..self.carriers).collect();
         let usable = if usable.is_empty() { &all } else { usable };
         let of = |rat: Rat| -> Vec<u8> {
@@ -268,27 +269,25 @@ impl CellConfig {
         };
         let legs = match (of(Rat::Lte), of(Rat::Nr), self.dual_connectivity().bearer) {
             (lte, nr, Bearer::Mcg) if !lte.is_empty() && !nr.is_empty() => vec![lte],
-            (lte, nr, Bearer::Scg) if !lte.is_empty() && !nr.is_empty() => vec![nr],
+            (lte, nr, Bearer::Scg) if !lte.is_empty() && !nr.is_empty() && !leaves_nr => vec![nr],
             (lte, nr, _) => vec![lte, nr],
         };
         legs.into_iter().filter(|carriers| !carriers.is_empty()).collect()
     }
 
-    /// Radio access technology of the uplink of devices that can use all carriers.
-    pub(in super::super) fn uplink_rat(&self) -> Rat {
-        let first = self.uplink_carriers(0..self.carriers).first().copied();
-        self.carrier_rat(first.unwrap_or(0).into())
-    }
-
-    /// The carriers that carry the uplink data of a device with these downlink carriers.
-    pub(in super::super) fn uplink_carriers(&self, downlink: impl Iterator<Item = u8>) -> Vec<u8> {
-        let wanted = match self.dual_connectivity().uplink {
-            UplinkPath::Nr => Rat::Nr,
-            UplinkPath::Lte => Rat::Lte,
+    /// The carriers that carry the uplink data of a device with these downlink carriers, leg by leg, the preferred leg
+    /// first. A device has a second leg only if it `leaves_nr` at times.
+    pub(in super::super) fn uplink_legs(&self, downlink: &[u8], leaves_nr: bool) -> Vec<Vec<u8>> {
+        let order = match self.dual_connectivity().uplink {
+            UplinkPath::Nr => [Rat::Nr, Rat::Lte],
+            UplinkPath::Lte => [Rat::Lte, Rat::Nr],
         };
-        let all: Vec<u8> = downlink.collect();
-        let is_wanted = |carrier: &u8| self.carrier_rat((*carrier).into()) == wanted;
-        if all.iter().any(is_wanted) { all.into_iter().filter(is_wanted).collect() } else { all }
+        let of = |rat| -> Vec<u8> {
+            let carriers = downlink.iter().copied();
+            carriers.filter(|&carrier| self.carrier_rat(carrier.into()) == rat).collect()
+        };
+        let legs = order.map(of).into_iter().filter(|carriers| !carriers.is_empty());
+        legs.take(if leaves_nr { 2 } else { 1 }).collect()
     }
 
     /// Rejects keys of one technology on carriers of the other.

@@ -137,7 +137,35 @@ impl DeviceRadioConfig {
                 format!("is {}: not even one packet fits; give 1500 or more", self.queue_bytes),
             ));
         }
-        self.handover_s.iter().try_for_each(|&time| not_negative("handover_s", time).map(drop))
+        self.handover_s.iter().try_for_each(|&time| not_negative("handover_s", time).map(drop))?;
+        self.validate_coverage(cell)
+    }
+
+    /// Checks the spans without NR.
+    fn validate_coverage(&self, cell: &CellConfig) -> Result<(), ConfigError> {
+        let refuse = |reason: String| Err(ConfigError::new("without_nr_s", reason));
+        let mut last = 0.0;
+        for &[from, until] in &self.without_nr_s {
+            not_negative("without_nr_s", from)?;
+            not_negative("without_nr_s", until)?;
+            if from >= until || from < last {
+                return refuse(format!(
+                    "has the span {from} to {until}; give spans one after the other, each with a start before its end"
+                ));
+            }
+            last = until;
+        }
+        if self.without_nr_s.is_empty() {
+            return Ok(());
+        }
+        if cell.carriers_by_leg(&self.carriers, true).len() < 2 {
+            return refuse(
+                "needs a device that is on carriers of NR and can use carriers of LTE; add such carriers to the cell, or \
+                 remove the key"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 }
 

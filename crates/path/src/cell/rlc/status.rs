@@ -82,6 +82,11 @@ impl StatusExchange {
         Some(self.framing.status_bytes(missing) + self.framing.per_status)
     }
 
+    /// Uses the headers of another technology from now on.
+    pub(super) fn set_framing(&mut self, framing: Framing) {
+        self.framing = framing;
+    }
+
     /// Resets the exchange (handover).
     pub(super) fn reset(&mut self) {
         (self.pdus, self.bytes, self.wanted_at, self.allowed_at) = (0, 0, None, Time::ZERO);

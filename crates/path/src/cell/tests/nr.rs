@@ -8,7 +8,7 @@ use airpace_radio::{DciFormat, PrbSet};
 use proptest::prelude::*;
 
 use super::super::config::{
-    BackgroundConfig, CarrierConfig, DualConnectivityConfig, Hour, Rat, RlcMode, SplitBy,
+    BackgroundConfig, Bearer, CarrierConfig, DualConnectivityConfig, Hour, Rat, RlcMode, SplitBy, UplinkPath,
 };
 use super::super::pattern::Pattern;
 use super::uplink::Upload;
@@ -102,12 +102,16 @@ fn cells() -> impl Strategy<Value = CellConfig> {
         prop::sample::select(vec![RlcMode::Acknowledged, RlcMode::Unacknowledged]),
         prop::sample::select(vec![None, Some(Hour::Busy)]),
         0_u16..3,
-        prop::sample::select(vec![SplitBy::Delay, SplitBy::NrFirst, SplitBy::Share]),
+        (
+            prop::sample::select(vec![SplitBy::Delay, SplitBy::NrFirst, SplitBy::Share]),
+            prop::sample::select(vec![Bearer::Split, Bearer::Split, Bearer::Scg]),
+            prop::sample::select(vec![UplinkPath::Nr, UplinkPath::Lte]),
+        ),
     );
     (radio, rest).prop_map(
         |(
             (carriers, tdd, special, scheduler, has_lte),
-            (table, coreset, dmrs, overhead, processes, mode, hour, full, split_by),
+            (table, coreset, dmrs, overhead, processes, mode, hour, full, (split_by, bearer, uplink)),
         )| {
             let mut config = CellConfig {
                 rat: Rat::Nr,
@@ -134,8 +138,8 @@ fn cells() -> impl Strategy<Value = CellConfig> {
             if has_lte {
                 let lte = CarrierConfig { rat: Some(Rat::Lte), prbs: Some(50), ..CarrierConfig::default() };
                 config.carrier.insert(0, lte);
-                config.dual_connectivity =
-                    Some(DualConnectivityConfig { split_by, ..DualConnectivityConfig::default() });
+                let split = DualConnectivityConfig { split_by, bearer, uplink, ..Default::default() };
+                config.dual_connectivity = Some(split);
             }
             config.carriers = config.carrier.len() as u8;
             config.nr.mcs_table = table;
@@ -162,6 +166,20 @@ fn devices() -> impl Strategy<Value = Vec<DeviceRadioConfig>> {
     prop::collection::vec(one, 1..4)
 }
 
+/// The devices, with these times in s at which NR stops and starts to cover the first of them, if the cell has LTE as well.
+fn with_coverage(
+    config: &CellConfig,
+    mut devices: Vec<DeviceRadioConfig>,
+    times: &[f64],
+) -> Vec<DeviceRadioConfig> {
+    let mut times = times.to_vec();
+    times.sort_unstable_by(f64::total_cmp);
+    if config.dual_connectivity.is_some() {
+        devices[0].without_nr_s = times.chunks_exact(2).map(|span| [span[0], span[1]]).collect();
+    }
+    devices
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -170,8 +188,10 @@ proptest! {
         config in cells(),
         devices in devices(),
         sources in prop::collection::vec((0_usize..4, 40_u64..2000, 0.1..300.0), 1..4),
+        coverage in prop::collection::vec(0.0..0.4, 0..5),
         seed in any::<u64>(),
     ) {
+        let devices = with_coverage(&config, devices, &coverage);
         let until = Time::from_millis(300);
         let sources = sources.into_iter().map(|(device, bytes, mbps)| {
             Source::new((device % devices.len()) as u16, bytes, Rate::from_mbps(mbps), Time::ZERO, until)
@@ -211,8 +231,10 @@ proptest! {
         config in cells(),
         devices in devices(),
         sources in prop::collection::vec((0_usize..4, 40_u64..2000, 0.1..60.0), 1..4),
+        coverage in prop::collection::vec(0.0..0.4, 0..5),
         seed in any::<u64>(),
     ) {
+        let devices = with_coverage(&config, devices, &coverage);
         let until = Time::from_millis(200);
         let sources = sources.into_iter().map(|(device, bytes, mbps)| {
             Source::new((device % devices.len()) as u16, bytes, Rate::from_mbps(mbps), Time::ZERO, until)
@@ -300,6 +322,83 @@ fn false_dcis_of_nr_have_its_formats_and_blocks_and_occur_in_slots_with_control_
     assert!((per_report - 0.2).abs() < 0.02, "{per_report} false DCIs per slot of {reports}");
 }
 
+/// A cell with a carrier of LTE and one of NR.
+fn lte_and_nr(bearer: Bearer) -> CellConfig {
+    let nr = CarrierConfig { rat: Some(Rat::Nr), band: Some("n78".into()), ..CarrierConfig::default() };
+    CellConfig {
+        carriers: 2,
+        carrier: vec![CarrierConfig::default(), nr],
+        dual_connectivity: Some(DualConnectivityConfig { bearer, ..DualConnectivityConfig::default() }),
+        ..CellConfig::default()
+    }
+}
+
+/// Bytes sent on each carrier in each second, and the rate at which packets arrive.
+#[test]
+fn a_device_without_nr_is_on_lte_and_loses_no_packet_at_its_handovers() {
+    for bearer in [Bearer::Split, Bearer::Scg] {
+        let phone = DeviceRadioConfig {
+            without_nr_s: vec![[1.0, 2.0], [2.5, 3.0]],
+            queue_bytes: 2_000_000,
+            ..device_with_layers(20.0, 2)
+        };
+        let source = Source::new(0, 1500, Rate::from_mbps(150.0), Time::ZERO, Time::from_secs(4));
+        let mut bench = Bench::new(&lte_and_nr(bearer), &[phone], vec![source]);
+        bench.cell.set_recording(true);
+        let mut kilobytes: BTreeMap<(u8, u64), u64> = BTreeMap::new();
+        bench.run(Time::from_secs(6), |cell| {
+            for slot in cell.subframes() {
+                let dcis = slot.report.dcis.iter().zip(slot.owners);
+                let own = dcis.filter(|(_, owner)| **owner == Owner::Device(DeviceId(0)));
+                let bytes: u64 = own.map(|(dci, _)| dci.bits().0 / 8).sum();
+                let place = (slot.report.carrier.0, slot.report.time.as_millis() / 100);
+                *kilobytes.entry(place).or_default() += bytes / 1000;
+            }
+        });
+        let sent = |carrier: u8, tenths: std::ops::Range<u64>| -> u64 {
+            tenths.filter_map(|tenth| kilobytes.get(&(carrier, tenth))).sum()
+        };
+        assert_eq!((sent(1, 10..20), sent(1, 25..30)), (0, 0), "{bearer:?}: NR without coverage");
+        assert!(sent(0, 11..20) > 5_000 && sent(0, 26..30) > 2_000, "{bearer:?}: LTE in its place");
+        assert!(sent(1, 0..10) > 15_000 && sent(1, 21..25) > 6_000, "{bearer:?}: NR with coverage");
+        if bearer == Bearer::Scg {
+            assert_eq!((sent(0, 0..10), sent(0, 20..25), sent(0, 30..60)), (0, 0, 0), "LTE with coverage");
+        }
+        let lost = bench.exits.iter().filter(|exit| !matches!(exit.fate, Fate::Delivered | Fate::QueueFull));
+        assert_eq!(lost.count(), 0, "{bearer:?}");
+        let numbers: Vec<u64> = bench.delays_ms(0).into_iter().map(|(packet, _)| packet.number).collect();
+        assert!(numbers.is_sorted(), "{bearer:?}: packets overtook each other");
+        let (pushed, left_or_held) = bench.bytes_in_and_out();
+        assert_eq!(pushed, left_or_held, "{bearer:?}");
+        let gaps = bench.exits.windows(2).map(|pair| pair[1].time - pair[0].time);
+        let longest = gaps.max().unwrap();
+        let is_interrupted = longest.as_millis() >= 30;
+        assert_eq!(is_interrupted, bearer == Bearer::Scg, "{bearer:?}: {longest:?} without a packet");
+    }
+}
+
+#[test]
+fn the_uplink_of_a_device_without_nr_is_on_lte() {
+    let phone = DeviceRadioConfig { without_nr_s: vec![[1.0, 2.0]], ..device_with_layers(20.0, 2) };
+    let source = Source::new(0, 1500, Rate::from_mbps(10.0), Time::ZERO, Time::from_secs(3));
+    let mut upload = Upload::new(&lte_and_nr(Bearer::Scg), &[phone], vec![source], 1);
+    upload.cell.set_recording(true);
+    let mut grants: BTreeMap<(u64, u8), u32> = BTreeMap::new();
+    upload.run(Time::from_secs(4), |cell| {
+        for slot in cell.subframes() {
+            let count = slot.report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink).count();
+            *grants.entry((slot.report.time.as_millis() / 1000, slot.report.carrier.0)).or_default() +=
+                count as u32;
+        }
+    });
+    let of = |second, carrier| grants.get(&(second, carrier)).copied().unwrap_or(0);
+    assert!(of(0, 1) > 300 && of(2, 1) > 300, "{grants:?}");
+    assert!(of(1, 0) > 250, "{grants:?}");
+    assert_eq!((of(0, 0), of(1, 1), of(2, 0)), (0, 0, 0), "{grants:?}");
+    assert_eq!(upload.exits.len(), 2_500);
+    assert!(upload.exits.iter().all(|exit| exit.fate == Fate::Delivered));
+}
+
 #[test]
 fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     let refusal = |change: &dyn Fn(&mut CellConfig)| {
@@ -356,6 +455,11 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         })),
         of_device(device_with_layers(20.0, 5)),
         of_device(DeviceRadioConfig { qam256: true, ..device_with_layers(20.0, 4) }),
+        of_device(DeviceRadioConfig { without_nr_s: vec![[1.0, 2.0]], ..device_with_layers(20.0, 4) }),
+        of_device(DeviceRadioConfig {
+            without_nr_s: vec![[1.0, 3.0], [2.0, 4.0]],
+            ..device_with_layers(20.0, 4)
+        }),
     ];
     insta::assert_snapshot!(errors.join("\n"), @r#"
     `band` is missing; a carrier of NR needs a band, such as "n78"
@@ -388,6 +492,8 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `carrier.1.tdd` belongs to carriers of NR; add rat = "nr", or remove the key
     `device.0.channel.layers` is 5; give 1 to 4 with NR, and 1 or 2 with LTE
     `device.0.qam256` belongs to carriers of LTE; remove it, and give cell.nr.mcs_table = 2 for 256QAM on NR
+    `device.0.without_nr_s` needs a device that is on carriers of NR and can use carriers of LTE; add such carriers to the cell, or remove the key
+    `device.0.without_nr_s` has the span 2 to 4; give spans one after the other, each with a start before its end
     "#);
 }
 

@@ -13,7 +13,7 @@ use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
 use super::super::config::{CellConfig, Rat};
 use super::super::nr;
-use super::super::plan::CellPlan;
+use super::super::plan::{CellPlan, DevicePlan};
 use super::super::rlc::{Framing, Rlc};
 use super::super::scheduler::{RbgGrid, Scheduler};
 use super::super::user::{RecentPrbs, Session, User};
@@ -21,10 +21,11 @@ use super::super::{BestBlock, Exits};
 use super::Uplink;
 use super::adaptation::{Sounding, UplinkTable};
 use super::air::UplinkAir;
+use super::buffer_status::REPORT_BYTES;
 use super::carrier::{PUSCH_SLOTS, SlotShare, UplinkCarrier};
 use super::knowledge::Knowledge;
 
-use super::sender::Sender;
+use super::sender::{Sender, SenderLeg};
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
 /// The uplink of a cell. `downlink` contains the downlink's users, the scenario's `devices` first.
@@ -35,12 +36,11 @@ pub(in super::super) fn uplink(
     rntis: &mut Rntis,
 ) -> Uplink {
     let CellPlan { config, bler, devices, .. } = plan;
-    let framing = Framing::new(config.uplink_rat(), &config.rlc);
-    let shared = Shared::new(&config.uplink, framing, bler);
-    let builder = Builder { config, shared: &shared, bler, streams };
+    let shared = Shared { config: config.uplink.clone(), bler: bler.clone() };
+    let builder = Builder { config, bler, streams };
     let mut users = Vec::new();
     for (index, (device, user)) in devices.iter().zip(downlink).enumerate() {
-        users.push(builder.device(index, &device.channel, user));
+        users.push(builder.device(index, device, user));
     }
     let carriers: Vec<UplinkCarrier> = (0..usize::from(config.carriers))
         .map(|carrier| builder.carrier(carrier, downlink.len(), devices.len(), &mut users, rntis))
@@ -105,36 +105,39 @@ fn grid_of(config: &CellConfig, carrier: usize) -> Grid {
 
 struct Builder<'a> {
     config: &'a CellConfig,
-    shared: &'a Shared,
     bler: &'a Bler,
     streams: &'a Streams,
 }
 
 impl Builder<'_> {
-    fn device(&self, index: usize, channel: &ChannelPlan, downlink: &User) -> UplinkUser {
+    fn device(&self, index: usize, device: &DevicePlan, downlink: &User) -> UplinkUser {
         let uplink = &self.config.uplink;
-        let usable = self.config.uplink_carriers(downlink.links.iter().map(|link| link.carrier));
-        let links = usable.into_iter().take(uplink.carriers.into()).map(|carrier| {
+        let usable: Vec<u8> = downlink.links.iter().map(|link| link.carrier).collect();
+        let mut by_leg = self.config.uplink_legs(&usable, !device.config.without_nr_s.is_empty());
+        by_leg.iter_mut().for_each(|carriers| carriers.truncate(uplink.carriers.into()));
+        let links = by_leg.iter().flatten().map(|&carrier| {
             let downlink = format!("cell.device.{index}.carrier.{carrier}");
             let own = format!("cell.device.{index}.uplink.{carrier}");
             self.link(
                 carrier,
-                channel,
+                &device.channel,
                 StreamNames { shadowing: &downlink, fading: &own },
                 uplink.sinr_offset_db,
             )
         });
         let links: Vec<_> = links.collect();
-        let rlc = Rlc::new(&self.config.rlc, self.shared.framing, Bytes(uplink.queue_bytes));
-        let aggregation = Aggregation::new(&self.config.aggregation, links.len());
+        let mut first = 0;
+        let legs = by_leg.iter().map(|carriers| {
+            let links = first..first + carriers.len();
+            first = links.end;
+            let rat = self.config.carrier_rat(carriers[0].into());
+            let aggregation = Aggregation::new(&self.config.aggregation, links.len());
+            SenderLeg { rat, links, aggregation, framing: Framing::new(rat, &self.config.rlc) }
+        });
+        let legs: Vec<SenderLeg> = legs.collect();
+        let rlc = Rlc::new(&self.config.rlc, legs[0].framing, Bytes(uplink.queue_bytes));
         let rng = self.streams.stream(&format!("cell.device.{index}.uplink.sr"));
-        let sender = Box::new(Sender::new(
-            uplink,
-            self.config.carrier_rat(links[0].carrier.into()),
-            rlc,
-            aggregation,
-            rng,
-        ));
+        let sender = Box::new(Sender::new(uplink, rlc, legs, rng));
         UplinkUser {
             rnti: downlink.rnti,
             owner: Owner::Device(DeviceId(index as u16)),
@@ -231,9 +234,12 @@ impl Builder<'_> {
         }
         let rbgs =
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
+        let framing = Framing::new(self.config.carrier_rat(index), &self.config.rlc);
         let share = |slot| SlotShare { slot, has_data: air.has_data(slot), idle_prbs: region.len() };
         UplinkCarrier {
             shares: (0..air.slots_per_ms()).map(share).collect(),
+            framing,
+            header_bytes: u64::from(framing.per_block + framing.per_pdu + REPORT_BYTES),
             region,
             step_prbs,
             scheduler: Scheduler::new(

@@ -17,7 +17,7 @@ use airpace_radio::{Dci, PrbSet};
 use super::super::adaptation::Step;
 use super::super::background::Arrivals;
 use super::super::harq::InFlight;
-use super::super::rlc::Content;
+use super::super::rlc::{Content, Framing};
 use super::super::scheduler::{Candidate, RbgGrid, Scheduler};
 use super::adaptation::UplinkTable;
 use super::air::UplinkAir;
@@ -30,6 +30,9 @@ pub(super) const PUSCH_SLOTS: usize = 128;
 #[derive(Debug)]
 pub(super) struct UplinkCarrier {
     pub air: UplinkAir,
+    pub framing: Framing,
+    /// Number of bytes of a device's block that are not data: headers and buffer status report.
+    pub header_bytes: u64,
     pub table: UplinkTable,
     /// The PRBs that can carry data.
     pub region: PrbSet,
@@ -330,7 +333,7 @@ impl UplinkCarrier {
         {
             let user = &turn.users[usize::from(block.user)];
             let prbs = self.place(*free, block.prbs.len());
-            if prbs.len() < block.prbs.len() || user.active_links(turn.now) <= usize::from(block.link) {
+            if prbs.len() < block.prbs.len() || !user.active_links(turn.now).contains(&block.link.into()) {
                 index += 1;
                 continue;
             }
@@ -371,8 +374,8 @@ impl UplinkCarrier {
         let previous = self.air.previous(turn.slot).map(|slot| self.air.start(slot));
         for &(index, link_index) in &self.live {
             let user = &mut turn.users[usize::from(index)];
-            let is_active = usize::from(link_index) < user.active_links(now);
-            let wanted = if is_active { user.wanted_bits(turn.shared) } else { 0 };
+            let is_active = user.active_links(now).contains(&link_index.into());
+            let wanted = if is_active { user.wanted_bits(turn.shared, self.header_bytes) } else { 0 };
             let link = &mut user.links[usize::from(link_index)];
             link.average_bits = self.scheduler.decayed(link.average_bits);
             if wanted == 0 {
@@ -410,7 +413,6 @@ impl UplinkCarrier {
         quota: u16,
         free: &mut PrbSet,
     ) -> u16 {
-        let shared = turn.shared;
         let user = &mut turn.users[usize::from(candidate.user)];
         let link = &mut user.links[usize::from(candidate.link)];
         let Some(process) = self.air.process(target, link.busy) else { return 0 };
@@ -421,7 +423,7 @@ impl UplinkCarrier {
         let size = prbs.len();
         let block = self.table.block(mcs, size);
         // In the remaining PRBs, there may only be space for a block's headers.
-        if block.bits.0 <= 8 * shared.header_bytes {
+        if block.bits.0 <= 8 * self.header_bytes {
             return 0;
         }
         *free = free.without(prbs);
@@ -432,7 +434,7 @@ impl UplinkCarrier {
         link.average_bits += self.scheduler.gain(block.bits);
         let step = link.sounding.step();
         let sinr_db = link.sounding.known_sinr_db();
-        let payload_bits = user.source.grant(shared, self.air.start(target), block.bits.0);
+        let payload_bits = user.source.grant(self.header_bytes, self.air.start(target), block.bits.0);
         let owner = user.owner;
         let sent = Transmission {
             user: candidate.user,

@@ -8,6 +8,7 @@
 //!
 //! Source: TS 36.321 §5.4.4 and §5.4.5; TS 38.321 §5.4.4 and §5.4.5
 
+use std::ops::Range;
 use std::time::Duration;
 
 use airpace_core::{Bytes, Packet, Rng, Time};
@@ -16,7 +17,7 @@ use airpace_event::Fate;
 use super::super::carriers::Aggregation;
 use super::super::config::Rat;
 use super::super::config::uplink::UplinkConfig;
-use super::super::rlc::{Content, Rlc};
+use super::super::rlc::{Content, Framing, Rlc};
 use super::air::UplinkAir;
 use super::buffer_status::{Levels, REPORT_BYTES};
 
@@ -24,8 +25,10 @@ use super::buffer_status::{Levels, REPORT_BYTES};
 #[derive(Debug)]
 pub(super) struct Sender {
     pub rlc: Rlc,
-    pub aggregation: Aggregation,
-    levels: Levels,
+    /// The legs that the device can use, one at a time, and the number of the leg in use.
+    legs: Vec<SenderLeg>,
+    leg: usize,
+    has_several_carriers: bool,
     sr_period_ms: u64,
     sr_offset_ms: u64,
     periodic: Duration,
@@ -43,6 +46,16 @@ pub(super) struct Sender {
     resumes_at: Time,
 }
 
+/// The carriers of one technology.
+#[derive(Debug)]
+pub(super) struct SenderLeg {
+    pub rat: Rat,
+    /// The leg's links among those of the user, in the order of their activation.
+    pub links: Range<usize>,
+    pub aggregation: Aggregation,
+    pub framing: Framing,
+}
+
 /// Trigger of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trigger {
@@ -51,23 +64,15 @@ enum Trigger {
 }
 
 impl Sender {
-    pub(super) fn new(
-        config: &UplinkConfig,
-        rat: Rat,
-        rlc: Rlc,
-        aggregation: Aggregation,
-        mut rng: Rng,
-    ) -> Sender {
+    /// A sender whose first leg is in use.
+    pub(super) fn new(config: &UplinkConfig, rlc: Rlc, legs: Vec<SenderLeg>, mut rng: Rng) -> Sender {
         let sr_period_ms = u64::from(config.sr_period_ms);
         let is_never = config.periodic_bsr_ms == 0;
         Sender {
             rlc,
-            aggregation,
-            levels: match rat {
-                Rat::Nr => Levels::NrShort,
-                Rat::Lte if config.carriers > 1 => Levels::Extended,
-                Rat::Lte => Levels::Plain,
-            },
+            legs,
+            leg: 0,
+            has_several_carriers: config.carriers > 1,
             sr_period_ms,
             sr_offset_ms: rng.below(sr_period_ms),
             periodic: if is_never { Duration::MAX } else { ms(config.periodic_bsr_ms) },
@@ -88,12 +93,32 @@ impl Sender {
 
     /// The buffer status level of a report sent at `now`.
     pub(super) fn level(&self, now: Time) -> u8 {
-        self.levels.level_of(self.rlc.waiting(now))
+        self.levels().level_of(self.rlc.waiting(now))
     }
 
     /// The table of buffer status levels that the device uses.
     pub(super) fn levels(&self) -> Levels {
-        self.levels
+        match self.legs[self.leg].rat {
+            Rat::Nr => Levels::NrShort,
+            Rat::Lte if self.has_several_carriers => Levels::Extended,
+            Rat::Lte => Levels::Plain,
+        }
+    }
+
+    /// The first link of the leg in use, on which the device sends scheduling requests.
+    pub(super) fn first_link(&self) -> usize {
+        self.legs[self.leg].links.start
+    }
+
+    /// The active links of the leg in use.
+    pub(super) fn active_links(&self) -> Range<usize> {
+        let first = self.first_link();
+        first..first + self.legs[self.leg].aggregation.active()
+    }
+
+    /// Activation of the carriers of the leg in use.
+    pub(super) fn aggregation(&mut self) -> &mut Aggregation {
+        &mut self.legs[self.leg].aggregation
     }
 
     /// Whether the device may not send because of a handover.
@@ -104,7 +129,7 @@ impl Sender {
     /// Starts a slot: packets become ready, timers expire. `release` is called for packets that the base station
     /// discards.
     pub(super) fn begin(&mut self, now: Time, release: &mut dyn FnMut(Packet, Fate)) {
-        self.aggregation.begin(now);
+        self.aggregation().begin(now);
         self.rlc.admit(now);
         if self.rlc.has_timers() {
             self.rlc.expire(now, release);
@@ -154,13 +179,23 @@ impl Sender {
         self.had_data = self.rlc.waiting(now) > 0;
     }
 
+    /// Hands the device over to carriers of this technology at `now`; `false` if it already uses them or has none.
+    pub(super) fn change_technology(&mut self, rat: Rat, now: Time, resumes_at: Time) -> bool {
+        let leg = self.legs.iter().position(|leg| leg.rat == rat);
+        let Some(leg) = leg.filter(|&leg| leg != self.leg) else { return false };
+        self.leg = leg;
+        self.rlc.set_framing(self.legs[leg].framing);
+        self.hand_over(now, resumes_at);
+        true
+    }
+
     /// Starts a handover: unacknowledged data returns to the buffer, and the new cell has no estimate of the buffer.
     ///
     /// Source: TS 36.321 §5.9 (timers and triggered reports are dropped), TS 36.323 §5.2.1.1 (what was not confirmed is
     /// sent again)
     pub(super) fn hand_over(&mut self, now: Time, resumes_at: Time) {
         self.rlc.forward(resumes_at);
-        self.aggregation.reset(now);
+        self.aggregation().reset(now);
         self.pending = None;
         self.periodic_at = Time::NEVER;
         self.retx_at = Time::NEVER;

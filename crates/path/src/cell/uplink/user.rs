@@ -1,5 +1,7 @@
 //! Users that can be granted uplink PRBs.
 
+use std::ops::Range;
+
 use airpace_core::{Draws, Packet, Time};
 use airpace_event::{Fate, Owner};
 use airpace_radio::Rnti;
@@ -7,10 +9,9 @@ use airpace_radio::Rnti;
 use super::super::bler::Bler;
 use super::super::channel::Channel;
 use super::super::config::uplink::UplinkConfig;
-use super::super::rlc::{Content, Framing};
+use super::super::rlc::Content;
 use super::super::user::{RecentPrbs, SESSION_HEADER_BITS, Session};
 use super::adaptation::{Sounding, UplinkTable};
-use super::buffer_status::REPORT_BYTES;
 use super::knowledge::Knowledge;
 use super::sender::Sender;
 
@@ -57,21 +58,22 @@ pub(super) struct UplinkLink {
 }
 
 impl UplinkUser {
-    /// Number of links that may be granted new data at `now`.
-    pub(super) fn active_links(&self, now: Time) -> usize {
+    /// The links that may be granted new data at `now`.
+    pub(super) fn active_links(&self, now: Time) -> Range<usize> {
         match &self.source {
-            Source::Device(sender, _) if sender.is_interrupted(now) => 0,
-            Source::Device(sender, _) => sender.aggregation.active(),
-            _ => self.links.len(),
+            Source::Device(sender, _) if sender.is_interrupted(now) => 0..0,
+            Source::Device(sender, _) => sender.active_links(),
+            _ => 0..self.links.len(),
         }
     }
 
-    /// Total number of bits of transport blocks that the base station would grant to the user.
-    pub(super) fn wanted_bits(&self, shared: &Shared) -> u64 {
+    /// Total number of bits of transport blocks that the base station would grant to the user on a carrier with this many
+    /// bytes of headers per block.
+    pub(super) fn wanted_bits(&self, shared: &Shared, header_bytes: u64) -> u64 {
         match &self.source {
             Source::Device(_, knowledge) => match knowledge.wanted(shared.config.sr_grant_bytes) {
                 0 => 0,
-                bytes => 8 * (bytes + shared.header_bytes),
+                bytes => 8 * (bytes + header_bytes),
             },
             Source::Session(session, _) if session.waiting == 0 => 0,
             Source::Session(session, _) => session.waiting + SESSION_HEADER_BITS,
@@ -81,12 +83,12 @@ impl UplinkUser {
 }
 
 impl Source {
-    /// Grants a block of `bits` for the slot that starts at `data_in`. Returns the number of bits of a background user's data in the
-    /// block.
-    pub(super) fn grant(&mut self, shared: &Shared, data_in: Time, bits: u64) -> u64 {
+    /// Grants a block of `bits`, `header_bytes` of which are not a device's data, for the slot that starts at `data_in`.
+    /// Returns the number of bits of a background user's data in the block.
+    pub(super) fn grant(&mut self, header_bytes: u64, data_in: Time, bits: u64) -> u64 {
         match self {
             Source::Device(_, knowledge) => {
-                knowledge.grant(data_in, (bits / 8).saturating_sub(shared.header_bytes));
+                knowledge.grant(data_in, (bits / 8).saturating_sub(header_bytes));
                 0
             }
             Source::Session(session, on_air) => {
@@ -139,18 +141,4 @@ impl UplinkLink {
 pub(super) struct Shared {
     pub config: UplinkConfig,
     pub bler: Bler,
-    pub framing: Framing,
-    /// Number of bytes of a device's block that are not data: headers and buffer status report.
-    pub header_bytes: u64,
-}
-
-impl Shared {
-    pub(super) fn new(config: &UplinkConfig, framing: Framing, bler: &Bler) -> Shared {
-        Shared {
-            config: config.clone(),
-            bler: bler.clone(),
-            framing,
-            header_bytes: u64::from(framing.per_block + framing.per_pdu + REPORT_BYTES),
-        }
-    }
 }
