@@ -22,7 +22,7 @@ use parquet::schema::types::ColumnDescPtr;
 /// Maximum number of rows of a batch. It is the Parquet library's own default.
 const ROWS_PER_BATCH: usize = 1_024;
 
-/// Bytes of the number that precedes the levels of a data page of version 1. Source: Parquet format, Encodings.md, "RLE".
+/// Bytes of the number that precedes the levels of a data page of version 1 ("RLE" in `Encodings.md` of the Parquet format).
 const LENGTH_BYTES: usize = 4;
 
 /// An open Parquet file.
@@ -207,8 +207,8 @@ fn bytes_per_value(column: &ColumnDescPtr) -> Result<usize> {
 
 /// A page with the values of BYTE_STREAM_SPLIT behind its levels, in the encoding PLAIN.
 ///
-/// Source: Parquet format, Encodings.md, "Byte Stream Split": the first stream contains the first byte of each value, the
-/// second stream the second byte, and so on. PLAIN contains the bytes of a value one after the other.
+/// The first stream contains the first byte of each value, the second stream the second byte, and so on. PLAIN contains the
+/// bytes of a value one after the other (`Encodings.md` of the Parquet format).
 fn joined(page: &Bytes, levels: usize, bytes_per_value: usize) -> Bytes {
     let (levels, streams) = page.split_at(levels);
     let values = streams.len() / bytes_per_value;
