@@ -70,6 +70,7 @@ use carrier::{Carrier, Context, SlotShare};
 use carriers::{CarrierPrbs, Load};
 use device::Device;
 use exits::Exits;
+use harq::Groups;
 use rlc::Framing;
 use telemetry::Telemetry;
 use uplink::Uplink;
@@ -223,7 +224,8 @@ impl Cell {
 
     /// Downlink capacity of a device in the last complete millisecond, in IP bytes: the sum over the slots of its active
     /// carriers of (the device's PRBs + idle PRBs) × bits per PRB ÷ (1 + probability that a first transmission is lost)
-    /// less headers for packets of this size. In the long run, every lost block costs the PRBs of one more block.
+    /// less headers for packets of this size. In the long run, every lost block, or with code block groups every lost group,
+    /// costs its PRBs once more.
     pub fn capacity(&mut self, device: DeviceId, packet: Bytes) -> Capacity {
         let links = 0..self.users[usize::from(device.0)].links.len();
         let bytes = self.capacity_of(device.0.into(), links, packet);
@@ -254,7 +256,8 @@ impl Cell {
                 let snapshot = link.channel.at(share.slot);
                 let sinr_db =
                     snapshot.effective_sinr_db(channel::Grid::all(snapshot.grid), block.modulation());
-                let goodput = 1.0 / (1.0 + self.bler.first_error(block, sinr_db));
+                let groups = Groups::of(block, link.code_block_groups);
+                let goodput = 1.0 / (1.0 + groups.error(self.bler.first_error(block, sinr_db)));
                 let codewords = link.codewords() as u8;
                 let bits = block.bits.0 as f64 * f64::from(codewords) * goodput;
                 bytes += framing.ip_bytes(bits, codewords, packet);
@@ -365,7 +368,7 @@ impl Cell {
         let over = &mut self.over;
         let mut release = |time, packet, fate| over.push(time, packet, fate);
         for (index, user) in self.users[..self.devices].iter_mut().enumerate() {
-            if let Some(change) = change_technology(user, now, &mut self.rntis) {
+            if let Some(change) = user.change_technology(now, &mut self.rntis) {
                 self.uplink.change_technology(index, now, &change, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
@@ -377,7 +380,7 @@ impl Cell {
                 }
             }
             let leaves_at = tick_ends + ue_processing;
-            if let Some(resumes_at) = begin_slot(user, now, leaves_at, &mut self.rntis, &mut release) {
+            if let Some(resumes_at) = user.begin(now, leaves_at, &mut self.rntis, &mut release) {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
@@ -520,43 +523,6 @@ impl Cell {
 
 /// Packet size for which a split bearer compares the capacities of its legs.
 const PACKET: Bytes = Bytes(1500);
-
-/// Prepares a device before a slot is scheduled. If a handover or a promotion of the RRC state starts, returns the time at
-/// which data transmission resumes.
-fn begin_slot(
-    user: &mut User,
-    now: Time,
-    leaves_at: Time,
-    rntis: &mut background::Rntis,
-    release: &mut dyn FnMut(Time, Packet, Fate),
-) -> Option<Time> {
-    let Source::Device(device) = &mut user.source else { return None };
-    let resumes_at = device.starts_again(now);
-    if let Some(resumes_at) = resumes_at {
-        user.rnti = rntis.assign();
-        device.hand_over(now, resumes_at);
-        user.links.iter_mut().for_each(RadioLink::reset);
-    }
-    device.begin(now, leaves_at, release);
-    resumes_at
-}
-
-/// Hands a device over to carriers of the other technology, if its coverage by NR changes at `now`.
-fn change_technology(
-    user: &mut User,
-    now: Time,
-    rntis: &mut background::Rntis,
-) -> Option<device::TechnologyChange> {
-    let Source::Device(device) = &mut user.source else { return None };
-    let change = device.change_technology(now)?;
-    if change.is_complete {
-        user.rnti = rntis.assign();
-    }
-    for links in [change.left.clone(), change.entered.clone()] {
-        user.links[links].iter_mut().for_each(RadioLink::reset);
-    }
-    Some(change)
-}
 
 impl Link for Cell {
     /// # Panics

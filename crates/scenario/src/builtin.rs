@@ -37,6 +37,7 @@ static BUILTIN: [(&str, &str); 31] = scenarios![
     "nr-uplink",
     "nr-endc",
     "nr-fr2-blockage",
+    "nr-mobility",
     "morc-random-loss",
     "morc-five-flows",
     "morc-fig4",

@@ -104,7 +104,7 @@ impl Block {
     }
 
     /// Number of code blocks of the transport block.
-    fn code_blocks(&self) -> u64 {
+    pub fn code_blocks(&self) -> u64 {
         match self.table {
             CodeTable::Turbo(_) => lte::code_blocks(self.bits),
             CodeTable::Ldpc(_) => ldpc::code_blocks(self.bits, self.table.nominal_rate(self.mcs)),

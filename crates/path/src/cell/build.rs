@@ -159,9 +159,10 @@ impl Builder<'_> {
     ) -> RadioLink {
         let index = usize::from(carrier);
         let grid = self.grid(index);
-        let (channel, adaptation, processes) = match self.config.carrier_rat(index) {
-            Rat::Lte => (channel.with_at_most(2), &adaptation.lte, lte::PROCESSES),
-            Rat::Nr => (channel.clone(), &adaptation.nr, self.config.nr.harq_processes.into()),
+        let nr = &self.config.nr;
+        let (channel, adaptation, processes, code_block_groups) = match self.config.carrier_rat(index) {
+            Rat::Lte => (channel.with_at_most(2), &adaptation.lte, lte::PROCESSES, 0),
+            Rat::Nr => (channel.clone(), &adaptation.nr, nr.harq_processes.into(), nr.code_block_groups),
         };
         let frequency_mhz = self.config.carrier_frequency_ghz(index) * 1e3;
         let mut channel = Channel::new(&channel, grid, frequency_mhz, self.streams, name);
@@ -179,6 +180,7 @@ impl Builder<'_> {
             ),
             harq: Harq::new(processes),
             table: adaptation.table(),
+            code_block_groups,
             luck: self.streams.draws(&format!("{name}.errors")),
             average_bits: 1.0,
             wanted_in: None,

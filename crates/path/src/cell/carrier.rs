@@ -11,7 +11,7 @@ use super::adaptation::Step;
 use super::air::Air;
 use super::background::{Arrivals, Control};
 use super::bler::Bler;
-use super::harq::{CODEWORDS, Due, InFlight};
+use super::harq::{CODEWORDS, Due, Groups, InFlight};
 use super::region::DataRegion;
 use super::rlc::Content;
 use super::scheduler::{Candidate, MAX_RBGS, NEVER_GIVEN, RbgGrid, RbgMask, Scheduler, lowest};
@@ -280,9 +280,9 @@ impl Carrier {
         }
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            // A user gets at most one DCI per subframe.
-            let can_be_served =
-                link.served_in != Some(context.now) && link.harq.free_process(context.now).is_some();
+            // A user gets at most one DCI per slot, or beside a retransmission of lost groups a second one.
+            let is_left_out = link.served_in == Some(context.now) && link.code_block_groups == 0;
+            let can_be_served = !is_left_out && link.harq.free_process(context.now).is_some();
             if can_be_served {
                 self.rate_rbgs(context.slot, link, candidate);
             }
@@ -364,8 +364,9 @@ impl Carrier {
                 device.life.on_grant(context.now);
             }
             process.ndi[codeword] = !process.ndi[codeword];
-            process.blocks[codeword] =
-                Some(InFlight::new(block, content, payload_bits, link.adaptation.step()));
+            let groups = Groups::of(block, link.code_block_groups);
+            let flight = InFlight::new(block, content, payload_bits, link.adaptation.step());
+            process.blocks[codeword] = Some(InFlight { groups, ..flight });
             link.average_bits += self.scheduler.gain(block.bits);
             is_loaded = true;
         }
@@ -407,7 +408,7 @@ impl Carrier {
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let error = context.bler.error(flight.block, &flight.held);
-            let is_received = !link.luck.at(context.slot, codeword as u64).chance(error);
+            let is_received = flight.groups.send(error, link.luck.at(context.slot, codeword as u64));
             if is_first {
                 let Grant { user, link, .. } = grant;
                 let feedback = Feedback { user, link, step: flight.step, is_received };
@@ -428,7 +429,7 @@ impl Carrier {
             link.served_in = Some(now);
         }
         let is_waiting = process.is_waiting();
-        link.granted.set(context.slot, prbs.len());
+        link.granted.add(context.slot, prbs.len());
         link.harq.sent(grant.process, now, times.resend_from);
         if is_waiting {
             let Grant { user, link, process, .. } = grant;

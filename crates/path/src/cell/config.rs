@@ -18,7 +18,7 @@ mod validate;
 pub use carrier::{CarrierConfig, NrCarrier, Rat};
 pub use dual_connectivity::{Bearer, DualConnectivityConfig, SplitBy, UplinkPath};
 pub use life_cycle::{DrxConfig, RrcConfig};
-pub use nr::{NrConfig, SsbConfig};
+pub use nr::{ConfiguredGrantConfig, NrConfig, SsbConfig};
 
 /// One cell with up to five component carriers of LTE FDD or NR.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! Hybrid ARQ of one device on one carrier: stop-and-wait processes, each with a transport block per codeword.
 //!
 //! The outcome of a transmission is drawn when the block is sent. A HARQ process stays occupied until the base station
-//! can react to the feedback.
+//! can react to the feedback. With code block groups, a retransmission contains only the groups that were lost.
 //!
 //! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
 
-use airpace_core::Time;
+use airpace_core::{Draw, Time};
 
 use super::adaptation::Step;
 use super::bler::{Block, SoftBuffer};
@@ -45,6 +45,53 @@ pub(super) struct InFlight {
     pub payload_bits: u64,
     /// The step of the outer loop when the MCS of the block was chosen.
     pub step: Step,
+    pub groups: Groups,
+}
+
+/// The groups of a block's code blocks that are acknowledged, and sent again, on their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    total: u8,
+    /// Number of groups that were not received yet.
+    missing: u8,
+}
+
+impl Groups {
+    /// A block that is acknowledged as a whole.
+    pub(super) const WHOLE: Groups = Groups { total: 1, missing: 1 };
+
+    /// The groups of a block before its first transmission, at most `most`; 0: the block is acknowledged as a whole.
+    ///
+    /// Source: TS 38.214 §5.1.7.1
+    pub(super) fn of(block: Block, most: u8) -> Groups {
+        let total = block.code_blocks().min(most.into()).max(1) as u8;
+        Groups { total, missing: total }
+    }
+
+    /// Probability that a group is lost in a transmission in which the whole block would be lost with probability `error`.
+    ///
+    /// Chosen: groups are lost independently, as the code blocks are.
+    pub(super) fn error(self, error: f64) -> f64 {
+        match self.total {
+            1 => error,
+            total => -libm::expm1(libm::log1p(-error) / f64::from(total)),
+        }
+    }
+
+    /// Sends the missing groups in such a transmission. Returns whether the whole block is received.
+    pub(super) fn send(&mut self, error: f64, draw: Draw) -> bool {
+        if self.total == 1 {
+            return !draw.chance(error);
+        }
+        let (error, draws) = (self.error(error), draw.draws());
+        self.missing = (0..self.missing).map(|group| u8::from(draws.at(group.into(), 0).chance(error))).sum();
+        self.missing == 0
+    }
+
+    /// The part of `rbgs` RBGs, which the whole block needs, for the missing groups.
+    fn part_of(self, rbgs: u32) -> u32 {
+        (rbgs * u32::from(self.missing)).div_ceil(self.total.into())
+    }
 }
 
 /// One stop-and-wait process.
@@ -72,7 +119,8 @@ impl Process {
     /// of the first transmission needs more RBGs.
     pub(super) fn rbgs_in(&self, region: DataRegion) -> u32 {
         let (first, now) = (u32::from(self.res_per_prb), u32::from(region.res_per_prb()));
-        let rbgs = u32::from(self.rbgs);
+        let blocks = self.blocks.iter().flatten();
+        let rbgs = blocks.map(|block| block.groups.part_of(self.rbgs.into())).max().unwrap_or(0);
         if first > now && now > 0 { (rbgs * first).div_ceil(now) } else { rbgs }
     }
 }
@@ -121,9 +169,10 @@ impl Harq {
 }
 
 impl InFlight {
-    /// A block before its first transmission.
+    /// A block before its first transmission, which is acknowledged as a whole.
     pub(super) fn new(block: Block, content: Content, payload_bits: u64, step: Step) -> InFlight {
-        InFlight { block, held: SoftBuffer::default(), content, payload_bits, step }
+        let groups = Groups::WHOLE;
+        InFlight { block, held: SoftBuffer::default(), content, payload_bits, step, groups }
     }
 
     /// The redundancy version of the block's next transmission.

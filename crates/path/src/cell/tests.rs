@@ -11,6 +11,7 @@ use crate::link::{Exit, Link};
 mod background;
 mod blockage;
 mod carriers;
+mod dual_connectivity;
 mod lena;
 mod listening;
 mod luck;

@@ -1,14 +1,15 @@
 //! Users that can be granted PRBs for data: the scenario's devices and the background users.
 
 use airpace_core::tables::nr;
-use airpace_core::{Bits, Draws, Time};
-use airpace_event::Owner;
+use airpace_core::{Bits, Draws, Packet, Time};
+use airpace_event::{Fate, Owner};
 use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
+use super::background::Rntis;
 use super::bler::{Block, CodeTable};
 use super::channel::Channel;
-use super::device::Device;
+use super::device::{Device, TechnologyChange};
 use super::harq::{CODEWORDS, Harq};
 use super::region::DataRegion;
 use super::scheduler::BlockSize;
@@ -54,6 +55,8 @@ pub(super) struct RadioLink {
     pub harq: Harq,
     /// The MCS table of the link, which is one of its carrier's technology.
     pub table: CodeTable,
+    /// Maximum number of groups of code blocks that are acknowledged on their own; 0: none.
+    pub code_block_groups: u8,
     /// Whether the SINRs of the carrier's RBGs differ and are reported individually.
     pub has_subbands: bool,
     /// Random draws for errors of the link's transport blocks, by slot and codeword.
@@ -88,13 +91,46 @@ impl RecentPrbs {
         }
     }
 
-    /// Records the number of PRBs in a slot.
-    pub(super) fn set(&mut self, slot: u64, prbs: u16) {
-        self.slots[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), prbs);
+    /// Adds PRBs in a slot.
+    pub(super) fn add(&mut self, slot: u64, prbs: u16) {
+        self.slots[slot as usize % MAX_SLOTS_PER_MS] = (Some(slot), self.of(slot) + prbs);
     }
 }
 
 impl User {
+    /// Prepares a device before a slot is scheduled. If a handover or a promotion of the RRC state starts, returns the time at
+    /// which data transmission resumes.
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        leaves_at: Time,
+        rntis: &mut Rntis,
+        release: &mut dyn FnMut(Time, Packet, Fate),
+    ) -> Option<Time> {
+        let Source::Device(device) = &mut self.source else { return None };
+        let resumes_at = device.starts_again(now);
+        if let Some(resumes_at) = resumes_at {
+            self.rnti = rntis.assign();
+            device.hand_over(now, resumes_at);
+            self.links.iter_mut().for_each(RadioLink::reset);
+        }
+        device.begin(now, leaves_at, release);
+        resumes_at
+    }
+
+    /// Hands a device over to carriers of the other technology, if its coverage by NR changes at `now`.
+    pub(super) fn change_technology(&mut self, now: Time, rntis: &mut Rntis) -> Option<TechnologyChange> {
+        let Source::Device(device) = &mut self.source else { return None };
+        let change = device.change_technology(now)?;
+        if change.is_complete {
+            self.rnti = rntis.assign();
+        }
+        for links in [change.left.clone(), change.entered.clone()] {
+            self.links[links].iter_mut().for_each(RadioLink::reset);
+        }
+        Some(change)
+    }
+
     /// Whether a link may carry new data at `now`.
     pub(super) fn is_active(&self, link: usize, now: Time) -> bool {
         match &self.source {

@@ -35,6 +35,14 @@ pub struct NrConfig {
     ///
     /// Source: TS 38.331 §6.3.2 (nrofHARQ-ProcessesForPDSCH). Chosen: 16, the maximum before Release 17.
     pub harq_processes: u8,
+    /// Maximum number of groups of code blocks per downlink block, of which each is acknowledged, and sent again, on its own:
+    /// 2, 4, 6 or 8; 0: blocks are acknowledged as a whole. A device can receive new data beside such a retransmission.
+    ///
+    /// Source: TS 38.331 §6.3.2 (maxCodeBlockGroupsPerTransportBlock), §6.3.3 (pdsch-ProcessingType1-DifferentTB-PerSlot: a
+    /// capability of the device), TS 38.214 §5.1.7
+    pub code_block_groups: u8,
+    /// Uplink PRBs that each device may use without a request; absent: none.
+    pub configured_grant: Option<ConfiguredGrantConfig>,
     /// Minimum number of slots from data to its acknowledgement (K1). If absent: 2 with 15 and 30 kHz, 3 above.
     ///
     /// Source: TS 38.214 §5.3 Table 5.3-1 (8, 10, 17 and 20 symbols are the minimum of a device). Chosen: the next slot
@@ -67,12 +75,51 @@ impl Default for NrConfig {
             dmrs_positions: 1,
             xoverhead: 0,
             harq_processes: 16,
+            code_block_groups: 0,
+            configured_grant: None,
             k1_min_slots: None,
             k2_min_slots: None,
             gnb_processing_slots: None,
             sib1_period_ms: 20,
             ssb: SsbConfig::default(),
         }
+    }
+}
+
+/// Uplink PRBs that each device on NR may use without a request. A device without data sends nothing.
+///
+/// Source: TS 38.321 §5.8.2, TS 38.214 §6.1.2.3. Chosen: the MCS follows the link adaptation of the uplink, as if the base
+/// station activated the grant again (type 2) with each change. Retransmissions are granted as those of other blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConfiguredGrantConfig {
+    /// Period in ms: 1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320 or 640. A device uses the first uplink slot of
+    /// each period; device N's periods start N ms later than those of device 0.
+    pub period_ms: u32,
+    /// PRBs of each grant.
+    pub prbs: u16,
+}
+
+impl Default for ConfiguredGrantConfig {
+    fn default() -> ConfiguredGrantConfig {
+        ConfiguredGrantConfig { period_ms: 10, prbs: 10 }
+    }
+}
+
+impl ConfiguredGrantConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        const PERIODS_MS: [u32; 16] = [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320, 640];
+        if !PERIODS_MS.contains(&self.period_ms) {
+            let periods = PERIODS_MS.map(|period| period.to_string()).join(", ");
+            return Err(ConfigError::new(
+                "period_ms",
+                format!("is {}; give one of {periods}", self.period_ms),
+            ));
+        }
+        if self.prbs == 0 {
+            return Err(ConfigError::new("prbs", "is 0; give at least 1".to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -148,6 +195,13 @@ impl NrConfig {
         if ![2, 4, 6, 8, 10, 12, 16, 32].contains(&self.harq_processes) {
             let reason = format!("is {}; give 2, 4, 6, 8, 10, 12, 16 or 32", self.harq_processes);
             return refuse("harq_processes", reason);
+        }
+        if ![0, 2, 4, 6, 8].contains(&self.code_block_groups) {
+            let reason = format!("is {}; give 2, 4, 6 or 8, or 0 for none", self.code_block_groups);
+            return refuse("code_block_groups", reason);
+        }
+        if let Some(grant) = &self.configured_grant {
+            grant.validate().map_err(|error| error.within("configured_grant"))?;
         }
         for (key, value, least) in [
             ("k1_min_slots", self.k1_min_slots, 1),

@@ -8,7 +8,8 @@ use airpace_radio::{DciFormat, PrbSet};
 use proptest::prelude::*;
 
 use super::super::config::{
-    BackgroundConfig, Bearer, CarrierConfig, DualConnectivityConfig, Hour, Rat, RlcMode, SplitBy, UplinkPath,
+    BackgroundConfig, Bearer, CarrierConfig, ConfiguredGrantConfig, DualConnectivityConfig, Hour, Rat,
+    RlcMode, SplitBy, UplinkPath,
 };
 use super::super::pattern::Pattern;
 use super::uplink::Upload;
@@ -20,7 +21,7 @@ fn n78() -> CellConfig {
 }
 
 /// A device with this SINR on each of `layers` layers.
-fn device_with_layers(sinr_db: f64, layers: u8) -> DeviceRadioConfig {
+pub(super) fn device_with_layers(sinr_db: f64, layers: u8) -> DeviceRadioConfig {
     let channel =
         ChannelConfig { sinr_db: Some(sinr_db), layers, layer_penalty_db: 0.0, ..ChannelConfig::default() };
     DeviceRadioConfig { channel, queue_bytes: 20_000_000, ..DeviceRadioConfig::default() }
@@ -98,7 +99,11 @@ fn cells() -> impl Strategy<Value = CellConfig> {
         1_u8..=3,
         1_u8..=4,
         prop::sample::select(vec![0_u8, 6, 18]),
-        prop::sample::select(vec![2_u8, 8, 16, 32]),
+        (
+            prop::sample::select(vec![2_u8, 8, 16, 32]),
+            prop::sample::select(vec![0_u8, 4, 8]),
+            prop::option::of((prop::sample::select(vec![1_u32, 10, 40]), 1_u16..60)),
+        ),
         prop::sample::select(vec![RlcMode::Acknowledged, RlcMode::Unacknowledged]),
         prop::sample::select(vec![None, Some(Hour::Busy)]),
         0_u16..3,
@@ -111,7 +116,17 @@ fn cells() -> impl Strategy<Value = CellConfig> {
     (radio, rest).prop_map(
         |(
             (carriers, tdd, special, scheduler, has_lte),
-            (table, coreset, dmrs, overhead, processes, mode, hour, full, (split_by, bearer, uplink)),
+            (
+                table,
+                coreset,
+                dmrs,
+                overhead,
+                (processes, groups, configured),
+                mode,
+                hour,
+                full,
+                (split_by, bearer, uplink),
+            ),
         )| {
             let mut config = CellConfig {
                 rat: Rat::Nr,
@@ -147,6 +162,9 @@ fn cells() -> impl Strategy<Value = CellConfig> {
             config.nr.dmrs_positions = dmrs;
             config.nr.xoverhead = overhead;
             config.nr.harq_processes = processes;
+            config.nr.code_block_groups = groups;
+            config.nr.configured_grant =
+                configured.map(|(period_ms, prbs)| ConfiguredGrantConfig { period_ms, prbs });
             config.rlc.mode = mode;
             config.bler.model = super::super::bler::BlerModel::Pbe;
             config.bler.pbe_bit_error_rate = 1e-5;
@@ -322,81 +340,72 @@ fn false_dcis_of_nr_have_its_formats_and_blocks_and_occur_in_slots_with_control_
     assert!((per_report - 0.2).abs() < 0.02, "{per_report} false DCIs per slot of {reports}");
 }
 
-/// A cell with a carrier of LTE and one of NR.
-fn lte_and_nr(bearer: Bearer) -> CellConfig {
-    let nr = CarrierConfig { rat: Some(Rat::Nr), band: Some("n78".into()), ..CarrierConfig::default() };
-    CellConfig {
-        carriers: 2,
-        carrier: vec![CarrierConfig::default(), nr],
-        dual_connectivity: Some(DualConnectivityConfig { bearer, ..DualConnectivityConfig::default() }),
-        ..CellConfig::default()
-    }
-}
-
-/// Bytes sent on each carrier in each second, and the rate at which packets arrive.
 #[test]
-fn a_device_without_nr_is_on_lte_and_loses_no_packet_at_its_handovers() {
-    for bearer in [Bearer::Split, Bearer::Scg] {
-        let phone = DeviceRadioConfig {
-            without_nr_s: vec![[1.0, 2.0], [2.5, 3.0]],
-            queue_bytes: 2_000_000,
-            ..device_with_layers(20.0, 2)
-        };
-        let source = Source::new(0, 1500, Rate::from_mbps(150.0), Time::ZERO, Time::from_secs(4));
-        let mut bench = Bench::new(&lte_and_nr(bearer), &[phone], vec![source]);
+fn code_block_groups_send_only_the_lost_part_of_a_block_again() {
+    let run = |groups: u8| {
+        let mut config = n78();
+        config.nr.code_block_groups = groups;
+        // 0.3 of the full blocks are lost, and half of the second transmissions.
+        config.bler.model = super::super::bler::BlerModel::Pbe;
+        config.bler.pbe_bit_error_rate = 6e-7;
+        config.bler.pbe_retransmission_factor = 0.5;
+        let source = Source::new(0, 1500, Rate::from_mbps(1_500.0), Time::ZERO, Time::NEVER);
+        let mut bench = Bench::new(&config, &[device_with_layers(32.0, 4)], vec![source]);
         bench.cell.set_recording(true);
-        let mut kilobytes: BTreeMap<(u8, u64), u64> = BTreeMap::new();
-        bench.run(Time::from_secs(6), |cell| {
+        let (mut first, mut again) = (0_u64, 0_u64);
+        let mut blocks = [0_u64; 2];
+        bench.run(Time::from_secs(2), |cell| {
             for slot in cell.subframes() {
-                let dcis = slot.report.dcis.iter().zip(slot.owners);
-                let own = dcis.filter(|(_, owner)| **owner == Owner::Device(DeviceId(0)));
-                let bytes: u64 = own.map(|(dci, _)| dci.bits().0 / 8).sum();
-                let place = (slot.report.carrier.0, slot.report.time.as_millis() / 100);
-                *kilobytes.entry(place).or_default() += bytes / 1000;
+                for dci in slot.report.dcis.iter().filter(|dci| dci.harq.is_some()) {
+                    let place = usize::from(dci.retransmission[0]);
+                    *[&mut first, &mut again][place] += u64::from(dci.prbs.len());
+                    blocks[place] += 1;
+                }
             }
         });
-        let sent = |carrier: u8, tenths: std::ops::Range<u64>| -> u64 {
-            tenths.filter_map(|tenth| kilobytes.get(&(carrier, tenth))).sum()
-        };
-        assert_eq!((sent(1, 10..20), sent(1, 25..30)), (0, 0), "{bearer:?}: NR without coverage");
-        assert!(sent(0, 11..20) > 5_000 && sent(0, 26..30) > 2_000, "{bearer:?}: LTE in its place");
-        assert!(sent(1, 0..10) > 15_000 && sent(1, 21..25) > 6_000, "{bearer:?}: NR with coverage");
-        if bearer == Bearer::Scg {
-            assert_eq!((sent(0, 0..10), sent(0, 20..25), sent(0, 30..60)), (0, 0, 0), "LTE with coverage");
-        }
-        let lost = bench.exits.iter().filter(|exit| !matches!(exit.fate, Fate::Delivered | Fate::QueueFull));
-        assert_eq!(lost.count(), 0, "{bearer:?}");
-        let numbers: Vec<u64> = bench.delays_ms(0).into_iter().map(|(packet, _)| packet.number).collect();
-        assert!(numbers.is_sorted(), "{bearer:?}: packets overtook each other");
-        let (pushed, left_or_held) = bench.bytes_in_and_out();
-        assert_eq!(pushed, left_or_held, "{bearer:?}");
-        let gaps = bench.exits.windows(2).map(|pair| pair[1].time - pair[0].time);
-        let longest = gaps.max().unwrap();
-        let is_interrupted = longest.as_millis() >= 30;
-        assert_eq!(is_interrupted, bearer == Bearer::Scg, "{bearer:?}: {longest:?} without a packet");
-    }
+        let goodput = bench.goodput_mbps(0, 1500, Time::from_millis(500), Time::from_secs(2));
+        (goodput, again as f64 / first as f64, blocks[1] as f64 / blocks[0] as f64)
+    };
+    let (whole_mbps, whole_prbs, whole_blocks) = run(0);
+    let (groups_mbps, groups_prbs, groups_blocks) = run(8);
+    assert!(
+        whole_prbs > 0.3 && (whole_prbs / whole_blocks - 1.0).abs() < 0.1,
+        "{whole_prbs}, {whole_blocks}"
+    );
+    assert!(groups_blocks > 0.2, "{groups_blocks}");
+    // With 8 groups, a lost block has 1.3 lost groups on average, for which 3 or 4 of 18 RBGs are needed.
+    let share = groups_prbs / groups_blocks;
+    assert!(
+        (0.15..0.26).contains(&share),
+        "{groups_prbs}, {groups_blocks}, {groups_mbps} and {whole_mbps} Mbit/s"
+    );
+    assert!(groups_mbps > 1.2 * whole_mbps, "{groups_mbps} and {whole_mbps} Mbit/s");
 }
 
 #[test]
-fn the_uplink_of_a_device_without_nr_is_on_lte() {
-    let phone = DeviceRadioConfig { without_nr_s: vec![[1.0, 2.0]], ..device_with_layers(20.0, 2) };
-    let source = Source::new(0, 1500, Rate::from_mbps(10.0), Time::ZERO, Time::from_secs(3));
-    let mut upload = Upload::new(&lte_and_nr(Bearer::Scg), &[phone], vec![source], 1);
-    upload.cell.set_recording(true);
-    let mut grants: BTreeMap<(u64, u8), u32> = BTreeMap::new();
-    upload.run(Time::from_secs(4), |cell| {
-        for slot in cell.subframes() {
-            let count = slot.report.dcis.iter().filter(|dci| dci.direction == Direction::Uplink).count();
-            *grants.entry((slot.report.time.as_millis() / 1000, slot.report.carrier.0)).or_default() +=
-                count as u32;
-        }
-    });
-    let of = |second, carrier| grants.get(&(second, carrier)).copied().unwrap_or(0);
-    assert!(of(0, 1) > 300 && of(2, 1) > 300, "{grants:?}");
-    assert!(of(1, 0) > 250, "{grants:?}");
-    assert_eq!((of(0, 0), of(1, 1), of(2, 0)), (0, 0, 0), "{grants:?}");
-    assert_eq!(upload.exits.len(), 2_500);
-    assert!(upload.exits.iter().all(|exit| exit.fate == Fate::Delivered));
+fn a_configured_grant_carries_sparse_packets_without_a_request() {
+    let delay_ms = |configured_grant: Option<ConfiguredGrantConfig>| {
+        let mut config = n78();
+        config.nr.configured_grant = configured_grant;
+        // A packet of 200 bytes every 16 ms.
+        let source = Source::new(0, 200, Rate::from_bps(100_000), Time::ZERO, Time::from_secs(10));
+        let mut upload = Upload::new(&config, &[device_with_layers(20.0, 2)], vec![source], 1);
+        upload.cell.set_recording(true);
+        let mut grants = 0;
+        upload.run(Time::from_secs(11), |cell| {
+            let slots = cell.subframes().flat_map(|slot| &slot.report.dcis);
+            grants += slots.filter(|dci| dci.direction == Direction::Uplink).count();
+        });
+        let delays: Vec<f64> =
+            upload.exits.iter().map(|exit| (exit.time - exit.packet.sent).as_secs_f64() * 1e3).collect();
+        assert_eq!(delays.len(), 625);
+        (delays.iter().sum::<f64>() / delays.len() as f64, grants)
+    };
+    let (requested_ms, grants) = delay_ms(None);
+    assert!(grants >= 625);
+    let (configured_ms, grants) = delay_ms(Some(ConfiguredGrantConfig { period_ms: 5, prbs: 20 }));
+    assert!(grants < 200, "retransmissions, and requests that were earlier: {grants}");
+    assert!(configured_ms + 3.0 < requested_ms, "{configured_ms} ms, with requests {requested_ms} ms");
 }
 
 #[test]
@@ -435,6 +444,9 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         refusal(&|cell| cell.nr.mcs_table = 4),
         refusal(&|cell| cell.nr.harq_processes = 5),
         refusal(&|cell| cell.nr.xoverhead = 7),
+        refusal(&|cell| cell.nr.code_block_groups = 3),
+        refusal(&|cell| cell.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 3, prbs: 1 })),
+        refusal(&|cell| cell.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 1, prbs: 0 })),
         refusal(&|cell| cell.nr.ssb.beams = Some(9)),
         refusal(&|cell| cell.dual_connectivity = Some(DualConnectivityConfig::default())),
         refusal(&|cell| (cell.rat, cell.band) = (Rat::Lte, None)),
@@ -482,6 +494,9 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `nr.mcs_table` is 4; give 1, 2 (256QAM) or 3
     `nr.harq_processes` is 5; give 2, 4, 6, 8, 10, 12, 16 or 32
     `nr.xoverhead` is 7; give 0, 6, 12 or 18
+    `nr.code_block_groups` is 3; give 2, 4, 6 or 8, or 0 for none
+    `nr.configured_grant.period_ms` is 3; give one of 1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320, 640
+    `nr.configured_grant.prbs` is 0; give at least 1
     `nr.ssb.beams` is 9; a carrier of n78 has at most 8 SS blocks
     `dual_connectivity` belongs to cells with carriers of LTE and of NR; add a carrier of the other kind, or remove the table
     `device.0.channel.layers` is 4; carriers of LTE have 1 or 2 layers, and carriers of NR (rat = "nr") 1 to 4

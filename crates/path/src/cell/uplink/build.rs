@@ -234,7 +234,9 @@ impl Builder<'_> {
         }
         let rbgs =
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
-        let framing = Framing::new(self.config.carrier_rat(index), &self.config.rlc);
+        let rat = self.config.carrier_rat(index);
+        let framing = Framing::new(rat, &self.config.rlc);
+        let configured_grant = self.config.nr.configured_grant.clone().filter(|_| rat == Rat::Nr);
         let share = |slot| SlotShare { slot, has_data: air.has_data(slot), idle_prbs: region.len() };
         UplinkCarrier {
             shares: (0..air.slots_per_ms()).map(share).collect(),
@@ -264,6 +266,8 @@ impl Builder<'_> {
             lost: VecDeque::new(),
             feedback: VecDeque::new(),
             used: PrbSet::EMPTY,
+            unsent: PrbSet::EMPTY,
+            configured_grant,
             wanting: 0,
             granted_in: None,
             grants: Vec::new(),

@@ -16,6 +16,7 @@ use airpace_radio::{Dci, PrbSet};
 
 use super::super::adaptation::Step;
 use super::super::background::Arrivals;
+use super::super::config::ConfiguredGrantConfig;
 use super::super::harq::InFlight;
 use super::super::rlc::{Content, Framing};
 use super::super::scheduler::{Candidate, RbgGrid, Scheduler};
@@ -51,8 +52,11 @@ pub(super) struct UplinkCarrier {
     pub lost: VecDeque<(Time, Transmission)>,
     /// Results of blocks with the time of the base station's reaction, in order of time.
     pub feedback: VecDeque<(Time, Feedback)>,
-    /// PRBs with a transmission in the last slot.
+    /// PRBs with a transmission in the last slot, and PRBs of configured grants that were not used in it.
     pub used: PrbSet,
+    pub unsent: PrbSet,
+    /// PRBs that each device may use without a request; `None` if there are none.
+    pub configured_grant: Option<ConfiguredGrantConfig>,
     /// Shares of the slots of the last millisecond, by slot modulo the number of slots per millisecond.
     pub shares: Vec<SlotShare>,
     /// Number of users that, according to the base station, needed PRBs for new data when grants were last sent.
@@ -98,6 +102,8 @@ pub(super) struct Transmission {
     mcs: u8,
     flight: InFlight,
     report: Option<Report>,
+    /// Whether the device may send the block without a request, and sends nothing if it has no data.
+    is_configured: bool,
 }
 
 /// A buffer status report that was sent in the slot that starts at `sent_in`.
@@ -166,17 +172,27 @@ impl UplinkCarrier {
 
     /// Lets devices fill the blocks granted for this slot.
     pub(super) fn fill(&mut self, turn: &mut Turn<'_>) {
-        for block in self.blocks_of(turn.slot) {
+        self.unsent = PrbSet::EMPTY;
+        let mut unsent = PrbSet::EMPTY;
+        self.blocks_of(turn.slot).retain_mut(|block| {
             if block.flight.held.transmissions() > 0 {
-                continue;
+                return true;
             }
-            if let Source::Device(sender, _) = &mut turn.users[usize::from(block.user)].source {
+            let user = &mut turn.users[usize::from(block.user)];
+            if let Source::Device(sender, _) = &mut user.source {
+                if block.is_configured && !sender.has_data(turn.now) {
+                    unsent = unsent.union(block.prbs);
+                    user.links[usize::from(block.link)].set_busy(block.process, false);
+                    return false;
+                }
                 let room = block.flight.block.bits.bytes().0 as u32;
                 let (content, reports) = sender.build(turn.now, room);
                 block.flight.content = content;
                 block.report = reports.then_some(Report { level: 0, sent_in: turn.now });
             }
-        }
+            true
+        });
+        self.unsent = unsent;
     }
 
     /// Sends the blocks of this slot and draws their outcome. The blocks of all carriers must have been filled before,
@@ -206,7 +222,7 @@ impl UplinkCarrier {
             has_data: self.air.has_data(turn.slot),
             // Grants to others may scatter the idle PRBs. The base station could have placed these grants so that the idle
             // PRBs are contiguous. Therefore all idle PRBs count.
-            idle_prbs: self.region.without(self.used).len(),
+            idle_prbs: self.region.without(self.used).without(self.unsent).len(),
         };
     }
 
@@ -230,7 +246,7 @@ impl UplinkCarrier {
         if self.air.repeats_in(turn.slot).is_some() {
             link.set_busy(block.process, !is_over);
         }
-        link.sent.set(turn.slot, block.prbs.len());
+        link.sent.add(turn.slot, block.prbs.len());
         if is_received {
             user.source.received(now, flight.content, turn.release);
         } else if gives_up {
@@ -294,6 +310,7 @@ impl UplinkCarrier {
     fn grant_all(&mut self, turn: &mut Turn<'_>, target: u64) {
         let taken = self.blocks_of(target).iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
         let mut free = self.region.without(taken);
+        self.configure(turn, target, &mut free);
         self.repeat_lost(turn, target, &mut free);
         self.collect(turn);
         let mut candidates = std::mem::take(&mut self.candidates);
@@ -323,6 +340,40 @@ impl UplinkCarrier {
             }
         }
         self.candidates = candidates;
+    }
+
+    /// Reserves the PRBs of slot `target` that devices may use without a request.
+    fn configure(&mut self, turn: &mut Turn<'_>, target: u64, free: &mut PrbSet) {
+        let Some(config) = self.configured_grant.clone() else { return };
+        let period_ms = u64::from(config.period_ms);
+        for (index, link_index) in self.live.clone() {
+            let user = &mut turn.users[usize::from(index)];
+            let is_first = user.active_links(turn.now).next() == Some(link_index.into());
+            let offset_ms = u64::from(index) % period_ms;
+            let is_due = is_first && self.air.is_request_slot(target, period_ms, offset_ms);
+            if !is_due || !matches!(user.source, Source::Device(..)) {
+                continue;
+            }
+            let link = &mut user.links[usize::from(link_index)];
+            let prbs = self.place(*free, config.prbs);
+            let mcs = link.sounding.mcs_on(&self.table, prbs).filter(|_| !prbs.is_empty());
+            let (Some(mcs), Some(process)) = (mcs, self.air.process(target, link.busy)) else { continue };
+            *free = free.without(prbs);
+            link.indicators ^= 1 << process;
+            link.set_busy(process, true);
+            let block = self.table.block(mcs, prbs.len());
+            let flight = InFlight::new(block, Content::default(), 0, link.sounding.step());
+            self.blocks_of(target).push(Transmission {
+                user: index,
+                link: link_index,
+                process,
+                prbs,
+                mcs,
+                flight,
+                report: None,
+                is_configured: true,
+            });
+        }
     }
 
     /// Grants the retransmissions of lost blocks, oldest first, on as many PRBs as before. Blocks without space wait.
@@ -444,6 +495,7 @@ impl UplinkCarrier {
             mcs,
             flight: InFlight::new(block, Content::default(), payload_bits, step),
             report: None,
+            is_configured: false,
         };
         let dci = self.dci(turn, target, &sent, prbs);
         self.grants.push(SentGrant { dci, owner, reserved_mcs: None, sinr_db });

@@ -91,6 +91,11 @@ impl Sender {
         self.rlc.queued()
     }
 
+    /// Whether the device has data or a report to send at `now`.
+    pub(super) fn has_data(&self, now: Time) -> bool {
+        self.pending.is_some() || self.rlc.waiting(now) > 0
+    }
+
     /// The buffer status level of a report sent at `now`.
     pub(super) fn level(&self, now: Time) -> u8 {
         self.levels().level_of(self.rlc.waiting(now))
