@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 31] = scenarios![
+static BUILTIN: [(&str, &str); 32] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
