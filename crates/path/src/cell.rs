@@ -444,9 +444,8 @@ impl Cell {
             _ => return,
         };
         let bytes = legs.map(|links| self.capacity_of(index, links, PACKET));
-        let now = self.start_of(self.tick);
         if let Source::Device(device) = &mut self.users[index].source {
-            device.observe(now, bytes);
+            device.observe(bytes);
         }
     }
 
@@ -497,9 +496,10 @@ impl Cell {
         if device.handover.is_interrupted(now) {
             return;
         }
+        let waiting = device.waiting();
         for leg in device.legs_mut() {
             let active = leg.aggregation.active();
-            let mut load = Load { queue_bytes: leg.rlc.queued().0, ..Load::default() };
+            let mut load = Load { queue_bytes: (waiting + leg.rlc.queued()).0, ..Load::default() };
             let mut has_data = false;
             for (place, link) in links[leg.links.clone()][..active].iter().enumerate() {
                 let carrier = &self.carriers[usize::from(link.carrier)];

@@ -24,8 +24,6 @@ pub(super) struct Device {
     /// Maximum number of bytes queued on all legs.
     limit: Bytes,
     coverage: Coverage,
-    /// Whether the packets that wait for LTE must be shared with NR when NR can carry them.
-    shares_queue_of_lte: bool,
     /// The legs in use where NR covers the device, and the technology of its uplink there.
     bearer: Bearer,
     uplink: UplinkPath,
@@ -72,17 +70,7 @@ impl Device {
         for (leg, _) in legs.iter_mut().zip(in_use).filter(|(_, is_used)| split.is_some() && !is_used) {
             leg.usable_from = Time::NEVER;
         }
-        Device {
-            legs,
-            split,
-            handover,
-            life,
-            limit,
-            coverage,
-            shares_queue_of_lte: false,
-            bearer: dual.bearer,
-            uplink: dual.uplink,
-        }
+        Device { legs, split, handover, life, limit, coverage, bearer: dual.bearer, uplink: dual.uplink }
     }
 
     /// The legs.
@@ -100,24 +88,16 @@ impl Device {
         self.split.is_some()
     }
 
-    /// Records the capacity of each leg of a split bearer in the last millisecond, in bytes. If the device has entered
-    /// coverage by NR, packets that wait for LTE since then may be sent on NR.
-    ///
-    /// Source: TS 37.340 §10.2.1 (the master node forwards data to the secondary node)
-    pub(super) fn observe(&mut self, now: Time, bytes: [Bytes; 2]) {
-        let Some(split) = &mut self.split else { return };
-        split.observe(bytes);
-        if !self.shares_queue_of_lte || !split.can_use_both() {
-            return;
+    /// Records the capacity of each leg of a split bearer in the last millisecond, in bytes.
+    pub(super) fn observe(&mut self, bytes: [Bytes; 2]) {
+        if let Some(split) = &mut self.split {
+            split.observe(bytes);
         }
-        self.shares_queue_of_lte = false;
-        let unsent = self.legs[LTE].rlc.take_unsent();
-        let numbers = split.take_back(LTE, unsent.len());
-        for (number, packet) in numbers.into_iter().zip(unsent) {
-            let queued = [self.legs[LTE].rlc.queued(), self.legs[NR].rlc.queued()];
-            let (leg, delay) = split.reroute(number, queued, packet.bytes);
-            self.legs[leg].rlc.push_forwarded(now + delay, packet);
-        }
+    }
+
+    /// Bytes that wait for any leg.
+    pub(super) fn waiting(&self) -> Bytes {
+        self.split.as_ref().map_or(Bytes::ZERO, SplitBearer::waiting)
     }
 
     fn leg_index(&self, link: usize) -> usize {
@@ -140,7 +120,7 @@ impl Device {
 
     /// Bytes queued for their first transmission.
     pub(super) fn queued(&self) -> Bytes {
-        self.legs.iter().map(|leg| leg.rlc.queued()).sum()
+        self.waiting() + self.legs.iter().map(|leg| leg.rlc.queued()).sum()
     }
 
     /// Free space in the queue.
@@ -172,19 +152,28 @@ impl Device {
         if self.queued() + packet.bytes > self.limit {
             return false;
         }
-        let (leg, delay) = match &mut self.split {
+        match &mut self.split {
             Some(split) => {
-                let queued = [self.legs[0].rlc.queued(), self.legs[1].rlc.queued()];
-                split.route(queued, packet.bytes)
+                split.push(ready, packet);
+                true
             }
-            None => (0, std::time::Duration::ZERO),
-        };
-        self.legs[leg].rlc.push(ready + delay, packet)
+            None => self.legs[0].rlc.push(ready, packet),
+        }
+    }
+
+    /// Sends packets from PDCP to the legs of a split bearer.
+    fn fill_legs(&mut self, now: Time) {
+        let Some(split) = &mut self.split else { return };
+        let legs = &mut self.legs;
+        while let Some((leg, ready, packet)) = split.send(now, [LTE, NR].map(|leg| legs[leg].rlc.queued())) {
+            legs[leg].rlc.push_forwarded(ready, packet);
+        }
     }
 
     /// Starts a slot at `now`: carriers become active, packets become ready, timers expire. The device passes on packets
     /// that are released at `at`.
     pub(super) fn begin(&mut self, now: Time, at: Time, release: &mut dyn FnMut(Time, Packet, Fate)) {
+        self.fill_legs(now);
         for (index, leg) in self.legs.iter_mut().enumerate() {
             leg.aggregation.begin(now);
             leg.rlc.admit(now);
@@ -226,7 +215,6 @@ impl Device {
             resumes_at,
         };
         split.set_in_use(after);
-        self.shares_queue_of_lte = after == [true, true];
         for leg in [LTE, NR].into_iter().filter(|&leg| !before[leg] && after[leg]) {
             self.legs[leg].usable_from = resumes_at;
             self.legs[leg].aggregation.reset(now);
@@ -235,11 +223,7 @@ impl Device {
         for leg in [LTE, NR].into_iter().filter(|&leg| before[leg] && !after[leg]) {
             self.legs[leg].usable_from = Time::NEVER;
             change.left = self.legs[leg].links.clone();
-            let moved = self.legs[leg].rlc.take_all();
-            let unsent = self.legs[1 - leg].rlc.take_unsent();
-            for packet in split.forward(1 - leg, moved, unsent) {
-                self.legs[1 - leg].rlc.push_forwarded(now, packet);
-            }
+            split.take_back(leg, now, self.legs[leg].rlc.take_all());
         }
         Some(change)
     }

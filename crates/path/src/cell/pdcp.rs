@@ -20,6 +20,17 @@ pub(super) const NR: usize = 1;
 /// Chosen: 1/20, which averages over the periods of TDD patterns.
 const GAIN: f64 = 1.0 / 20.0;
 
+/// Time in ms by whose capacity the queue of a leg exceeds what is needed until the leg's next report.
+///
+/// Source: TS 38.425 §5.4.2 (a node reports the amount of data that it wants). Chosen: 5 ms, two periods of usual TDD
+/// patterns.
+const MARGIN_MS: f64 = 5.0;
+
+/// Bytes that a leg may always have in its queue.
+///
+/// Chosen: a few packets, from which the capacity of a leg that was not used can be learned.
+const LEAST: Bytes = Bytes(10_000);
+
 /// PDCP of one device's split bearer.
 #[derive(Debug)]
 pub(super) struct SplitBearer {
@@ -32,6 +43,9 @@ pub(super) struct SplitBearer {
     nr_credit: f64,
     /// The number (COUNT) of the next packet.
     next_count: u64,
+    /// Packets that were not sent to a leg yet, in the order of their numbers, and their total size.
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: Bytes,
     /// Whether packets may be sent on each leg.
     in_use: [bool; 2],
     /// Numbers of the packets on each leg, which delivers packets in order.
@@ -42,6 +56,15 @@ pub(super) struct SplitBearer {
     /// Received packets from number `first` on; `None` if the packet is missing.
     received: VecDeque<Option<(Time, Packet)>>,
     reordering: Option<Reordering>,
+}
+
+/// A packet that was not sent to a leg yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Time from which on it may be sent.
+    ready: Time,
+    number: u64,
+    packet: Packet,
 }
 
 /// The timer that starts when a packet is missing before a received packet.
@@ -61,6 +84,8 @@ impl SplitBearer {
             capacities: None,
             nr_credit: 0.0,
             next_count: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: Bytes::ZERO,
             in_use,
             on_legs: Default::default(),
             t_reordering: milliseconds(config.reordering_ms),
@@ -83,40 +108,63 @@ impl SplitBearer {
         });
     }
 
-    /// Whether packets may be sent on both legs, and both have had capacity since they are in use.
-    pub(super) fn can_use_both(&self) -> bool {
-        let has_capacity = self.capacities.is_some_and(|bytes| bytes.iter().all(|&bytes| bytes > 0.0));
-        self.in_use == [true, true] && has_capacity
+    /// Takes a packet that may be sent from `ready` on.
+    pub(super) fn push(&mut self, ready: Time, packet: Packet) {
+        self.waiting.push_back(Waiting { ready, number: self.next_count, packet });
+        self.waiting_bytes += packet.bytes;
+        self.next_count += 1;
     }
 
-    /// Chooses the leg of a packet, given the bytes queued on each leg. Returns the leg, and the time that the packet needs
-    /// to the leg.
-    pub(super) fn route(&mut self, queued: [Bytes; 2], packet: Bytes) -> (usize, Duration) {
+    /// Total size of the packets that were not sent to a leg yet.
+    pub(super) fn waiting(&self) -> Bytes {
+        self.waiting_bytes
+    }
+
+    /// The next packet that is sent to a leg at `now`, given the bytes queued on each leg; `None` while the leg has enough.
+    /// Returns the leg, and the time at which the packet arrives there.
+    pub(super) fn send(&mut self, now: Time, queued: [Bytes; 2]) -> Option<(usize, Time, Packet)> {
+        let &Waiting { number, packet, .. } = self.waiting.front().filter(|first| first.ready <= now)?;
         let (leg, delay) = match self.in_use {
             [true, false] => (LTE, Duration::ZERO),
             [false, true] => (NR, Duration::ZERO),
             _ => {
-                let leg = self.choose(queued, packet);
+                let leg = self.choose(queued, packet.bytes);
                 (leg, self.delays[leg])
             }
         };
-        self.on_legs[leg].push_back(self.next_count);
-        self.next_count += 1;
-        (leg, delay)
+        if queued[leg] >= self.enough(leg) {
+            return None;
+        }
+        if self.config.split_by == SplitBy::Share && self.in_use == [true, true] {
+            self.nr_credit += self.config.nr_share * packet.bytes.0 as f64;
+            self.nr_credit -= if leg == NR { packet.bytes.0 as f64 } else { 0.0 };
+        }
+        self.waiting.pop_front();
+        self.waiting_bytes -= packet.bytes;
+        self.on_legs[leg].push_back(number);
+        Some((leg, now + delay, packet))
     }
 
-    fn choose(&mut self, queued: [Bytes; 2], packet: Bytes) -> usize {
+    /// Number of bytes on a leg from which on it gets no more packets: the capacity of the time for a packet to LTE and a
+    /// report back, and of [`MARGIN_MS`].
+    fn enough(&self, leg: usize) -> Bytes {
+        let round_trip_ms = 2e3 * self.delays[LTE].as_secs_f64();
+        let bytes = self.capacities.map_or(0.0, |bytes| bytes[leg] * (round_trip_ms + MARGIN_MS));
+        let of_rule = match self.config.split_by {
+            SplitBy::NrFirst if leg == NR => self.config.threshold_kb * 1e3 + 1.0,
+            _ => 0.0,
+        };
+        Bytes(bytes.max(of_rule) as u64).max(LEAST)
+    }
+
+    fn choose(&self, queued: [Bytes; 2], packet: Bytes) -> usize {
         match self.config.split_by {
             SplitBy::Delay => self.faster(queued, packet),
             SplitBy::NrFirst if queued[NR].0 as f64 <= self.config.threshold_kb * 1e3 => NR,
             SplitBy::NrFirst => self.faster(queued, packet),
             SplitBy::Share => {
-                self.nr_credit += self.config.nr_share * packet.0 as f64;
-                let leg = if self.nr_credit >= packet.0 as f64 / 2.0 { NR } else { LTE };
-                if leg == NR {
-                    self.nr_credit -= packet.0 as f64;
-                }
-                leg
+                let credit = self.nr_credit + self.config.nr_share * packet.0 as f64;
+                if credit >= packet.0 as f64 / 2.0 { NR } else { LTE }
             }
         }
     }
@@ -129,30 +177,15 @@ impl SplitBearer {
         }
     }
 
-    /// Forgets the numbers of the last `count` packets on a leg, and returns these numbers.
-    pub(super) fn take_back(&mut self, leg: usize, count: usize) -> VecDeque<u64> {
-        let begun = self.on_legs[leg].len() - count;
-        self.on_legs[leg].split_off(begun)
-    }
-
-    /// Chooses the leg of a packet with this number again. The rest is as for [`SplitBearer::route`].
-    pub(super) fn reroute(&mut self, number: u64, queued: [Bytes; 2], packet: Bytes) -> (usize, Duration) {
-        let leg = self.choose(queued, packet);
-        self.on_legs[leg].push_back(number);
-        (leg, self.delays[leg])
-    }
-
-    /// Moves packets to the leg `to`: all packets of the other leg, `moved`, and those of `to` of which no byte was sent,
-    /// `unsent`. Returns these packets in the order of their numbers, in which `to` must send them.
+    /// Takes back all packets of a leg, which did not deliver them, at `now`. They are sent before all others.
     ///
     /// Source: TS 38.323 §5.5 (data recovery: unacknowledged packets are sent again in the order of their numbers)
-    pub(super) fn forward(&mut self, to: usize, moved: Vec<Packet>, unsent: Vec<Packet>) -> Vec<Packet> {
-        let own = self.take_back(to, unsent.len()).into_iter().zip(unsent);
-        let of_other = self.on_legs[1 - to].drain(..).zip(moved);
-        let mut all: Vec<(u64, Packet)> = own.chain(of_other).collect();
-        all.sort_unstable_by_key(|&(count, _)| count);
-        self.on_legs[to].extend(all.iter().map(|&(count, _)| count));
-        all.into_iter().map(|(_, packet)| packet).collect()
+    pub(super) fn take_back(&mut self, leg: usize, now: Time, packets: Vec<Packet>) {
+        let numbers = self.on_legs[leg].drain(..);
+        for (number, packet) in numbers.zip(packets).rev() {
+            self.waiting.push_front(Waiting { ready: now, number, packet });
+            self.waiting_bytes += packet.bytes;
+        }
     }
 
     /// Bytes that must be queued for NR before packets are sent to LTE; none if only one leg is in use.
@@ -181,10 +214,10 @@ impl SplitBearer {
         if expected_ms(LTE) < expected_ms(NR) { LTE } else { NR }
     }
 
-    /// Total size of the received packets that wait for a missing packet.
+    /// Total size of the packets at the sender, and of the received packets that wait for a missing packet.
     #[cfg(test)]
     pub(super) fn held(&self) -> Bytes {
-        self.received.iter().flatten().map(|(_, packet)| packet.bytes).sum()
+        self.waiting_bytes + self.received.iter().flatten().map(|(_, packet)| packet.bytes).sum()
     }
 
     /// Processes a packet that a leg delivered, or lost, at `at`.
@@ -311,13 +344,13 @@ mod tests {
     #[test]
     fn a_packet_takes_the_leg_that_delivers_it_earlier() {
         let mut bearer = bearer(&[]);
-        assert_eq!(bearer.route([Bytes::ZERO; 2], Bytes(1500)).0, NR, "nothing is known yet");
+        assert_eq!(bearer.choose([Bytes::ZERO; 2], Bytes(1500)), NR, "nothing is known yet");
         bearer.observe([Bytes(15_000), Bytes(30_000)]);
-        let leg = |queued: [u64; 2], bearer: &mut SplitBearer| bearer.route(queued.map(Bytes), Bytes(1500)).0;
-        assert_eq!(leg([0, 0], &mut bearer), NR);
-        assert_eq!(leg([0, 60_000], &mut bearer), NR, "2.05 ms, against 0.1 ms and 2 ms to the LTE node");
-        assert_eq!(leg([0, 66_000], &mut bearer), LTE);
-        assert_eq!(leg([15_000, 66_000], &mut bearer), NR);
+        let leg = |queued: [u64; 2], bearer: &SplitBearer| bearer.choose(queued.map(Bytes), Bytes(1500));
+        assert_eq!(leg([0, 0], &bearer), NR);
+        assert_eq!(leg([0, 60_000], &bearer), NR, "2.05 ms, against 0.1 ms and 2 ms to the LTE node");
+        assert_eq!(leg([0, 66_000], &bearer), LTE);
+        assert_eq!(leg([15_000, 66_000], &bearer), NR);
     }
 
     #[test]
@@ -327,9 +360,35 @@ mod tests {
         let mut bytes = [0; 2];
         for number in 0..1_000 {
             let size = 100 + number % 7 * 200;
-            bytes[bearer.route([Bytes::ZERO; 2], Bytes(size)).0] += size;
+            bearer.push(Time::ZERO, Packet { bytes: Bytes(size), ..packet(number) });
+            let (leg, ..) =
+                bearer.send(Time::ZERO, [Bytes::ZERO; 2]).expect("a leg without a queue gets a packet");
+            bytes[leg] += size;
         }
         let share = bytes[NR] as f64 / (bytes[LTE] + bytes[NR]) as f64;
         assert!((share - 0.7).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn a_leg_with_enough_bytes_gets_no_more_and_packets_are_taken_back_in_order() {
+        let mut bearer = bearer(&[]);
+        bearer.observe([Bytes(15_000), Bytes(30_000)]);
+        (0..3).for_each(|number| bearer.push(at(1), packet(number)));
+        assert!(bearer.send(Time::ZERO, [Bytes::ZERO; 2]).is_none(), "not ready yet");
+        let sent = |bearer: &mut SplitBearer, queued: [u64; 2]| {
+            bearer
+                .send(at(1), queued.map(Bytes))
+                .map(|(leg, ready, packet)| (leg, ready.as_millis(), packet.number))
+        };
+        assert_eq!(sent(&mut bearer, [0, 0]), Some((NR, 1, 0)));
+        assert_eq!(sent(&mut bearer, [0, 66_000]), Some((LTE, 3, 1)));
+        // The capacity of 4 ms to LTE and back, and of 5 ms more.
+        assert_eq!(sent(&mut bearer, [135_000, 270_000]), None);
+        assert_eq!(bearer.waiting(), Bytes(1500));
+        bearer.set_in_use([true, false]);
+        bearer.take_back(NR, at(1), vec![packet(0)]);
+        assert_eq!(sent(&mut bearer, [0, 0]), Some((LTE, 1, 0)));
+        assert_eq!(sent(&mut bearer, [0, 0]), Some((LTE, 1, 2)));
+        assert_eq!((sent(&mut bearer, [0, 0]), bearer.waiting()), (None, Bytes::ZERO));
     }
 }

@@ -399,18 +399,6 @@ impl Rlc {
         self.status_to_send = 0;
     }
 
-    /// Removes and returns the packets of which no byte was sent, in order.
-    pub(super) fn take_unsent(&mut self) -> Vec<Packet> {
-        let per_packet = u64::from(self.framing.per_packet);
-        let start = |sdu: &Sdu| sdu.end - sdu.packet.bytes.0 - per_packet;
-        let begun = self.sdus.get(self.next_sdu).filter(|sdu| start(sdu) < self.sent).map(|sdu| sdu.end);
-        self.arrived = begun.unwrap_or(self.sent);
-        let unsent = self.sdus.split_off(self.next_sdu + usize::from(begun.is_some()));
-        self.arriving_bytes = 0;
-        let arriving = self.arriving.drain(..).map(|(_, packet)| packet);
-        unsent.into_iter().map(|sdu| sdu.packet).chain(arriving).collect()
-    }
-
     /// Removes and returns all packets that were not delivered, in order, and discards all state of PDUs. The caller must
     /// discard the transport blocks.
     pub(super) fn take_all(&mut self) -> Vec<Packet> {
