@@ -165,6 +165,7 @@ impl Builder<'_> {
             Rat::Nr => (channel.clone(), &adaptation.nr, nr.harq_processes.into(), nr.code_block_groups),
         };
         let frequency_mhz = self.config.carrier_frequency_ghz(index) * 1e3;
+        let channel = channel.losses_if(self.config.is_blocked(index));
         let mut channel = Channel::new(&channel, grid, frequency_mhz, self.streams, name);
         let is_selective = !channel.at(0).rbg_sinr_db.is_empty();
         RadioLink {

@@ -439,9 +439,10 @@ pub struct LostCarrier {
 pub struct DeviceRadioConfig {
     /// The channel between cell and device.
     pub channel: ChannelConfig,
-    /// Blockage of the path between cell and device, on all carriers and in both directions; absent: none.
+    /// Blockage of the path between cell and device in both directions: on all carriers, or in cells with carriers of FR2 on
+    /// those only; absent: none.
     pub blockage: Option<BlockageConfig>,
-    /// Changes of the beam between cell and device, on all carriers and in both directions; absent: none.
+    /// Changes of the beam between cell and device, on the same carriers; absent: none.
     pub beam: Option<BeamConfig>,
     /// Indices of the cell's carriers that the device can use, its primary carrier first; empty: all carriers, in the
     /// cell's order.

@@ -50,6 +50,11 @@ impl ChannelPlan {
         ChannelPlan { losses: Some(LossPlan { device, blockage, beam }), ..self }
     }
 
+    /// The plan of the same channel, without blockage and beam changes unless it `is_blocked`.
+    pub(in super::super) fn losses_if(&self, is_blocked: bool) -> ChannelPlan {
+        ChannelPlan { losses: self.losses.clone().filter(|_| is_blocked), ..self.clone() }
+    }
+
     /// The level on a carrier with this grid and centre frequency.
     pub(super) fn level(&self, grid: Grid, frequency_mhz: f64) -> Level {
         match &self.source {

@@ -107,6 +107,16 @@ impl CellConfig {
         }
     }
 
+    /// Whether blockage and beam changes lower the level on a carrier: in cells with carriers of FR2, they do so on those
+    /// carriers only, and otherwise on all carriers.
+    ///
+    /// Source: TS 38.101-2 §5.1 (FR2 starts at 24.25 GHz). Chosen: the wide beams of the other carriers pass an obstacle.
+    pub(in super::super) fn is_blocked(&self, carrier: usize) -> bool {
+        const FR2_GHZ: f64 = 24.25;
+        let is_fr2 = |carrier| self.carrier_frequency_ghz(carrier) >= FR2_GHZ;
+        is_fr2(carrier) || !(0..self.carriers.into()).any(is_fr2)
+    }
+
     /// Number of carriers of NR.
     pub fn nr_carriers(&self) -> usize {
         (0..self.carriers.into()).filter(|&carrier| self.carrier_rat(carrier) == Rat::Nr).count()

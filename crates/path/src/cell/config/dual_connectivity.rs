@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::config_error::{ConfigError, not_negative, positive, probability};
 
 /// Dual connectivity of devices with carriers of LTE and NR. LTE is the master node, NR the secondary node. The packets of
-/// a device arrive at the NR node, which sends a part of them to the LTE node.
+/// a device wait at the NR node, which sends a part of them to the LTE node: as many as LTE can send until its next report.
 ///
 /// Source: TS 37.340 §4.1.2 (EN-DC), §4.2.2 (bearers); the most common deployment (option 3x)
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub enum SplitBy {
     Delay,
     /// NR, while its queue is below `threshold_kb`; then as `delay`.
     NrFirst,
-    /// Each gets a fixed share of the bytes.
+    /// Each gets a fixed share of the bytes. The packets wait for the slower one.
     Share,
 }
 

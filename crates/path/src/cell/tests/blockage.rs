@@ -2,7 +2,7 @@
 
 use super::super::channel::blockage::{BeamConfig, BlockageConfig};
 use super::super::channel::fading::FadingProfile;
-use super::super::config::Rat;
+use super::super::config::{CarrierConfig, Rat};
 use super::*;
 
 /// A cell of 400 MHz in n257 with the pattern DDDSU.
@@ -47,6 +47,32 @@ fn blockage_takes_most_of_the_rate_while_it_lasts() {
     println!("{mean:.0} Mbit/s without blockage; with it, {low} of 190 intervals low and {full} full");
     assert!(low >= 20, "20 dB less leave under a fifth of the rate: {blocked:.0?}");
     assert!(full >= 60, "between the events, the rate is that without blockage: {blocked:.0?}");
+}
+
+#[test]
+fn blockage_of_a_carrier_at_28_ghz_leaves_the_anchor_of_lte() {
+    let nr = CarrierConfig {
+        rat: Some(Rat::Nr),
+        band: Some("n257".into()),
+        scs_khz: Some(120),
+        bandwidth_mhz: Some(100),
+        ..CarrierConfig::default()
+    };
+    let config =
+        CellConfig { carriers: 2, carrier: vec![CarrierConfig::default(), nr], ..CellConfig::default() };
+    // The path is blocked for nearly all the time, and nothing passes.
+    let blockage =
+        BlockageConfig { per_minute: 17.0, mean_s: 10.0, depth_db: 80.0, ..BlockageConfig::default() };
+    let blocked = DeviceRadioConfig { blockage: Some(blockage), ..phone() };
+    let mbps = |device: DeviceRadioConfig| {
+        let source = Source::new(0, 1500, Rate::from_mbps(400.0), Time::ZERO, Time::NEVER);
+        let mut bench = Bench::new(&config, &[device], vec![source]);
+        bench.run(Time::from_secs(8), |_| {});
+        bench.goodput_mbps(0, 1500, Time::from_secs(4), Time::from_secs(8))
+    };
+    let (both, lte) = (mbps(phone()), mbps(blocked));
+    assert!(both > 350.0, "{both} Mbit/s");
+    assert!((100.0..220.0).contains(&lte), "{lte} Mbit/s, nearly all over 20 MHz of LTE");
 }
 
 #[test]

@@ -152,7 +152,8 @@ impl Builder<'_> {
         let grid = grid_of(self.config, carrier.into());
         let frequency_mhz = self.config.carrier_frequency_ghz(carrier.into()) * 1e3;
         let own = names.fading;
-        let channel = Channel::opposite(channel, grid, frequency_mhz, self.streams, names, offset_db);
+        let channel = channel.losses_if(self.config.is_blocked(carrier.into()));
+        let channel = Channel::opposite(&channel, grid, frequency_mhz, self.streams, names, offset_db);
         UplinkLink {
             carrier,
             channel,
