@@ -96,7 +96,8 @@ pub struct Cell {
     popped_at: Time,
     enb_processing: Duration,
     ue_processing: Duration,
-    /// The largest block of each device's primary carrier, at its mean signal level, without shadowing and fading.
+    /// The largest block of the primary carrier of each leg of each device, at the maximum mean signal level, without shadowing
+    /// and fading.
     best_blocks: Vec<BestBlock>,
     /// Transmitted packets (delivered or lost) that left the cell. `refused` are packets that a full queue refused.
     /// Both lists are in order of time.
@@ -294,8 +295,9 @@ impl Cell {
             let size = link.block_size(link.table.last_mcs(), air.reported_region());
             size.bits(link.channel.grid().prbs) * air.slots_per_ms()
         };
-        let user = &self.users[usize::from(device.0)];
-        let bits: u64 = user.links.iter().map(bits_of).sum();
+        let links = &self.users[usize::from(device.0)].links;
+        let in_use = self.device(device).legs().iter().filter(|leg| leg.is_in_use());
+        let bits: u64 = in_use.flat_map(|leg| &links[leg.links.clone()]).map(bits_of).sum();
         let for_all_carriers = self.device(device).needed_queue();
         Bytes(bits.div_ceil(8) * (self.subframes_in_preparation() + 1)) + for_all_carriers
     }
@@ -329,13 +331,12 @@ impl Cell {
 
     /// Number of a device's active carriers.
     pub fn active_carriers(&self, device: DeviceId) -> usize {
-        self.device(device).legs().iter().map(|leg| leg.aggregation.active()).sum()
-    }
-
-    /// SINR in dB of a device on its primary carrier in the last subframe.
-    pub fn sinr_db(&mut self, device: DeviceId) -> f64 {
-        let now = self.last_millisecond();
-        self.users[usize::from(device.0)].links[0].channel.at(now).sinr_db
+        self.device(device)
+            .legs()
+            .iter()
+            .filter(|leg| leg.is_in_use())
+            .map(|leg| leg.aggregation.active())
+            .sum()
     }
 
     fn device(&self, device: DeviceId) -> &Device {
@@ -384,7 +385,7 @@ impl Cell {
                 self.uplink.hand_over(index, now, resumes_at, user.rnti);
             }
             if let Source::Device(device) = &mut user.source {
-                for leg in device.legs_mut() {
+                for leg in device.legs_mut().iter_mut().filter(|leg| leg.usable_from <= now) {
                     self.uplink.exchange_status(index, now, &mut leg.rlc);
                 }
             }
@@ -497,7 +498,7 @@ impl Cell {
             return;
         }
         let waiting = device.waiting();
-        for leg in device.legs_mut() {
+        for leg in device.legs_mut().iter_mut().filter(|leg| leg.usable_from <= now) {
             let active = leg.aggregation.active();
             let mut load = Load { queue_bytes: (waiting + leg.rlc.queued()).0, ..Load::default() };
             let mut has_data = false;

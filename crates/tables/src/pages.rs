@@ -149,7 +149,14 @@ fn checked(mut page: Page, column: &ColumnDescPtr) -> Result<Page> {
     if let Page::DataPage { buf, encoding, .. } | Page::DataPageV2 { buf, encoding, .. } = &mut page
         && *encoding == Encoding::BYTE_STREAM_SPLIT
     {
-        *buf = joined(buf, levels, bytes_per_value(column)?);
+        let bytes_per_value = bytes_per_value(column)?;
+        if !(buf.len() - levels).is_multiple_of(bytes_per_value) {
+            return Err(of_column(
+                column,
+                "has a part of a value in the encoding BYTE_STREAM_SPLIT".to_owned(),
+            ));
+        }
+        *buf = joined(buf, levels, bytes_per_value);
         *encoding = Encoding::PLAIN;
     }
     Ok(page)
@@ -291,6 +298,8 @@ mod tests {
         let bit_packed = data_page(&[0; 8], plain, Encoding::BIT_PACKED);
         let said = error(bit_packed, "OPTIONAL FLOAT delay_ms");
         assert!(said.contains("has levels in the encoding BIT_PACKED, not RLE"), "{said}");
+        let said = error(data_page(&[0; 7], split, rle), "REQUIRED FLOAT delay_ms");
+        assert!(said.contains("has a part of a value in the encoding BYTE_STREAM_SPLIT"), "{said}");
         let said = error(data_page(&[0; 8], split, rle), "REQUIRED BOOLEAN lost");
         assert!(said.contains("has values of type BOOLEAN in the encoding BYTE_STREAM_SPLIT"), "{said}");
     }

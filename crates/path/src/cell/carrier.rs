@@ -197,7 +197,8 @@ impl Carrier {
         self.air.make_room(dcis, self.grid.prbs);
     }
 
-    /// Sends retransmissions that are due, oldest first, on as many RBGs as the first transmission needed. If one of
+    /// Sends retransmissions that are due, oldest first, on as many RBGs as the first transmission needed, or as the lost code
+    /// block groups need. If one of
     /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
     /// remaining RBGs, like [`Carrier::serve_control`].
     ///
@@ -212,7 +213,7 @@ impl Carrier {
                 Source::Device(device) => device.handover.is_interrupted(context.now),
                 _ => false,
             };
-            let is_active = user.is_active(due.link.into(), context.now);
+            let is_active = user.is_active(due.link.into(), context.now) && user.is_listening(context.now);
             let link = &mut user.links[usize::from(due.link)];
             let process = &link.harq.processes[usize::from(due.process)];
             // A handover may have flushed the process, and new data may have occupied it since then.
@@ -280,7 +281,7 @@ impl Carrier {
         }
         candidates.retain_mut(|candidate| {
             let link = &context.users[usize::from(candidate.user)].links[usize::from(candidate.link)];
-            // A user gets at most one DCI per slot, or beside a retransmission of lost groups a second one.
+            // A user gets at most one DCI per slot, or with code block groups a second one beside a retransmission.
             let is_left_out = link.served_in == Some(context.now) && link.code_block_groups == 0;
             let can_be_served = !is_left_out && link.harq.free_process(context.now).is_some();
             if can_be_served {
@@ -390,6 +391,8 @@ impl Carrier {
         };
         let mut reserved_mcs = [None; CODEWORDS];
         let times = self.air.feedback_times(context.slot);
+        // A second DCI of the slot has draws of its own.
+        let first_draw = if link.served_in == Some(now) { CODEWORDS as u64 } else { 0 };
         let snapshot = link.channel.at(context.slot);
         for (codeword, reserved_mcs) in reserved_mcs.iter_mut().enumerate() {
             let Some(mut flight) = process.blocks[codeword] else { continue };
@@ -408,7 +411,8 @@ impl Carrier {
             let modulation = flight.block.modulation();
             flight.held.add(modulation, snapshot.effective_sinr_db(prbs, modulation));
             let error = context.bler.error(flight.block, &flight.held);
-            let is_received = flight.groups.send(error, link.luck.at(context.slot, codeword as u64));
+            let is_received =
+                flight.groups.send(error, link.luck.at(context.slot, first_draw + codeword as u64));
             if is_first {
                 let Grant { user, link, .. } = grant;
                 let feedback = Feedback { user, link, step: flight.step, is_received };

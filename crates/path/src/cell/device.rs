@@ -15,13 +15,13 @@ use super::rlc::{Content, Rlc};
 /// State that only devices have.
 #[derive(Debug)]
 pub(super) struct Device {
-    /// The legs of the bearer, one, or with a split bearer those of LTE and NR.
+    /// The legs of the bearer: one, or those of LTE and NR with a split bearer or with changes between NR and LTE.
     legs: Vec<Leg>,
-    /// PDCP of a split bearer; `None` if there is one leg.
+    /// PDCP of a bearer with two legs; `None` if there is one leg.
     split: Option<SplitBearer>,
     pub handover: Handover,
     pub life: LifeCycle,
-    /// Maximum number of bytes queued on all legs.
+    /// Maximum number of bytes that wait in PDCP and on all legs.
     limit: Bytes,
     coverage: Coverage,
     /// The legs in use where NR covers the device, and the technology of its uplink there.
@@ -38,6 +38,13 @@ pub(super) struct Leg {
     pub links: Range<usize>,
     /// Time from which on the leg carries data; [`Time::NEVER`] while the leg is not in use.
     pub usable_from: Time,
+}
+
+impl Leg {
+    /// Whether packets are sent on the leg, now or after an interruption.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.usable_from != Time::NEVER
+    }
 }
 
 /// A device's change between the legs of LTE and of NR.
@@ -78,7 +85,7 @@ impl Device {
         &self.legs
     }
 
-    /// The legs, to be changed.
+    /// Mutable access to the legs.
     pub(super) fn legs_mut(&mut self) -> &mut [Leg] {
         &mut self.legs
     }
@@ -135,7 +142,8 @@ impl Device {
 
     /// Queue length that activates the next carriers of all legs, and with which a split bearer uses both legs.
     pub(super) fn needed_queue(&self) -> Bytes {
-        let for_carriers = self.legs.iter().filter_map(|leg| leg.aggregation.needed_queue()).max();
+        let in_use = self.legs.iter().filter(|leg| leg.is_in_use());
+        let for_carriers = in_use.filter_map(|leg| leg.aggregation.needed_queue()).max();
         let for_lte = self.split.as_ref().map(SplitBearer::queue_before_lte);
         for_carriers.unwrap_or(Bytes::ZERO) + for_lte.unwrap_or(Bytes::ZERO)
     }
@@ -204,8 +212,11 @@ impl Device {
     pub(super) fn change_technology(&mut self, now: Time) -> Option<TechnologyChange> {
         let has_nr = self.coverage.begin(now)?;
         let split = self.split.as_mut()?;
-        let before = [LTE, NR].map(|leg| self.legs[leg].usable_from != Time::NEVER);
+        let before = [LTE, NR].map(|leg| self.legs[leg].is_in_use());
         let after = in_use(self.bearer, has_nr);
+        if after == before {
+            return None;
+        }
         let resumes_at = self.handover.change_technology(now);
         let mut change = TechnologyChange {
             left: 0..0,

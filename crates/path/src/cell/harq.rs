@@ -3,7 +3,7 @@
 //! The outcome of a transmission is drawn when the block is sent. A HARQ process stays occupied until the base station
 //! can react to the feedback. With code block groups, a retransmission contains only the groups that were lost.
 //!
-//! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2
+//! Source: TS 36.321 §5.3.2, TS 36.213 §7.3 and §10.2; TS 38.214 §5.1.7 (code block groups)
 
 use airpace_core::{Draw, Time};
 
@@ -60,11 +60,11 @@ impl Groups {
     /// A block that is acknowledged as a whole.
     pub(super) const WHOLE: Groups = Groups { total: 1, missing: 1 };
 
-    /// The groups of a block before its first transmission, at most `most`; 0: the block is acknowledged as a whole.
+    /// The groups of a block before its first transmission, at most `max_groups`; 0: the block is acknowledged as a whole.
     ///
     /// Source: TS 38.214 §5.1.7.1
-    pub(super) fn of(block: Block, most: u8) -> Groups {
-        let total = block.code_blocks().min(most.into()).max(1) as u8;
+    pub(super) fn of(block: Block, max_groups: u8) -> Groups {
+        let total = block.code_blocks().min(max_groups.into()).max(1) as u8;
         Groups { total, missing: total }
     }
 

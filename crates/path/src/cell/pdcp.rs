@@ -1,5 +1,5 @@
-//! PDCP of a split bearer: the sender sends each packet on one of two legs, LTE or NR, and the receiver restores the order
-//! of the packets.
+//! PDCP of a bearer with two legs, LTE and NR: a split bearer, or a bearer that changes between NR and LTE. Packets wait at the
+//! sender until a leg needs them, and the receiver restores the order of the packets.
 //!
 //! Source: TS 38.323 §5.2, TS 37.340 §7.1.3. Chosen: the standard leaves the choice of the leg to the network.
 
@@ -20,16 +20,17 @@ pub(super) const NR: usize = 1;
 /// Chosen: 1/20, which averages over the periods of TDD patterns.
 const GAIN: f64 = 1.0 / 20.0;
 
-/// Time in ms by whose capacity the queue of a leg exceeds what is needed until the leg's next report.
+/// Margin of a leg's queue: the leg may have the bytes that it can send in this time (ms) in addition to those that it can
+/// send until its next report.
 ///
 /// Source: TS 38.425 §5.4.2 (a node reports the amount of data that it wants). Chosen: 5 ms, two periods of usual TDD
 /// patterns.
 const MARGIN_MS: f64 = 5.0;
 
-/// Bytes that a leg may always have in its queue.
+/// Minimum queue limit of a leg, in bytes.
 ///
-/// Chosen: a few packets, from which the capacity of a leg that was not used can be learned.
-const LEAST: Bytes = Bytes(10_000);
+/// Chosen: a few packets, so that a leg whose PRBs are taken by others can get a share of them.
+const MIN_QUEUE: Bytes = Bytes(10_000);
 
 /// PDCP of one device's split bearer.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ pub(super) struct SplitBearer {
     /// Packets that were not sent to a leg yet, in the order of their numbers, and their total size.
     waiting: VecDeque<Waiting>,
     waiting_bytes: Bytes,
+    /// Packets with numbers below this value that are still waiting were taken back from a leg.
+    recovered_below: u64,
     /// Whether packets may be sent on each leg.
     in_use: [bool; 2],
     /// Numbers of the packets on each leg, which delivers packets in order.
@@ -86,6 +89,7 @@ impl SplitBearer {
             next_count: 0,
             waiting: VecDeque::new(),
             waiting_bytes: Bytes::ZERO,
+            recovered_below: 0,
             in_use,
             on_legs: Default::default(),
             t_reordering: milliseconds(config.reordering_ms),
@@ -132,7 +136,7 @@ impl SplitBearer {
                 (leg, self.delays[leg])
             }
         };
-        if queued[leg] >= self.enough(leg) {
+        if queued[leg] >= self.queue_limit(leg) {
             return None;
         }
         if self.config.split_by == SplitBy::Share && self.in_use == [true, true] {
@@ -145,16 +149,16 @@ impl SplitBearer {
         Some((leg, now + delay, packet))
     }
 
-    /// Number of bytes on a leg from which on it gets no more packets: the capacity of the time for a packet to LTE and a
-    /// report back, and of [`MARGIN_MS`].
-    fn enough(&self, leg: usize) -> Bytes {
+    /// Queue limit of a leg in bytes: what the leg can send in the time of a packet to LTE and a report back, and in
+    /// [`MARGIN_MS`].
+    fn queue_limit(&self, leg: usize) -> Bytes {
         let round_trip_ms = 2e3 * self.delays[LTE].as_secs_f64();
         let bytes = self.capacities.map_or(0.0, |bytes| bytes[leg] * (round_trip_ms + MARGIN_MS));
         let of_rule = match self.config.split_by {
             SplitBy::NrFirst if leg == NR => self.config.threshold_kb * 1e3 + 1.0,
             _ => 0.0,
         };
-        Bytes(bytes.max(of_rule) as u64).max(LEAST)
+        Bytes(bytes.max(of_rule) as u64).max(MIN_QUEUE)
     }
 
     fn choose(&self, queued: [Bytes; 2], packet: Bytes) -> usize {
@@ -177,10 +181,13 @@ impl SplitBearer {
         }
     }
 
-    /// Takes back all packets of a leg, which did not deliver them, at `now`. They are sent before all others.
+    /// Takes back all packets of a leg, which did not deliver them, at `now`. They are sent before all others. The receiver
+    /// waits for them until all of them have been sent to the other leg.
     ///
-    /// Source: TS 38.323 §5.5 (data recovery: unacknowledged packets are sent again in the order of their numbers)
+    /// Source: TS 38.323 §5.5 (data recovery: unacknowledged packets are sent again in the order of their numbers). Chosen:
+    /// t-Reordering does not run before the last of them was sent.
     pub(super) fn take_back(&mut self, leg: usize, now: Time, packets: Vec<Packet>) {
+        self.recovered_below = self.on_legs[leg].back().map_or(self.recovered_below, |last| last + 1);
         let numbers = self.on_legs[leg].drain(..);
         for (number, packet) in numbers.zip(packets).rev() {
             self.waiting.push_front(Waiting { ready: now, number, packet });
@@ -251,6 +258,11 @@ impl SplitBearer {
 
     /// Delivers packets after a gap whose waiting time has expired at `now`; the device passes packets on at `at`.
     pub(super) fn expire(&mut self, now: Time, at: Time, release: &mut dyn FnMut(Time, Packet, Fate)) {
+        if self.waiting.front().is_some_and(|first| first.number < self.recovered_below)
+            && let Some(timer) = &mut self.reordering
+        {
+            timer.expires_at = timer.expires_at.max(now + self.t_reordering);
+        }
         let Some(timer) = self.reordering.filter(|timer| timer.expires_at <= now) else { return };
         while self.first < timer.limit {
             if let Some(Some((_, packet))) = self.received.pop_front() {

@@ -115,6 +115,8 @@ pub(super) struct Rlc {
     /// at the sender.
     sent: u64,
     arrived: u64,
+    /// Number of transmitted bytes of packets that were taken back.
+    returned: u64,
     /// PDUs not yet delivered, in order of sequence number. The first has the number `first_sequence`.
     pdus: VecDeque<Pdu>,
     first_sequence: u64,
@@ -146,6 +148,7 @@ impl Rlc {
             next_sdu: 0,
             sent: 0,
             arrived: 0,
+            returned: 0,
             pdus: VecDeque::new(),
             first_sequence: 0,
             received_to: 0,
@@ -178,7 +181,7 @@ impl Rlc {
         true
     }
 
-    /// Takes a packet that another RLC entity has accepted before, and that may be sent from `ready` on.
+    /// Takes a packet for which the queue has space, and that may be sent from `ready` on.
     pub(super) fn push_forwarded(&mut self, ready: Time, packet: Packet) {
         self.arriving_bytes += packet.bytes.0;
         self.arriving.push_back((ready, packet));
@@ -205,7 +208,7 @@ impl Rlc {
 
     /// Number of bytes of the stream that were put into blocks so far, without retransmissions.
     pub(super) fn sent(&self) -> Bytes {
-        Bytes(self.sent)
+        Bytes(self.sent - self.returned)
     }
 
     /// Total size of the packets that have entered RLC and not left it yet.
@@ -402,6 +405,9 @@ impl Rlc {
     /// Removes and returns all packets that were not delivered, in order, and discards all state of PDUs. The caller must
     /// discard the transport blocks.
     pub(super) fn take_all(&mut self) -> Vec<Packet> {
+        let per_packet = u64::from(self.framing.per_packet);
+        let first = self.sdus.front().map_or(self.sent, |sdu| sdu.end - sdu.packet.bytes.0 - per_packet);
+        self.returned += self.sent.saturating_sub(first);
         let arriving = self.arriving.drain(..).map(|(_, packet)| packet);
         let packets = self.sdus.drain(..).map(|sdu| sdu.packet).chain(arriving).collect();
         self.arriving_bytes = 0;

@@ -66,7 +66,7 @@ pub(super) struct Uplink {
     devices: usize,
     /// Whether any packet was ever pushed.
     is_awake: bool,
-    /// The largest block of each device on its first carrier, at the maximum mean signal level of the run.
+    /// The largest block of each device on the first carrier of each of its legs, at the maximum mean signal level of the run.
     best_blocks: Vec<BestBlock>,
     /// Number of ticks of the cell per ms.
     ticks_per_ms: u64,
@@ -397,6 +397,11 @@ impl Uplink {
                 transmissions,
             })
         })
+    }
+
+    /// Number of PRBs with a transmission in the last slot of each carrier.
+    pub(super) fn used_prbs(&self) -> u32 {
+        self.carriers.iter().map(|carrier| u32::from(carrier.used.len())).sum()
     }
 
     /// Bytes of a device's packets that are still in the uplink.

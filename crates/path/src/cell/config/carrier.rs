@@ -110,11 +110,14 @@ impl CellConfig {
     /// Whether blockage and beam changes lower the level on a carrier: in cells with carriers of FR2, they do so on those
     /// carriers only, and otherwise on all carriers.
     ///
-    /// Source: TS 38.101-2 §5.1 (FR2 starts at 24.25 GHz). Chosen: the wide beams of the other carriers pass an obstacle.
+    /// Chosen: obstacles attenuate lower frequencies less.
     pub(in super::super) fn is_blocked(&self, carrier: usize) -> bool {
-        const FR2_GHZ: f64 = 24.25;
-        let is_fr2 = |carrier| self.carrier_frequency_ghz(carrier) >= FR2_GHZ;
-        is_fr2(carrier) || !(0..self.carriers.into()).any(is_fr2)
+        self.is_fr2(carrier) || !(0..self.carriers.into()).any(|other| self.is_fr2(other))
+    }
+
+    /// Source: TS 38.101-2 §5.1 (FR2 starts at 24.25 GHz)
+    fn is_fr2(&self, carrier: usize) -> bool {
+        self.carrier_rat(carrier) == Rat::Nr && self.carrier_frequency_ghz(carrier) >= 24.25
     }
 
     /// Number of carriers of NR.
@@ -346,6 +349,15 @@ impl CellConfig {
             return refuse("nr".into(), NR_ONLY);
         }
         let is_mixed = nr > 0 && nr < usize::from(self.carriers);
+        let dual = self.dual_connectivity();
+        if is_mixed
+            && self.nr.configured_grant.is_some()
+            && (dual.uplink == UplinkPath::Lte || dual.bearer == Bearer::Mcg)
+        {
+            let reason =
+                "belongs to uplinks over NR; remove it, or let devices send over NR by dual_connectivity";
+            return refuse("nr.configured_grant".into(), reason);
+        }
         match &self.dual_connectivity {
             Some(_) if !is_mixed => {
                 let reason = "belongs to cells with carriers of LTE and of NR; add a carrier of the other kind, or remove \

@@ -35,8 +35,8 @@ pub struct NrConfig {
     ///
     /// Source: TS 38.331 §6.3.2 (nrofHARQ-ProcessesForPDSCH). Chosen: 16, the maximum before Release 17.
     pub harq_processes: u8,
-    /// Maximum number of groups of code blocks per downlink block, of which each is acknowledged, and sent again, on its own:
-    /// 2, 4, 6 or 8; 0: blocks are acknowledged as a whole. A device can receive new data beside such a retransmission.
+    /// Maximum number of groups of code blocks per downlink block: 2, 4, 6 or 8. Each group is acknowledged and sent again
+    /// separately, and a device can receive new data in the slot of a retransmission. 0: blocks are acknowledged as a whole.
     ///
     /// Source: TS 38.331 §6.3.2 (maxCodeBlockGroupsPerTransportBlock), §6.3.3 (pdsch-ProcessingType1-DifferentTB-PerSlot: a
     /// capability of the device), TS 38.214 §5.1.7
@@ -90,13 +90,15 @@ impl Default for NrConfig {
 ///
 /// Source: TS 38.321 §5.8.2, TS 38.214 §6.1.2.3. Chosen: the MCS follows the link adaptation of the uplink, as if the base
 /// station activated the grant again (type 2) with each change. Retransmissions are granted as those of other blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfiguredGrantConfig {
     /// Period in ms: 1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320 or 640. A device uses the first uplink slot of
     /// each period; device N's periods start N ms later than those of device 0.
+    ///
+    /// Source: TS 38.331 §6.3.2 (periodicity of ConfiguredGrantConfig, with 15 kHz)
     pub period_ms: u32,
-    /// PRBs of each grant.
+    /// Adjacent PRBs of each grant.
     pub prbs: u16,
 }
 

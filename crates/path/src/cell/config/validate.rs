@@ -121,13 +121,25 @@ impl DeviceRadioConfig {
                 return Err(ConfigError::new("carriers", format!("names carrier {carrier} twice")));
             }
         }
-        if self.qam256 && cell.nr_carriers() == usize::from(cell.carriers) {
+        let carriers: Vec<u8> = cell
+            .carriers_by_leg(&self.carriers, !self.without_nr_s.is_empty())
+            .into_iter()
+            .flatten()
+            .collect();
+        if self.qam256 && carriers.iter().all(|&carrier| cell.carrier_rat(carrier.into()) == Rat::Nr) {
             let reason =
                 "belongs to carriers of LTE; remove it, and give cell.nr.mcs_table = 2 for 256QAM on NR";
             return Err(ConfigError::new("qam256", reason));
         }
         if self.channel.layers > LTE_LAYERS && cell.nr_carriers() == 0 {
             return Err(ConfigError::new("channel.layers", layers_of_lte(self.channel.layers)));
+        }
+        for (key, is_given) in [("blockage", self.blockage.is_some()), ("beam", self.beam.is_some())] {
+            if is_given && !carriers.iter().any(|&carrier| cell.is_blocked(carrier.into())) {
+                let reason = "lowers the level of carriers of FR2, and the device has none; remove it, or let the device \
+                              use such a carrier";
+                return Err(ConfigError::new(key, reason));
+            }
         }
         self.blockage.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("blockage"))?;
         self.beam.map_or(Ok(()), |own| own.validate()).map_err(|error| error.within("beam"))?;

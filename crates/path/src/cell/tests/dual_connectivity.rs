@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use airpace_core::Direction;
 
-use super::super::config::{Bearer, CarrierConfig, DualConnectivityConfig, Rat};
+use super::super::channel::blockage::BlockageConfig;
+use super::super::config::{Bearer, CarrierConfig, ConfiguredGrantConfig, DualConnectivityConfig, Rat};
 use super::nr::device_with_layers;
 use super::uplink::Upload;
 use super::*;
@@ -65,6 +66,36 @@ fn a_device_without_nr_is_on_lte_and_loses_no_packet_at_its_handovers() {
 }
 
 #[test]
+fn packets_that_wait_for_nr_reach_the_device_over_a_narrow_carrier_of_lte() {
+    let mut config = lte_and_nr(Bearer::Split);
+    config.carrier[0].prbs = Some(25);
+    let phone = DeviceRadioConfig {
+        without_nr_s: vec![[1.0, 4.0]],
+        queue_bytes: 4_000_000,
+        ..device_with_layers(26.0, 4)
+    };
+    // The queue is always full.
+    let source = Source::new(0, 1500, Rate::from_mbps(1_500.0), Time::ZERO, Time::from_secs(2));
+    let mut bench = Bench::new(&config, &[phone], vec![source]);
+    bench.run(Time::from_secs(6), |_| {});
+    let count = |fate: Fate| bench.exits.iter().filter(|exit| exit.fate == fate).count();
+    assert!(count(Fate::QueueFull) > 10_000 && count(Fate::Delivered) > 50_000);
+    assert_eq!(count(Fate::HarqFailure), 0, "discarded by PDCP");
+}
+
+#[test]
+fn spans_without_nr_that_touch_are_one_span() {
+    let times = |spans: Vec<[f64; 2]>| {
+        let phone = DeviceRadioConfig { without_nr_s: spans, ..device_with_layers(20.0, 2) };
+        let source = Source::new(0, 1500, Rate::from_mbps(20.0), Time::ZERO, Time::from_secs(4));
+        let mut bench = Bench::new(&lte_and_nr(Bearer::Scg), &[phone], vec![source]);
+        bench.run(Time::from_secs(4), |_| {});
+        bench.exits.iter().map(|exit| exit.time).collect::<Vec<_>>()
+    };
+    assert_eq!(times(vec![[1.0, 2.0], [2.0, 3.0]]), times(vec![[1.0, 3.0]]));
+}
+
+#[test]
 fn the_uplink_of_a_device_without_nr_is_on_lte() {
     let phone = DeviceRadioConfig { without_nr_s: vec![[1.0, 2.0]], ..device_with_layers(20.0, 2) };
     let source = Source::new(0, 1500, Rate::from_mbps(10.0), Time::ZERO, Time::from_secs(3));
@@ -84,4 +115,31 @@ fn the_uplink_of_a_device_without_nr_is_on_lte() {
     assert_eq!((of(0, 0), of(1, 1), of(2, 0)), (0, 0, 0), "{grants:?}");
     assert_eq!(upload.exits.len(), 2_500);
     assert!(upload.exits.iter().all(|exit| exit.fate == Fate::Delivered));
+}
+
+#[test]
+fn keys_of_which_a_device_of_a_mixed_cell_has_no_use_are_refused() {
+    let refusal = |config: &CellConfig, phone: DeviceRadioConfig| {
+        crate::cell::CellPlan::new(config, &[phone]).expect_err("must be refused").to_string()
+    };
+    let plain = device_with_layers(20.0, 2);
+    let mut configured = lte_and_nr(Bearer::Mcg);
+    configured.nr.configured_grant = Some(ConfiguredGrantConfig::default());
+    let mut fr2 = lte_and_nr(Bearer::Split);
+    let nr = &mut fr2.carrier[1];
+    (nr.band, nr.scs_khz, nr.bandwidth_mhz) = (Some("n257".into()), Some(120), Some(100));
+    let blocked = DeviceRadioConfig { blockage: Some(BlockageConfig::default()), ..plain.clone() };
+    assert!(crate::cell::CellPlan::new(&fr2, std::slice::from_ref(&blocked)).is_ok());
+    let errors = [
+        refusal(&configured, plain.clone()),
+        refusal(&lte_and_nr(Bearer::Scg), DeviceRadioConfig { qam256: true, ..plain.clone() }),
+        refusal(&lte_and_nr(Bearer::Mcg), DeviceRadioConfig { without_nr_s: vec![[1.0, 2.0]], ..plain }),
+        refusal(&fr2, DeviceRadioConfig { carriers: vec![0], ..blocked }),
+    ];
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    `nr.configured_grant` belongs to uplinks over NR; remove it, or let devices send over NR by dual_connectivity
+    `device.0.qam256` belongs to carriers of LTE; remove it, and give cell.nr.mcs_table = 2 for 256QAM on NR
+    `device.0.without_nr_s` needs a device that is on carriers of NR and can use carriers of LTE; add such carriers to the cell, or remove the key
+    `device.0.blockage` lowers the level of carriers of FR2, and the device has none; remove it, or let the device use such a carrier
+    "#);
 }

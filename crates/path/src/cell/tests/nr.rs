@@ -163,8 +163,10 @@ fn cells() -> impl Strategy<Value = CellConfig> {
             config.nr.xoverhead = overhead;
             config.nr.harq_processes = processes;
             config.nr.code_block_groups = groups;
-            config.nr.configured_grant =
-                configured.map(|(period_ms, prbs)| ConfiguredGrantConfig { period_ms, prbs });
+            if !has_lte || uplink == UplinkPath::Nr {
+                config.nr.configured_grant =
+                    configured.map(|(period_ms, prbs)| ConfiguredGrantConfig { period_ms, prbs });
+            }
             config.rlc.mode = mode;
             config.bler.model = super::super::bler::BlerModel::Pbe;
             config.bler.pbe_bit_error_rate = 1e-5;
@@ -406,6 +408,22 @@ fn a_configured_grant_carries_sparse_packets_without_a_request() {
     let (configured_ms, grants) = delay_ms(Some(ConfiguredGrantConfig { period_ms: 5, prbs: 20 }));
     assert!(grants < 200, "retransmissions, and requests that were earlier: {grants}");
     assert!(configured_ms + 3.0 < requested_ms, "{configured_ms} ms, with requests {requested_ms} ms");
+}
+
+#[test]
+fn a_device_without_data_leaves_its_configured_grant_unused() {
+    let mut config = n78();
+    config.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 1, prbs: 20 });
+    // One packet at the start.
+    let source = Source::new(0, 200, Rate::from_bps(100_000), Time::ZERO, Time::from_millis(10));
+    let mut upload = Upload::new(&config, &[device_with_layers(20.0, 2)], vec![source], 1);
+    upload.run(Time::from_millis(200), |_| {});
+    let busy = |upload: &mut Upload, ms: u64| {
+        let mut blocks = 0;
+        upload.run(Time::from_millis(ms), |cell| blocks += cell.uplink.used_prbs());
+        blocks
+    };
+    assert_eq!((upload.exits.len(), busy(&mut upload, 400)), (1, 0));
 }
 
 #[test]

@@ -24,7 +24,6 @@ use super::air::UplinkAir;
 use super::buffer_status::REPORT_BYTES;
 use super::carrier::{PUSCH_SLOTS, SlotShare, UplinkCarrier};
 use super::knowledge::Knowledge;
-
 use super::sender::{Sender, SenderLeg};
 use super::user::{Shared, Source, UplinkLink, UplinkUser};
 
@@ -47,7 +46,7 @@ pub(in super::super) fn uplink(
         .collect();
     let milliseconds = |ms: f64| Duration::from_nanos(libm::round(ms * 1e6) as u64);
     Uplink {
-        best_blocks: users[..devices.len()].iter().map(|user| best_block(user, &carriers)).collect(),
+        best_blocks: users[..devices.len()].iter().flat_map(|user| best_blocks(user, &carriers)).collect(),
         ticks_per_ms: carriers.iter().map(|carrier| carrier.air.slots_per_ms()).max().unwrap_or(1),
         carriers,
         users,
@@ -61,11 +60,15 @@ pub(in super::super) fn uplink(
     }
 }
 
-/// The largest block on a user's first carrier.
-fn best_block(user: &UplinkUser, carriers: &[UplinkCarrier]) -> BestBlock {
-    let link = &user.links[0];
-    let UplinkCarrier { air, table, region, .. } = &carriers[usize::from(link.carrier)];
-    BestBlock { carrier: link.carrier, bits: best_block_bits(link, air, table, *region) }
+/// The largest block on the first carrier of each of a device's legs.
+fn best_blocks(user: &UplinkUser, carriers: &[UplinkCarrier]) -> Vec<BestBlock> {
+    let Source::Device(sender, _) = &user.source else { return Vec::new() };
+    let best_block = |place: usize| {
+        let link = &user.links[place];
+        let UplinkCarrier { air, table, region, .. } = &carriers[usize::from(link.carrier)];
+        BestBlock { carrier: link.carrier, bits: best_block_bits(link, air, table, *region) }
+    };
+    sender.first_links().map(best_block).collect()
 }
 
 /// Number of bits of the largest block of a link at the maximum mean signal level of the run, without shadowing and
@@ -237,7 +240,7 @@ impl Builder<'_> {
             RbgGrid { prbs: region.len(), rbg_prbs: step_prbs, rbgs: region.len().div_ceil(step_prbs) };
         let rat = self.config.carrier_rat(index);
         let framing = Framing::new(rat, &self.config.rlc);
-        let configured_grant = self.config.nr.configured_grant.clone().filter(|_| rat == Rat::Nr);
+        let configured_grant = self.config.nr.configured_grant.filter(|_| rat == Rat::Nr);
         let share = |slot| SlotShare { slot, has_data: air.has_data(slot), idle_prbs: region.len() };
         UplinkCarrier {
             shares: (0..air.slots_per_ms()).map(share).collect(),

@@ -3,7 +3,8 @@
 //! HARQ of LTE is synchronous and not adaptive: the process of a block is its subframe modulo 8, and a lost block is
 //! retransmitted 8 subframes later on the same PRBs, without a grant (PHICH). In subframe n, the base station knows all
 //! retransmissions of subframe n+4, and grants other PRBs for that subframe. HARQ of NR is asynchronous: the base station
-//! grants a lost block again, before new data, on the same number of PRBs.
+//! grants a lost block again, before new data, on the same number of PRBs. With configured grants, a device also sends in
+//! PRBs that are reserved for it.
 //!
 //! Source: TS 36.213 §8 (format 0 in n → PUSCH in n+4; PHICH or format 0 in n+4 → retransmission in n+8),
 //! TS 36.321 §5.4.2.2; TS 38.214 §6.1, TS 38.321 §5.4.2
@@ -77,7 +78,7 @@ pub(super) struct SlotShare {
     pub slot: u64,
     /// Whether the slot carries data.
     pub has_data: bool,
-    /// PRBs without a transmission.
+    /// PRBs without a transmission that no configured grant reserves.
     pub idle_prbs: u16,
 }
 
@@ -185,6 +186,9 @@ impl UplinkCarrier {
                     user.links[usize::from(block.link)].set_busy(block.process, false);
                     return false;
                 }
+                if block.is_configured {
+                    user.links[usize::from(block.link)].indicators ^= 1 << block.process;
+                }
                 let room = block.flight.block.bits.bytes().0 as u32;
                 let (content, reports) = sender.build(turn.now, room);
                 block.flight.content = content;
@@ -240,7 +244,10 @@ impl UplinkCarrier {
         let heard_db = link.channel.at(turn.slot).effective_sinr_db(block.prbs, modulation);
         let sinr_db = heard_db - link.sounding.thinning_db(block.prbs.len());
         flight.held.add(modulation, self.table.judged_db(block.mcs, sinr_db));
-        let is_received = !link.luck.at(turn.slot, 0).chance(shared.bler.error(flight.block, &flight.held));
+        // In NR, a slot may have several blocks of a device.
+        let draw = if self.air.repeats_in(turn.slot).is_some() { 0 } else { u64::from(block.process) };
+        let is_received =
+            !link.luck.at(turn.slot, draw).chance(shared.bler.error(flight.block, &flight.held));
         let gives_up = !is_received && flight.held.transmissions() > shared.config.max_retransmissions;
         let is_over = is_received || gives_up;
         if self.air.repeats_in(turn.slot).is_some() {
@@ -310,9 +317,9 @@ impl UplinkCarrier {
     fn grant_all(&mut self, turn: &mut Turn<'_>, target: u64) {
         let taken = self.blocks_of(target).iter().fold(PrbSet::EMPTY, |set, block| set.union(block.prbs));
         let mut free = self.region.without(taken);
-        self.configure(turn, target, &mut free);
         self.repeat_lost(turn, target, &mut free);
         self.collect(turn);
+        self.configure(turn, target, &mut free);
         let mut candidates = std::mem::take(&mut self.candidates);
         self.place_newcomers(turn, &mut candidates);
         candidates.retain(|candidate| {
@@ -342,26 +349,33 @@ impl UplinkCarrier {
         self.candidates = candidates;
     }
 
-    /// Reserves the PRBs of slot `target` that devices may use without a request.
+    /// Reserves the PRBs of slot `target` that devices may use without a request. A device gets none if there are too few
+    /// adjacent PRBs, if its block would contain only headers, or if it is to be granted other PRBs.
+    ///
+    /// Source: TS 38.321 §5.4.1 (a grant replaces a configured one in its slot)
     fn configure(&mut self, turn: &mut Turn<'_>, target: u64, free: &mut PrbSet) {
-        let Some(config) = self.configured_grant.clone() else { return };
-        let period_ms = u64::from(config.period_ms);
-        for (index, link_index) in self.live.clone() {
+        let Some(ConfiguredGrantConfig { period_ms, prbs: count }) = self.configured_grant else { return };
+        for place in 0..self.live.len() {
+            let (index, link_index) = self.live[place];
             let user = &mut turn.users[usize::from(index)];
             let is_first = user.active_links(turn.now).next() == Some(link_index.into());
-            let offset_ms = u64::from(index) % period_ms;
-            let is_due = is_first && self.air.is_request_slot(target, period_ms, offset_ms);
-            if !is_due || !matches!(user.source, Source::Device(..)) {
+            let offset_ms = u64::from(index) % u64::from(period_ms);
+            let is_due = is_first && self.air.is_request_slot(target, period_ms.into(), offset_ms);
+            let is_candidate =
+                self.candidates.iter().any(|other| (other.user, other.link) == (index, link_index));
+            if !is_due || is_candidate || !matches!(user.source, Source::Device(..)) {
                 continue;
             }
             let link = &mut user.links[usize::from(link_index)];
-            let prbs = self.place(*free, config.prbs);
-            let mcs = link.sounding.mcs_on(&self.table, prbs).filter(|_| !prbs.is_empty());
+            let prbs = self.place(*free, count);
+            let mcs = link.sounding.mcs_on(&self.table, prbs).filter(|_| prbs.len() == count);
             let (Some(mcs), Some(process)) = (mcs, self.air.process(target, link.busy)) else { continue };
+            let block = self.table.block(mcs, count);
+            if block.bits.0 <= 8 * self.header_bytes {
+                continue;
+            }
             *free = free.without(prbs);
-            link.indicators ^= 1 << process;
             link.set_busy(process, true);
-            let block = self.table.block(mcs, prbs.len());
             let flight = InFlight::new(block, Content::default(), 0, link.sounding.step());
             self.blocks_of(target).push(Transmission {
                 user: index,

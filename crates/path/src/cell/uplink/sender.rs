@@ -1,4 +1,5 @@
-//! A device's uplink sender: its queue, buffer status reports and scheduling requests.
+//! A device's uplink sender: its queue, buffer status reports and scheduling requests, and the carriers that it uses: those of
+//! LTE or those of NR.
 //!
 //! Data that arrives at an empty buffer triggers a *regular* buffer status report. If the device has no grant for the
 //! report, it sends a scheduling request at its next opportunity, and again at every further opportunity until a block
@@ -25,8 +26,9 @@ use super::buffer_status::{Levels, REPORT_BYTES};
 #[derive(Debug)]
 pub(super) struct Sender {
     pub rlc: Rlc,
-    /// The legs that the device can use, one at a time, and the number of the leg in use.
+    /// The legs that the device can use, one at a time.
     legs: Vec<SenderLeg>,
+    /// Number of the leg in use.
     leg: usize,
     has_several_carriers: bool,
     sr_period_ms: u64,
@@ -91,9 +93,11 @@ impl Sender {
         self.rlc.queued()
     }
 
-    /// Whether the device has data or a report to send at `now`.
+    /// Whether the device uses a configured grant at `now`: with data, or with a report about data.
+    ///
+    /// Source: TS 38.321 §5.4.3.1.3 (no block with only a periodic report or padding)
     pub(super) fn has_data(&self, now: Time) -> bool {
-        self.pending.is_some() || self.rlc.waiting(now) > 0
+        self.pending == Some(Trigger::Regular) || self.rlc.waiting(now) > 0
     }
 
     /// The buffer status level of a report sent at `now`.
@@ -108,6 +112,11 @@ impl Sender {
             Rat::Lte if self.has_several_carriers => Levels::Extended,
             Rat::Lte => Levels::Plain,
         }
+    }
+
+    /// The first link of each leg.
+    pub(super) fn first_links(&self) -> impl Iterator<Item = usize> {
+        self.legs.iter().map(|leg| leg.links.start)
     }
 
     /// The first link of the leg in use, on which the device sends scheduling requests.
@@ -205,7 +214,7 @@ impl Sender {
         self.periodic_at = Time::NEVER;
         self.retx_at = Time::NEVER;
         self.had_data = false;
-        self.resumes_at = resumes_at;
+        self.resumes_at = self.resumes_at.max(resumes_at);
     }
 }
 

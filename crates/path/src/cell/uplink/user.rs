@@ -21,7 +21,7 @@ pub(super) struct UplinkUser {
     pub rnti: Rnti,
     pub owner: Owner,
     pub source: Source,
-    /// The user's links to carriers, in the order of their activation.
+    /// The user's links to carriers, leg by leg in the order of their activation.
     pub links: Vec<UplinkLink>,
 }
 
