@@ -57,6 +57,7 @@ mod pdcp;
 mod plan;
 mod region;
 mod rlc;
+mod rntis;
 mod scheduler;
 mod telemetry;
 mod uplink;
@@ -72,6 +73,7 @@ use device::Device;
 use exits::Exits;
 use harq::Groups;
 use rlc::Framing;
+use rntis::Rntis;
 use telemetry::Telemetry;
 use uplink::Uplink;
 use user::{RadioLink, Source, User};
@@ -88,7 +90,7 @@ pub struct Cell {
     /// The scenario's devices, in their order, followed by the background users.
     users: Vec<User>,
     devices: usize,
-    rntis: background::Rntis,
+    rntis: Rntis,
     /// The next tick to run. A tick is the shortest slot of any carrier.
     tick: u64,
     ticks_per_ms: u64,

@@ -9,7 +9,7 @@ use airpace_radio::{CarrierId, PrbSet, Rnti, Scope};
 
 use super::adaptation::{CqiScope, LinkAdaptation};
 use super::air::Air;
-use super::background::{Arrivals, Control, Rntis, SESSION_PLACES, sinrs_db};
+use super::background::{Arrivals, Control, SESSION_PLACES, sinrs_db};
 use super::bler::Bler;
 use super::carrier::{Carrier, SlotShare};
 use super::carriers::Aggregation;
@@ -22,6 +22,7 @@ use super::life_cycle::LifeCycle;
 use super::plan::{AdaptationPlans, CellPlan, DevicePlan};
 use super::region::DataRegion;
 use super::rlc::{Framing, Rlc};
+use super::rntis::Rntis;
 use super::scheduler::{RbgGrid, Scheduler};
 use super::telemetry::{Account, Telemetry};
 use super::uplink::uplink;

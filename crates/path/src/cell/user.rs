@@ -6,12 +6,12 @@ use airpace_event::{Fate, Owner};
 use airpace_radio::Rnti;
 
 use super::adaptation::LinkAdaptation;
-use super::background::Rntis;
 use super::bler::{Block, CodeTable};
 use super::channel::Channel;
 use super::device::{Device, TechnologyChange};
 use super::harq::{CODEWORDS, Harq};
 use super::region::DataRegion;
+use super::rntis::Rntis;
 use super::scheduler::BlockSize;
 
 /// One user of the cell.

@@ -7,7 +7,7 @@ use airpace_core::{Bytes, DeviceId, Streams};
 use airpace_event::Owner;
 use airpace_radio::PrbSet;
 
-use super::super::background::{Arrivals, Rntis, SESSION_PLACES, sinrs_db};
+use super::super::background::{Arrivals, SESSION_PLACES, sinrs_db};
 use super::super::bler::Bler;
 use super::super::carriers::Aggregation;
 use super::super::channel::{Channel, ChannelPlan, Grid, StreamNames};
@@ -15,6 +15,7 @@ use super::super::config::{CellConfig, Rat};
 use super::super::nr;
 use super::super::plan::{CellPlan, DevicePlan};
 use super::super::rlc::{Framing, Rlc};
+use super::super::rntis::Rntis;
 use super::super::scheduler::{RbgGrid, Scheduler};
 use super::super::user::{RecentPrbs, Session, User};
 use super::super::{BestBlock, Exits};
