@@ -198,9 +198,8 @@ impl Carrier {
     }
 
     /// Sends retransmissions that are due, oldest first, on as many RBGs as the first transmission needed, or as the lost code
-    /// block groups need. If one of
-    /// two codewords was received, that codeword carries new data next to the retransmission of the other. Returns the
-    /// remaining RBGs, like [`Carrier::serve_control`].
+    /// block groups need. If one of two codewords was received, that codeword carries new data next to the retransmission of
+    /// the other. Returns the remaining RBGs, like [`Carrier::serve_control`].
     ///
     /// Source: TS 36.321 §5.3.2 (each codeword of a process has its own new-data indicator)
     fn retransmit(&mut self, context: &mut Context<'_>, mut free: RbgMask) -> RbgMask {

@@ -60,6 +60,7 @@ impl CellConfig {
         }
         self.aggregation.validate().map_err(|error| error.within("aggregation"))?;
         self.validate_uplink().map_err(|error| error.within("uplink"))?;
+        self.validate_configured_grant()?;
         self.background.validate().map_err(|error| error.within("background"))?;
         if self.background.layers > LTE_LAYERS && self.nr_carriers() == 0 {
             return Err(ConfigError::new("background.layers", layers_of_lte(self.background.layers)));
@@ -104,6 +105,23 @@ impl CellConfig {
         self.uplink.prbs.map_or(Ok(()), |prbs| valid_prbs("prbs", prbs))?;
         let prbs: Vec<u16> = (0..self.carriers.into()).map(|carrier| self.carrier_prbs(carrier)).collect();
         self.uplink.validate(&prbs)
+    }
+
+    /// Checks that the PRBs of a configured grant exist. The uplink must be valid.
+    fn validate_configured_grant(&self) -> Result<(), ConfigError> {
+        let prbs: Vec<u16> = (0..self.carriers.into()).map(|carrier| self.carrier_prbs(carrier)).collect();
+        let is_nr = |carrier: &usize| self.carrier_rat(*carrier) == Rat::Nr;
+        let of_data = (0..prbs.len()).filter(is_nr).map(|carrier| {
+            let edge = self.uplink.pucch_prbs_of(prbs[carrier]);
+            prbs[carrier] - 2 * edge
+        });
+        match (&self.nr.configured_grant, of_data.max()) {
+            (Some(grant), Some(most)) if grant.prbs > most => Err(ConfigError::new(
+                "nr.configured_grant.prbs",
+                format!("is {}; the widest uplink over NR has {most} PRBs for data", grant.prbs),
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

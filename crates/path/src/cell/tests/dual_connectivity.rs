@@ -118,7 +118,7 @@ fn the_uplink_of_a_device_without_nr_is_on_lte() {
 }
 
 #[test]
-fn keys_of_which_a_device_of_a_mixed_cell_has_no_use_are_refused() {
+fn keys_without_effect_on_a_device_of_a_mixed_cell_are_refused() {
     let refusal = |config: &CellConfig, phone: DeviceRadioConfig| {
         crate::cell::CellPlan::new(config, &[phone]).expect_err("must be refused").to_string()
     };

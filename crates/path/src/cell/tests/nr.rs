@@ -102,7 +102,7 @@ fn cells() -> impl Strategy<Value = CellConfig> {
         (
             prop::sample::select(vec![2_u8, 8, 16, 32]),
             prop::sample::select(vec![0_u8, 4, 8]),
-            prop::option::of((prop::sample::select(vec![1_u32, 10, 40]), 1_u16..60)),
+            prop::option::of((prop::sample::select(vec![1_u32, 10, 40]), 1_u16..8)),
         ),
         prop::sample::select(vec![RlcMode::Acknowledged, RlcMode::Unacknowledged]),
         prop::sample::select(vec![None, Some(Hour::Busy)]),
@@ -337,7 +337,7 @@ fn false_dcis_of_nr_have_its_formats_and_blocks_and_occur_in_slots_with_control_
             }
         }
     });
-    // 0.5 per subframe of two slots, of which a fifth are uplink slots.
+    // A subframe has two slots, and one slot in five is an uplink slot.
     let per_report = f64::from(false_dcis) / f64::from(reports);
     assert!((per_report - 0.2).abs() < 0.02, "{per_report} false DCIs per slot of {reports}");
 }
@@ -465,6 +465,7 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         refusal(&|cell| cell.nr.code_block_groups = 3),
         refusal(&|cell| cell.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 3, prbs: 1 })),
         refusal(&|cell| cell.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 1, prbs: 0 })),
+        refusal(&|cell| cell.nr.configured_grant = Some(ConfiguredGrantConfig { period_ms: 1, prbs: 274 })),
         refusal(&|cell| cell.nr.ssb.beams = Some(9)),
         refusal(&|cell| cell.dual_connectivity = Some(DualConnectivityConfig::default())),
         refusal(&|cell| (cell.rat, cell.band) = (Rat::Lte, None)),
@@ -515,6 +516,7 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `nr.code_block_groups` is 3; give 2, 4, 6 or 8, or 0 for none
     `nr.configured_grant.period_ms` is 3; give one of 1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320, 640
     `nr.configured_grant.prbs` is 0; give at least 1
+    `nr.configured_grant.prbs` is 274; the widest uplink over NR has 261 PRBs for data
     `nr.ssb.beams` is 9; a carrier of n78 has at most 8 SS blocks
     `dual_connectivity` belongs to cells with carriers of LTE and of NR; add a carrier of the other kind, or remove the table
     `device.0.channel.layers` is 4; carriers of LTE have 1 or 2 layers, and carriers of NR (rat = "nr") 1 to 4

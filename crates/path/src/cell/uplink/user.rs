@@ -83,7 +83,7 @@ impl UplinkUser {
 }
 
 impl Source {
-    /// Grants a block of `bits`, `header_bytes` of which are not a device's data, for the slot that starts at `data_in`.
+    /// Grants a block of `bits` for the slot that starts at `data_in`. A device's data has `header_bytes` less space than that.
     /// Returns the number of bits of a background user's data in the block.
     pub(super) fn grant(&mut self, header_bytes: u64, data_in: Time, bits: u64) -> u64 {
         match self {
