@@ -97,7 +97,7 @@ def sweep(
 
     Args:
         what: A name of `scenarios()`, a scenario's TOML file, or the TOML file of a sweep, as for `airpace sweep`.
-            A scenario with `[[variant]]` cannot be swept, because its variants differ in several keys at once.
+            If the scenario has variants or a population, the sweep has the axis `variant` with their names.
         set: Keys of the scenario by their dotted paths, and their values: `{"cell.prbs": [25, 50, 100]}`. Text is
             parsed as after `--set`: `"10..300/8"` are eight numbers from 10 to 300. The last key changes fastest.
         schemes: Names of schemes, as for `simulate`. They run on the flows that have no scheme of their own. The column

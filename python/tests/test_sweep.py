@@ -174,14 +174,16 @@ def test_without_dask_a_cluster_is_refused_before_anything_is_written(
     assert not Path("sweeps").exists()
 
 
-def test_variants_cannot_be_swept_and_the_error_says_what_can(story: str, tmp_path: Path) -> None:
+def test_variants_are_an_axis_of_a_sweep(story: str, tmp_path: Path) -> None:
     variants = (
         f'[[variant]]\nname = "{name}"\nset = {{ "flow.0.rtt_ms" = {ms} }}\n'
         for name, ms in (("near", 10), ("far", 90))
     )
     (tmp_path / "two.toml").write_text(STORY + "".join(variants))
-    with pytest.raises(ValueError, match=r"two\.toml` has 2 variants.*airpace\.simulate"):
-        airpace.sweep("two.toml", schemes="reno")
+    sweep = airpace.sweep("two.toml", schemes="reno")
+    assert sweep.to_polars()["variant"].to_list() == ["near", "far"]
+    with pytest.raises(ValueError, match=r"has no variant `nea`; did you mean `near`"):
+        airpace.sweep("two.toml", {"variant": ["nea"]}, schemes="reno")
     run = airpace.simulate("two.toml", schemes="reno", tables=())
     assert len(run.summary) == 2
 

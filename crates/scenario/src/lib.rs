@@ -31,7 +31,7 @@
 //! a `[cellular]` link, or none. Data that a device sends (`direction = "up"`) crosses these parts in the opposite
 //! order. ACKs return over `[reverse]`, and over the last hop if the last hop has their direction too. Any key can be
 //! overridden by its dotted path ([`Scenario::load`]). A scenario with `[[variant]]` tables is several experiments that
-//! differ in some keys ([`Scenario::load_variants`]).
+//! differ in some keys, and one with a `[population]` many experiments whose keys are drawn at random ([`Variants`]).
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
@@ -46,6 +46,7 @@ mod document;
 mod error;
 mod named;
 mod overrides;
+mod population;
 mod prepare;
 mod replay;
 #[cfg(test)]
@@ -61,6 +62,7 @@ pub use document::{
 pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};
 pub use replay::{KpiReplay, Replay, TraceReplay};
+pub use variants::Variants;
 
 use check::Plan;
 
@@ -98,8 +100,7 @@ impl Scenario {
     /// The error names file, key and remedy. The causes are text that is not TOML, a key that does not exist (with the
     /// most similar existing key), a value of the wrong type, and a path that cannot be built.
     pub fn load(text: &str, file_name: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        let (tree, _) = variants::split(text, file_name)?;
-        Scenario::from_tree(tree, file_name, sets)
+        Variants::read(text, file_name)?.load_base(sets)
     }
 
     /// Reads the variants of a scenario: one variant for each of its `[[variant]]` tables, or the scenario itself if it
@@ -113,19 +114,8 @@ impl Scenario {
         file_name: &str,
         sets: &[(String, String)],
     ) -> Result<Vec<Scenario>, ScenarioError> {
-        let (tree, variants) = variants::split(text, file_name)?;
-        if variants.is_empty() {
-            return Ok(vec![Scenario::from_tree(tree, file_name, sets)?]);
-        }
-        let scenario = |variant: &variants::Variant| {
-            let scenario = Scenario::from_tree(variant.apply(tree.clone())?, file_name, sets);
-            // The place of a value from the command line is already correct.
-            scenario.map_err(|error| match error.place == SettingPlace::File(file_name.to_owned()) {
-                true => ScenarioError { place: variant.place(), ..error },
-                false => error,
-            })
-        };
-        variants.iter().map(scenario).collect()
+        let variants = Variants::read(text, file_name)?;
+        (0..variants.len()).map(|index| variants.load(index, sets)).collect()
     }
 
     fn from_tree(

@@ -49,7 +49,7 @@ mod transfers;
 
 pub use airpace_cc::schemes::SCHEMES;
 pub use airpace_cc::{Scheme, SchemeError, SchemeSpec};
-pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, builtin};
+pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, Variants, builtin};
 pub use clock::DeviceClock;
 pub use driver::Progress;
 pub use error::RunError;

@@ -1,4 +1,4 @@
-//! `airpace list`: lists the schemes, scenarios and KPIs.
+//! `airpace list`: lists the schemes, scenarios, variants of a scenario, and KPIs.
 
 use std::io::{IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use airpace_cc::ran;
 use airpace_cc::scheme::Scheme;
 use airpace_cc::schemes::{self, SCHEMES};
 use airpace_diag::kpi::{KPIS, Kind, Kpi, Scope};
-use airpace_sim::builtin;
+use airpace_sim::{Scenario, Variants, builtin};
 use anyhow::Context;
 use serde_json::json;
 
@@ -14,16 +14,16 @@ use super::Verdict;
 use crate::called;
 use crate::terminal::{Paint, Table, columns, fit, hang};
 
-/// Lists the schemes, the scenarios or the KPIs of this build.
+/// Lists the schemes, the scenarios or the KPIs of this build, or the variants of a scenario.
 #[derive(clap::Args)]
 #[command(
-    before_help = "Example: airpace list schemes\n         airpace list schemes pbe bbr3\n         airpace list scenarios --json"
+    before_help = "Example: airpace list schemes\n         airpace list schemes pbe bbr3\n         airpace list scenarios --json\n         airpace list variants morc-table1"
 )]
 pub struct Args {
     /// What to list.
     #[arg(value_enum)]
     what: What,
-    /// Lists only these schemes, with their options.
+    /// Lists only these schemes, with their options; for `variants`, the scenario.
     names: Vec<String>,
     /// Also lists the options of all schemes.
     #[arg(long)]
@@ -40,6 +40,8 @@ enum What {
     Schemes,
     /// Built-in experiments.
     Scenarios,
+    /// Variants of a scenario, or the members of its population, with the keys that they set.
+    Variants,
     /// Key performance indicators of a modem.
     Kpis,
 }
@@ -52,9 +54,15 @@ fn indent(columns: usize) -> usize {
 /// Runs the command.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     anyhow::ensure!(
-        matches!(args.what, What::Schemes) || (args.names.is_empty() && !args.options),
-        "names and --options are for {} only",
+        matches!(args.what, What::Schemes) || !args.options,
+        "--options is for {} only",
         called::command("list schemes")
+    );
+    anyhow::ensure!(
+        matches!(args.what, What::Schemes | What::Variants) || args.names.is_empty(),
+        "names are for {} and {} only",
+        called::command("list schemes"),
+        called::command("list variants")
     );
     match (args.what, args.json) {
         (What::Schemes, true) => {
@@ -66,6 +74,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             list_schemes(&named(&args.names)?, args.options || !args.names.is_empty(), out)?;
         }
         (What::Scenarios, is_json) => list_scenarios(is_json, out)?,
+        (What::Variants, is_json) => list_variants(&args.names, is_json, out)?,
         (What::Kpis, true) => {
             for kpi in KPIS {
                 writeln!(out, "{}", kpi_as_json(kpi))?;
@@ -145,6 +154,30 @@ fn list_scenarios(is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
         let run = called::command("sim NAME");
         let note = format!("Run one with {run}; a TOML file of your own runs as well.");
         writeln!(out, "\n{}", fit(&note))?;
+    }
+    Ok(())
+}
+
+fn list_variants(names: &[String], is_json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let [scenario] = names else {
+        let command = called::command("list variants SCENARIO");
+        anyhow::bail!("give one scenario, a name or a file: {command}");
+    };
+    let variants = Variants::read(&Scenario::text_of(scenario)?, scenario)?;
+    let (paint, columns) = (Paint::stdout(), columns());
+    for (index, name) in variants.names().enumerate() {
+        if is_json {
+            let set: serde_json::Map<_, _> =
+                variants.set(index).map(|(key, value)| (key.to_owned(), json!(value))).collect();
+            writeln!(out, "{}", json!({ "name": name, "set": set }))?;
+        } else {
+            let set: Vec<String> = variants.set(index).map(|(key, value)| format!("{key}={value}")).collect();
+            let named = hang(&format!("{name}  "), &set.join(" "), indent(columns), columns);
+            writeln!(out, "{}", named.replacen(name, &paint.bold(name), 1))?;
+        }
+    }
+    if variants.names().next().is_none() && !is_json {
+        writeln!(out, "{}", fit(&format!("`{scenario}` has no variants: it is one experiment.")))?;
     }
     Ok(())
 }

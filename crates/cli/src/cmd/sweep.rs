@@ -17,7 +17,7 @@ use airpace_run::numbers::shown;
 use airpace_run::seeds::Seeds;
 use airpace_run::sweep::{self, Axis, Cell, Estimate, Plan, Spec, Sweep, SweepOutcome};
 use airpace_run::{Host, RunError, shell};
-use airpace_sim::Scenario;
+use airpace_sim::Variants;
 use anyhow::bail;
 use indicatif::{DecimalBytes, HumanDuration};
 use serde_json::{Map, Value, json};
@@ -364,7 +364,7 @@ fn estimate(
 /// Returns an error if the sweep would write to a file that it reads.
 fn check_inputs(args: &Args, spec: &Spec, folder: &Path) -> anyhow::Result<()> {
     let Ok(folder) = folder.canonicalize() else { return Ok(()) };
-    let base = Scenario::load(&spec.text, &spec.scenario, &[])?;
+    let base = Variants::read(&spec.text, &spec.scenario)?.load(0, &[])?;
     let named = [Path::new(&args.what), Path::new(&spec.scenario)];
     let values = spec.set.iter().flat_map(|axis| &axis.values).map(Path::new);
     for input in named.into_iter().chain(base.files()).chain(values) {

@@ -108,7 +108,7 @@ fn typed(value: &str) -> String {
 
 /// A single-line string in double quotes. The escapes of JSON are valid TOML. TOML's own writer may produce triple
 /// quotes, which [`scan`] does not support. TOML requires an escape for U+007F, which JSON does not produce.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
-use airpace_sim::{Prepared, Scenario, SchemeSpec};
+use airpace_sim::{Prepared, Scenario, SchemeSpec, Variants};
 use ring::digest::{Context, SHA256, digest};
 
 use super::record::{Key, Record};
-use super::spec::Spec;
+use super::axis::text_of;
+use super::spec::{Spec, VARIANT};
 use crate::error::RunError;
 use crate::flows::FlowRow;
 use crate::judge::Judge;
@@ -45,6 +46,9 @@ pub type PointDigest = [u8; 32];
 pub struct Plan {
     spec: Spec,
     schemes: Vec<SchemeSpec>,
+    variants: Variants,
+    /// Index of each variant of the scenario by its name.
+    variant_of: BTreeMap<String, usize>,
     /// For each scheme: its text with every option.
     prints: Vec<String>,
     /// Hashes of the files that scenarios name. Each file is read only once.
@@ -66,12 +70,20 @@ impl Plan {
         let print = |scheme: &SchemeSpec| {
             serde_json::to_string(&ManifestChoice::new(scheme)).expect("plain data with text keys")
         };
-        Ok(Plan { prints: schemes.iter().map(print).collect(), schemes, spec, files: Mutex::default() })
+        let variants = Variants::read(&spec.text, &spec.scenario)?;
+        let variant_of = (variants.names().map(str::to_owned)).zip(0..).collect();
+        let prints = schemes.iter().map(print).collect();
+        Ok(Plan { prints, schemes, variants, variant_of, spec, files: Mutex::default() })
     }
 
     /// The specification of the sweep.
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The variants of the scenario, or the members of its population.
+    pub fn variants(&self) -> &Variants {
+        &self.variants
     }
 
     /// Number of runs.
@@ -123,7 +135,10 @@ impl Plan {
 
     /// The scenario of a point.
     fn scenario(&self, point: u64) -> Result<Scenario, Refused> {
-        let scenario = Scenario::load(&self.spec.text, &self.spec.scenario, &self.sets(point))?;
+        let (variant, sets): (Vec<_>, Vec<_>) =
+            self.sets(point).into_iter().partition(|(key, _)| key == VARIANT);
+        let variant = variant.first().and_then(|(_, name)| self.variant_of.get(&text_of(name)));
+        let scenario = self.variants.load(variant.copied().unwrap_or(0), &sets)?;
         if let Some(device) = scenario.device.iter().position(|device| device.reports.is_some()) {
             let refused = Refused::new(format!("device.{device}.reports: a sweep does not write that file"));
             return Err(refused.but(Remedy::new("leave the key out, or use").task(UserTask::Simulate)));

@@ -6,6 +6,7 @@
 //! ├── cells/           records of completed runs, one line per run: an interrupted sweep resumes from them
 //! ├── results/         one Parquet dataset, partitioned by scheme
 //! ├── failures.json    the runs that failed, with reasons
+//! ├── variants.toml    the scenario's variants or the members of its population, if it has any
 //! └── report.html      heat maps
 //! ```
 //!
@@ -22,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
+use airpace_sim::Variants;
 use airpace_tables::FileError;
 use airpace_tables::memory::Batches;
 use ring::digest::{SHA256, digest};
@@ -32,7 +34,7 @@ use super::axis::text_of;
 use super::dataset::{self, Ended, Partition};
 use super::plan::{Cell, Plan, PointDigest, Runner};
 use super::record::{Key, Record};
-use super::spec::{Spec, base};
+use super::spec::Spec;
 use super::store::{Index, Log, has_records};
 use crate::error::{RunError, another_folder};
 use crate::flows::FlowRow;
@@ -97,10 +99,9 @@ pub fn manifest(root: &Path) -> Result<Option<SweepManifest>, RunError> {
 fn refuse_other_scenario(root: &Path, plan: &Plan) -> Result<(), RunError> {
     let Ok(Some(before)) = manifest(root) else { return Ok(()) };
     // If this version cannot parse the scenario's text, the name from the command line is used.
-    let name = |spec: &Spec| {
-        base(&spec.text, &spec.scenario).map_or_else(|_| spec.scenario.clone(), |it| it.name.clone())
-    };
-    let (there, ours) = (name(&before.sweep), name(plan.spec()));
+    let there = Variants::read(&before.sweep.text, &before.sweep.scenario);
+    let there = there.map_or(before.sweep.scenario, |variants| variants.text("name").to_owned());
+    let ours = plan.variants().text("name").to_owned();
     if there == ours {
         return Ok(());
     }
@@ -154,9 +155,9 @@ pub fn results(root: &Path) -> Result<(SweepManifest, Batches), RunError> {
 /// # Errors
 /// The scenario cannot be parsed.
 pub fn usual_folder(spec: &Spec) -> Result<PathBuf, RunError> {
-    let name = base(&spec.text, &spec.scenario)?.name.clone();
+    let variants = Variants::read(&spec.text, &spec.scenario)?;
     let name: String =
-        name.chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
+        variants.text("name").chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
     let json = serde_json::to_string(spec).expect("plain data with text keys");
     let hash = digest(&SHA256, json.as_bytes());
     let digits: String = hash.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -282,6 +283,10 @@ impl Sweep {
         let log = Log::claim(root)?;
         dataset::remove_others(root, &plan.spec().schemes)?;
         write(false, 0)?;
+        if plan.variants().names().next().is_some() {
+            let path = root.join("variants.toml");
+            airpace_files::replace(&path, plan.variants().to_toml()).map_err(FileError::write("write", &path))?;
+        }
         // Another process may have added records between the first check and the lock.
         let index = Index::read(root)?;
         let is_missing = |number: &u64| !todo.key(&plan, *number).is_some_and(|key| index.has(key));
@@ -409,14 +414,14 @@ impl Sweep {
     /// completed nor failed.
     pub fn finish<P: SweepReport>(self, told: Told<'_>) -> Result<SweepOutcome, RunError> {
         let spec = self.plan.spec();
-        let base = base(&spec.text, &spec.scenario)?;
+        let name = self.plan.variants().text("name");
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let index = Index::read(&self.root)?;
-        let mut page = P::new(self.about(&base), self.own_flows());
+        let mut page = P::new(self.about(), self.own_flows());
         let mut failed: Vec<(u64, String)> = vec![];
         let mut unknown = 0;
         for scheme in 0..spec.schemes.len() {
-            let mut partition = Partition::create(&self.root, &self.plan, &base.name, scheme)?;
+            let mut partition = Partition::create(&self.root, &self.plan, name, scheme)?;
             for point in 0..self.plan.points() {
                 let first = self.plan.first_of(point, scheme);
                 let mut ended: Vec<Vec<FlowRow>> = vec![];
@@ -467,17 +472,17 @@ impl Sweep {
         Ok(SweepOutcome { cells: self.plan.cells(), failed: listed.len() as u64, earlier })
     }
 
-    fn about(&self, base: &airpace_sim::Scenario) -> About {
-        let spec = self.plan.spec();
+    fn about(&self) -> About {
+        let (spec, variants) = (self.plan.spec(), self.plan.variants());
         // A float like `10.0` is shown as `10`.
         let shown = |value: &String| text_of(value.strip_suffix(".0").unwrap_or(value));
         let text = |values: &Vec<String>| values.iter().map(shown).collect();
         About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             command: spec.command(),
-            scenario: base.name.clone(),
-            about: base.about.clone(),
-            source: base.source.clone(),
+            scenario: variants.text("name").to_owned(),
+            about: variants.text("about").to_owned(),
+            source: variants.text("source").to_owned(),
             schemes: spec.schemes.clone(),
             seeds: spec.seeds.len(),
             cells: self.plan.cells(),

@@ -10,15 +10,20 @@
 //! flow.0.rtt_ms = "10..300/8"       # strings have the syntax of the command line
 //! duration_s = 5                    # a single value applies to all runs
 //! ```
+//!
+//! If the scenario has variants or a population, the sweep has the axis `variant` with their names, before the other keys;
+//! `[set]` may name some of them (`variant = ["a", "b"]`).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use airpace_core::remedy::{Refused, Remedy, UserTask};
-use airpace_sim::{Scenario, SchemeSpec, builtin};
+use airpace_core::nearest;
+use airpace_core::remedy::Refused;
+use airpace_sim::{Scenario, SchemeSpec, Variants, builtin};
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 
-use super::axis::Axis;
+use super::axis::{Axis, quoted, text_of};
 use crate::error::RunError;
 use crate::flows;
 use crate::seeds::Seeds;
@@ -28,6 +33,9 @@ use crate::shell;
 ///
 /// Chosen: ten thousand hours of a processor at a few seconds per run, and 300 MB of memory for the index of the runs.
 pub const MAX_CELLS: u64 = 10_000_000;
+
+/// The name of the axis whose values are the variants of a scenario, or the members of its population.
+pub const VARIANT: &str = "variant";
 
 /// Specification of a sweep. It is self-contained except for trace files that the scenario names, so that a remote worker
 /// can execute it.
@@ -81,9 +89,12 @@ impl Spec {
             }
         }
         let words = if schemes.is_empty() { &written.schemes } else { schemes };
-        let base = base(&text, &written.scenario)?;
+        let variants = Variants::read(&text, &written.scenario)?;
+        if variants.names().next().is_some() && !written.set.iter().any(|axis| axis.key == VARIANT) {
+            written.set.insert(0, Axis::of(VARIANT, variants.names().map(quoted))?);
+        }
         let spec = Spec {
-            schemes: named(words, &base)?,
+            schemes: named(words, &variants)?,
             seeds: seeds.or(written.seeds).map_or_else(|| vec![1], |seeds| seeds.as_slice().to_vec()),
             scenario: written.scenario,
             text,
@@ -99,6 +110,16 @@ impl Spec {
     /// Errors of [`Spec::read`].
     pub fn check(&self) -> Result<(), RunError> {
         let refuse = |reason: String| Err(RunError::Sweep(reason.into()));
+        let variants = Variants::read(&self.text, &self.scenario)?;
+        let known: BTreeSet<&str> = variants.names().collect();
+        let chosen = self.set.iter().find(|axis| axis.key == VARIANT).map_or(&[][..], |axis| &axis.values);
+        if let Some(unknown) = chosen.iter().map(|value| text_of(value)).find(|it| !known.contains(it.as_str())) {
+            let instead = nearest::instead(&unknown, &known.iter().copied().collect::<Vec<_>>(), "there are");
+            return refuse(format!("{VARIANT}: `{}` has no variant `{unknown}`{instead}", self.scenario));
+        }
+        if chosen.is_empty() && !known.is_empty() {
+            return refuse(format!("{VARIANT}: the scenario has variants, and the sweep names none"));
+        }
         for (at, axis) in self.set.iter().enumerate() {
             Axis::of(&axis.key, axis.values.iter().cloned())?;
             let key = &axis.key;
@@ -134,7 +155,9 @@ impl Spec {
     /// The command that reproduces the results.
     pub fn command(&self) -> String {
         let mut words = vec![crate::manifest::PROGRAM.to_owned(), "sweep".to_owned(), self.scenario.clone()];
-        for axis in &self.set {
+        let all = Variants::read(&self.text, &self.scenario).map_or(0, |variants| variants.names().count());
+        // Without the option, a sweep has all variants.
+        for axis in self.set.iter().filter(|axis| axis.key != VARIANT || axis.values.len() != all) {
             words.extend(["--set".to_owned(), axis.to_string()]);
         }
         words.extend(["--scheme".to_owned(), self.schemes.join(",")]);
@@ -149,28 +172,15 @@ impl Spec {
     }
 }
 
-/// The scenario without any key set.
-pub(super) fn base(text: &str, name: &str) -> Result<Scenario, RunError> {
-    let mut variants = Scenario::load_variants(text, name, &[])?;
-    match variants.len() {
-        1 => Ok(variants.remove(0)),
-        many => {
-            let refused = Refused::new(format!(
-                "`{name}` has {many} variants, which differ in several keys at once, and a sweep sets keys one by one"
-            ));
-            let remedy = Remedy::new("take a scenario without [[variant]], or").task(UserTask::Simulate);
-            Err(refused.but(remedy.text("for the variants")).into())
-        }
-    }
-}
-
-/// The schemes that `words` name; the scenario's schemes if `words` is empty.
-fn named(words: &[String], base: &Scenario) -> Result<Vec<String>, RunError> {
+/// The schemes that `words` name; the schemes of the scenario's first variant if `words` is empty.
+fn named(words: &[String], variants: &Variants) -> Result<Vec<String>, RunError> {
     let mut specs = vec![];
     for word in words {
         specs.extend(SchemeSpec::named(word).map_err(|error| RunError::Sweep(error.to_string().into()))?);
     }
-    let specs = if words.is_empty() { base.schemes() } else { &specs };
+    if words.is_empty() {
+        specs = variants.load(0, &[])?.schemes().to_vec();
+    }
     let mut texts: Vec<String> = vec![];
     for spec in specs {
         if texts.iter().any(|text| text == spec.text()) {

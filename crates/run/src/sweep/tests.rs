@@ -107,6 +107,42 @@ fn the_last_key_changes_fastest_then_schemes_then_seeds_faster_still() {
     assert_eq!(lines[23], "23: 10 30 bbr 2");
 }
 
+#[test]
+fn variants_are_an_axis_and_each_run_is_that_of_its_variant() {
+    let text = format!(
+        "{STORY}[population]\nseed = 3\n[[population.stratum]]\nname = \"slow\"\ncount = 2\n\
+         draw.internet.rate_mbps = {{ uniform = [2, 4] }}\n[[population.stratum]]\nname = \"1e3\"\ncount = 1\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("story.toml");
+    fs::write(&file, &text).unwrap();
+    let read = |set: Vec<Axis>| Spec::read(file.to_str().unwrap(), set, &["reno".to_owned()], None);
+    let spec = read(vec![Axis::parse("flow.0.rtt_ms", "20,40").unwrap()]).unwrap();
+    assert_eq!(spec.set[0].values, ["slow-1", "slow-2", "1e3-1"]);
+    assert!(!spec.command().contains("variant"), "all variants need no option: {}", spec.command());
+    let root = folder.path().join("sweep");
+    let outcome = swept(spec.clone(), &root, 2);
+    assert_eq!((outcome.cells, outcome.failed), (6, 0));
+    let (_, table) = results(&root).unwrap();
+    let rows = &table.batches[0];
+    let names = rows.column_by_name("variant").unwrap().as_string::<i32>().clone();
+    assert_eq!(
+        names.iter().flatten().collect::<Vec<_>>(),
+        ["slow-1", "slow-1", "slow-2", "slow-2", "1e3-1", "1e3-1"]
+    );
+    let rate = rows.column_by_name("throughput_mbps").unwrap().as_primitive::<Float64Type>();
+    assert!(rate.value(0) < 4.0 && rate.value(5) > 4.0, "{rate:?}");
+    let listed = fs::read_to_string(root.join("variants.toml")).unwrap();
+    assert!(listed.contains("name = \"slow-1\"") && listed.contains("internet.rate_mbps"), "{listed}");
+
+    let one = read(vec![Axis::parse("variant", "slow-2").unwrap()]).unwrap();
+    assert!(one.command().contains("--set variant=slow-2"), "{}", one.command());
+    let again = Sweep::open(Plan::new(one).unwrap(), &root, host(1)).unwrap();
+    assert_eq!(again.todo().missing.len(), 0, "the run of this variant with the file's own rtt_ms is known");
+    let said = read(vec![Axis::parse("variant", "slow-7").unwrap()]).unwrap_err().to_string();
+    assert!(said.contains("has no variant `slow-7`; did you mean `slow-"), "{said}");
+}
+
 proptest! {
     #[test]
     fn every_combination_is_one_run(
