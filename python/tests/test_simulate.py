@@ -61,7 +61,7 @@ def test_columns_are_arrays(run: airpace.Run) -> None:
     packets = run.packets
     assert packets["number"].dtype == np.uint64
     assert packets["one_way_delay_ms"].dtype == np.float64
-    assert set(packets["fate"]) <= {"delivered", "queue_full", "aqm", "wire_loss", "harq_failure"}
+    assert set(packets["fate"]) <= {"delivered", "queue_full", "aqm", "wire_loss", "harq_failure", "pdcp_discard"}
     with pytest.raises(KeyError, match="there are flow, flow_label"):
         packets["delay"]
 

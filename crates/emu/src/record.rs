@@ -62,7 +62,6 @@ const ENTRIES_PER_CHUNK: usize = 2048;
 /// Chosen: 32 MB, which is ten seconds of 100,000 entries a second.
 const MAX_CHUNKS: usize = 512;
 
-const FATES: [Fate; 5] = [Fate::Delivered, Fate::QueueFull, Fate::Aqm, Fate::WireLoss, Fate::HarqFailure];
 const ECNS: [Ecn; 3] = [Ecn::NotEct, Ecn::Ect, Ecn::Ce];
 
 impl Entry {
@@ -73,7 +72,7 @@ impl Entry {
                 ([0, device.0 as u8, direction as u8, place], [at.as_nanos(), bytes.0, connection.into()])
             }
             Entry::Ended { due, out, device, direction, number, fate } => {
-                let place = FATES.iter().position(|&it| it == fate).expect("all are listed") as u8;
+                let place = Fate::ALL.iter().position(|&it| it == fate).expect("all are listed") as u8;
                 let out = out.map_or(u64::MAX, Time::as_nanos);
                 ([1, device.0 as u8, direction as u8, place], [due.as_nanos(), out, number])
             }
@@ -108,7 +107,7 @@ impl Entry {
                 device,
                 direction,
                 number: number(24),
-                fate: *FATES.get(place)?,
+                fate: *Fate::ALL.get(place)?,
             },
             2 => Entry::Over { at },
             _ => return None,
@@ -243,14 +242,14 @@ mod tests {
                 connection,
             },
         );
-        let ended = (0..u64::MAX, proptest::option::of(0..u64::MAX), ends, any::<u64>(), 0usize..5).prop_map(
+        let ended = (0..u64::MAX, proptest::option::of(0..u64::MAX), ends, any::<u64>(), 0..Fate::ALL.len()).prop_map(
             |(due, out, (device, direction), number, fate)| Entry::Ended {
                 due: Time::from_nanos(due),
                 out: out.map(Time::from_nanos),
                 device: DeviceId(device),
                 direction,
                 number,
-                fate: FATES[fate],
+                fate: Fate::ALL[fate],
             },
         );
         prop_oneof![arrived, ended, any::<u64>().prop_map(|at| Entry::Over { at: Time::from_nanos(at) })]

@@ -79,13 +79,23 @@ pub enum Fate {
     /// The packet was lost on a wired link.
     WireLoss,
     /// All HARQ transmissions of a transport block that contained the packet failed.
-    ///
-    /// The same fate has a packet that PDCP of a split bearer discards, because it has already delivered later packets
-    /// after the reordering time.
     HarqFailure,
+    /// PDCP of a split bearer discarded the packet, because it arrived after the reordering time, when PDCP had already
+    /// delivered later packets.
+    PdcpDiscard,
 }
 
 impl Fate {
+    /// All fates.
+    pub const ALL: [Fate; 6] = [
+        Fate::Delivered,
+        Fate::QueueFull,
+        Fate::Aqm,
+        Fate::WireLoss,
+        Fate::HarqFailure,
+        Fate::PdcpDiscard,
+    ];
+
     /// Returns the name of the fate in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,6 +104,7 @@ impl Fate {
             Fate::Aqm => "aqm",
             Fate::WireLoss => "wire_loss",
             Fate::HarqFailure => "harq_failure",
+            Fate::PdcpDiscard => "pdcp_discard",
         }
     }
 }

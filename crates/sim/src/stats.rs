@@ -35,6 +35,8 @@ pub struct FlowStats {
     pub wire_loss: u64,
     /// Packets that were lost because the last HARQ transmission of a transport block failed.
     pub harq_failure: u64,
+    /// Packets that PDCP of a split bearer discarded, because they arrived after the reordering time.
+    pub pdcp_discard: u64,
     /// Packets still under way at the end of the run.
     pub inside: u64,
     /// ACKs that the receiver put on the reverse path.
@@ -49,11 +51,12 @@ impl FlowStats {
             Fate::Aqm => &mut self.aqm,
             Fate::WireLoss => &mut self.wire_loss,
             Fate::HarqFailure => &mut self.harq_failure,
+            Fate::PdcpDiscard => &mut self.pdcp_discard,
         } += 1;
     }
 
     /// Returns the number of packets that were lost or dropped.
     pub fn dropped(&self) -> u64 {
-        self.queue_full + self.aqm + self.wire_loss + self.harq_failure
+        self.queue_full + self.aqm + self.wire_loss + self.harq_failure + self.pdcp_discard
     }
 }

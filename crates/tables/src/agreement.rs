@@ -12,7 +12,7 @@
 //! | `release_ms` | f64 | time at which the emulated network released the first copy; null if no copy was delivered |
 //! | `out_ms` | f64 | time at which this copy had been handed to the other endpoint |
 //! | `received_ms` | f64 | time at which the kernel of the other endpoint received the packet |
-//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure`, or `none` |
+//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure`, `pdcp_discard`, or `none` |
 //! | `as_sent_release_ms` | f64 | release in virtual time if the packet is sent at `sent_ms` |
 //! | `as_sent_fate` | word | fate in virtual time if the packet is sent at `sent_ms` |
 //! | `as_scheduled_release_ms` | f64 | release in virtual time if the packet is sent at `scheduled_ms` |

@@ -19,7 +19,7 @@
 //! | `source_port` | u16 | port of the sender; null if there is none |
 //! | `destination` | word | address of the receiver |
 //! | `destination_port` | u16 | port of the receiver; null if there is none |
-//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
+//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure` or `pdcp_discard` |
 //! | `duplicate` | bool | whether another copy of the packet had left the network before |
 //! | `marked` | bool | whether a queue of the network set the ECN mark |
 

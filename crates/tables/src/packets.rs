@@ -12,7 +12,7 @@
 //! | `one_way_delay_ms` | f32 | `arrived_ms - sent_ms` = `propagation_delay_ms + queueing_delay_ms`; null without arrival |
 //! | `queueing_delay_ms` | f32 | one-way delay minus the delay of the empty path; null without arrival |
 //! | `propagation_delay_ms` | f32 | delay of the empty path |
-//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss` or `harq_failure` |
+//! | `fate` | word | `delivered`, `queue_full`, `aqm`, `wire_loss`, `harq_failure` or `pdcp_discard` |
 //! | `duplicate` | bool | whether the same bytes had arrived before |
 //! | `marked` | bool | whether a queue of the path set the ECN mark |
 

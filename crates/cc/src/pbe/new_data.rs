@@ -17,6 +17,11 @@ const HARQ_SUBFRAMES: u64 = 8;
 /// Source: TS 38.214 §5.3 Table 5.3-1 (a device answers after at least 8 to 20 symbols)
 const HARQ_NR_SLOTS: u64 = 3;
 
+/// Maximum number of HARQ processes. LTE has at most 16.
+///
+/// Source: TS 38.214 §5.1 (16 by default, 32 if configured)
+const HARQ_PROCESSES: usize = 32;
+
 /// Number of blocks of each kind in a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
@@ -52,7 +57,7 @@ struct Past {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewData {
     /// The last grant of every process and codeword.
-    last: [[Option<Past>; 2]; 16],
+    last: [[Option<Past>; 2]; HARQ_PROCESSES],
     /// The last slot with a message that was not decoded, or with a missing report before it.
     lacking: Option<u64>,
     newest: u64,
@@ -76,7 +81,7 @@ impl NewData {
         let now = self.newest;
         let lacking = self.lacking;
         let between_uses = if self.is_nr { HARQ_NR_SLOTS } else { HARQ_SUBFRAMES };
-        let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq & 15)]);
+        let mut process = dci.harq.map(|harq| &mut self.last[usize::from(harq) % HARQ_PROCESSES]);
         let mut blocks = Blocks::default();
         for codeword in (0..2).filter(|&codeword| dci.is_sent(codeword)) {
             let ndi = dci.ndi[codeword];
@@ -129,6 +134,17 @@ mod tests {
         });
         let dci = Dci { harq: Some(3), mcs: [Some(9), None], ndi: [Some(ndi), None], ..Dci::default() };
         new_data.split(&dci)
+    }
+
+    #[test]
+    fn every_process_has_its_own_indicator() {
+        let mut new_data = NewData::default();
+        split(&mut new_data, 0, true, true);
+        for harq in (0..HARQ_PROCESSES as u8).filter(|harq| *harq != 3) {
+            let dci = Dci { harq: Some(harq), mcs: [Some(9), None], ndi: [Some(true), None], ..Dci::default() };
+            assert_eq!(new_data.split(&dci), NEW, "process {harq}");
+            assert_eq!(new_data.split(&dci), AGAIN, "process {harq}");
+        }
     }
 
     #[test]

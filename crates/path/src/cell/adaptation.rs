@@ -254,7 +254,8 @@ impl LinkAdaptation {
     }
 
     /// Updates the reports at the start of a slot: measures `channel` if a report is due, and applies reports that
-    /// have arrived. Call it once in every slot, before choosing an MCS.
+    /// have arrived. Call it once in every slot with data, before choosing an MCS. A report that is due in another slot is
+    /// measured in the next slot with data, because the device measures signals of the downlink.
     ///
     /// The first report is applied immediately, because the device sent it when it attached.
     #[inline]
@@ -289,7 +290,7 @@ impl LinkAdaptation {
         if self.report_at == 0 {
             self.report = self.measure(slot, &channel.at(slot));
             self.choose_wideband_mcs();
-        } else if since == 0 {
+        } else {
             let report = self.measure(slot, &channel.at(slot));
             self.under_way.push_back((slot + self.delay, report));
         }

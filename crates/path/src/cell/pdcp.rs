@@ -244,7 +244,7 @@ impl SplitBearer {
             return;
         }
         let Some(place) = count.checked_sub(self.first) else {
-            release(at, packet, Fate::HarqFailure);
+            release(at, packet, Fate::PdcpDiscard);
             return;
         };
         let place = place as usize;
@@ -350,7 +350,7 @@ mod tests {
         bearer.expire(at(101), at(102), &mut release);
         bearer.receive(NR, at(103), packet(2), Fate::Delivered, &mut release);
         bearer.receive(LTE, at(104), packet(0), Fate::Delivered, &mut release);
-        assert_eq!(out, [(102, 1, Fate::Delivered), (103, 2, Fate::Delivered), (104, 0, Fate::HarqFailure)]);
+        assert_eq!(out, [(102, 1, Fate::Delivered), (103, 2, Fate::Delivered), (104, 0, Fate::PdcpDiscard)]);
     }
 
     #[test]

@@ -21,7 +21,6 @@ use crate::metrics::{Carrier, Measured, Meter};
 use crate::summary::{LinkSummary, RunSummary};
 
 /// All fates that the table may contain.
-const FATES: [Fate; 5] = [Fate::Delivered, Fate::QueueFull, Fate::Aqm, Fate::WireLoss, Fate::HarqFailure];
 
 /// Metrics of the run with tables below `root`. `facts` does not contain flows yet.
 pub(super) fn measure(
@@ -120,7 +119,7 @@ fn facts_of(flows: impl Iterator<Item = ((String, Side), Option<Span>)>) -> Vec<
 /// queueing delay. `None` if the network released the packet, but the packet was not handed over before the end of the
 /// run.
 fn arrived(departed: &Departed<'_>) -> Result<Option<Arrived>, String> {
-    let fate = FATES.into_iter().find(|fate| fate.name() == departed.fate);
+    let fate = Fate::ALL.into_iter().find(|fate| fate.name() == departed.fate);
     let fate = fate.ok_or_else(|| format!("its column `fate` has the word `{}`", departed.fate))?;
     let released = time(departed.release_ms);
     let end = match departed.out_ms {

@@ -102,6 +102,28 @@ fn a_step_is_known_after_period_and_delay() {
 }
 
 #[test]
+fn a_step_is_known_on_every_tdd_pattern_whatever_the_phase_of_the_reports() {
+    for pattern in ["DDDSU", "DSUUU", "DU", "DDDDDDDSUU"] {
+        let slots = pattern.as_bytes();
+        for seed in 0..20 {
+            let mut step = channel(ChannelConfig {
+                sinr_points_db: vec![(0.0, 5.0), (0.1, 5.0), (0.101, 22.0)],
+                ..ChannelConfig::default()
+            });
+            let streams = Streams::new(seed);
+            let plan = AdaptationConfig::default().plan().unwrap();
+            let mut adaptation = LinkAdaptation::new(&plan, &sinr_model(), GRID, &streams, "reports");
+            for slot in 0..200_u64 {
+                if slots[slot as usize % slots.len()] != b'U' {
+                    adaptation.update(slot, &mut step);
+                }
+            }
+            assert!(adaptation.cqi() > 10, "{pattern}, seed {seed}: CQI {}", adaptation.cqi());
+        }
+    }
+}
+
+#[test]
 fn the_cfi_bounds_the_mcs() {
     let mut adaptation = adaptation(AdaptationConfig::default());
     adaptation.update(0, &mut at_rest(30.0));

@@ -5,6 +5,8 @@ use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
 use super::super::pattern::Pattern;
+use super::super::adaptation::AdaptationConfig;
+use super::super::bler::BlerConfig;
 use super::{Bearer, CellConfig, DualConnectivityConfig, NrConfig, RlcConfig, UplinkPath};
 use crate::config_error::ConfigError;
 
@@ -225,10 +227,28 @@ impl CellConfig {
         }
         let symbols = special.value.unwrap_or(SPECIAL_SYMBOLS);
         let slot_us = numerology.slot_duration().as_micros() as u32;
-        Pattern::parse(tdd.value.as_deref().unwrap_or(TDD), symbols, slot_us).map_err(|error| {
-            let name = if error.is_about_symbols() { special.name } else { tdd.name };
+        let parsed = Pattern::parse(tdd.value.as_deref().unwrap_or(TDD), symbols, slot_us);
+        let pattern = parsed.map_err(|error| {
+            let name = if error.is_about_symbols() { special.name } else { tdd.name.clone() };
             ConfigError::new(name, error.to_string())
-        })
+        })?;
+        match self.latest_acknowledgement(&pattern, numerology) {
+            Some((slot, k1)) if k1 > MAX_K1 => {
+                let reason = format!(
+                    "acknowledges data of slot {slot} only {k1} slots later, and at most {MAX_K1} are possible; give a pattern \
+                     with more uplink slots, or a smaller `nr.k1_min_slots`"
+                );
+                Err(ConfigError::new(tdd.name, reason))
+            }
+            _ => Ok(pattern),
+        }
+    }
+
+    /// The slot of a pattern whose data is acknowledged latest, and the number of slots until then.
+    fn latest_acknowledgement(&self, pattern: &Pattern, numerology: Numerology) -> Option<(u64, u64)> {
+        let has_data = |slot: &u64| pattern.slot(*slot).downlink > self.nr.coreset_symbols;
+        let k1 = |slot: u64| pattern.uplink_from(slot + self.nr.k1_min(numerology)) - slot;
+        (0..pattern.period()).filter(has_data).map(|slot| (slot, k1(slot))).max_by_key(|(_, k1)| *k1)
     }
 
     fn nr_frequency_ghz(&self, carrier: usize, band: &Band) -> Result<f64, ConfigError> {
@@ -377,6 +397,9 @@ impl CellConfig {
                 ("crs_ports", self.crs_ports.is_some()),
                 ("uplink.prbs", self.uplink.prbs.is_some()),
                 ("adaptation.qam256", self.adaptation.qam256),
+                ("adaptation.antenna_ports", self.adaptation.antenna_ports != AdaptationConfig::default().antenna_ports),
+                ("bler.by_code_block", self.bler.by_code_block != BlerConfig::default().by_code_block),
+                ("rlc.status_alone", self.rlc.status_alone != rlc.status_alone),
                 ("rlc.pdcp_header_bytes", self.rlc.pdcp_header_bytes != rlc.pdcp_header_bytes),
                 ("rlc.rlc_header_bytes", self.rlc.rlc_header_bytes != rlc.rlc_header_bytes),
                 ("rlc.mac_header_bytes", self.rlc.mac_header_bytes != rlc.mac_header_bytes),
@@ -386,15 +409,24 @@ impl CellConfig {
                 }
             }
         }
-        if nr > 0 && self.lena_compat {
-            return refuse(
-                "lena_compat".into(),
-                "emulates a simulator of LTE; remove it, or use carriers of LTE",
-            );
+        for (key, is_given) in
+            [("lena_compat", self.lena_compat), ("adaptation.lena_compat", self.adaptation.lena_compat)]
+        {
+            if nr > 0 && is_given {
+                return refuse(
+                    key.into(),
+                    "emulates a simulator of LTE; remove it, or use carriers of LTE",
+                );
+            }
         }
         Ok(())
     }
 }
+
+/// Maximum number of slots from data to its acknowledgement (K1).
+///
+/// Source: TS 38.331 §6.3.2 (`dl-DataToUL-ACK`)
+const MAX_K1: u64 = 15;
 
 /// Reason for the refusal of `prbs` on a carrier of NR.
 const PRBS_OF_NR: &str =

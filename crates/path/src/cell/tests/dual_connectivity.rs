@@ -80,7 +80,7 @@ fn packets_that_wait_for_nr_reach_the_device_over_a_narrow_carrier_of_lte() {
     bench.run(Time::from_secs(6), |_| {});
     let count = |fate: Fate| bench.exits.iter().filter(|exit| exit.fate == fate).count();
     assert!(count(Fate::QueueFull) > 10_000 && count(Fate::Delivered) > 50_000);
-    assert_eq!(count(Fate::HarqFailure), 0, "discarded by PDCP");
+    assert_eq!(count(Fate::PdcpDiscard), 0, "discarded by PDCP");
 }
 
 #[test]

@@ -453,9 +453,15 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
         refusal(&|cell| cell.uplink.prbs = Some(50)),
         refusal(&|cell| cell.adaptation.qam256 = true),
         refusal(&|cell| cell.rlc.mac_header_bytes += 1),
+        refusal(&|cell| cell.adaptation.antenna_ports = 4),
+        refusal(&|cell| cell.bler.by_code_block = true),
+        refusal(&|cell| cell.rlc.status_alone = true),
         refusal(&|cell| cell.lena_compat = true),
+        refusal(&|cell| cell.adaptation.lena_compat = true),
         refusal(&|cell| cell.tdd = Some("DDDDD".into())),
         refusal(&|cell| cell.tdd = Some("DDDXU".into())),
+        refusal(&|cell| cell.tdd = Some("DDDDDDDDDDDDDDDDDSUU".into())),
+        refusal(&|cell| cell.nr.k1_min_slots = Some(12)),
         refusal(&|cell| cell.special_symbols = Some([10, 2, 3])),
         refusal(&|cell| cell.frequency_ghz = Some(2.1)),
         refusal(&|cell| (cell.band, cell.tdd) = (Some("n1".into()), Some("DDDSU".into()))),
@@ -504,9 +510,15 @@ fn what_nr_does_not_have_is_refused_by_key_reason_and_remedy() {
     `uplink.prbs` belongs to carriers of LTE; remove it, or remove rat = "nr"
     `adaptation.qam256` belongs to carriers of LTE; remove it, or remove rat = "nr"
     `rlc.mac_header_bytes` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `adaptation.antenna_ports` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `bler.by_code_block` belongs to carriers of LTE; remove it, or remove rat = "nr"
+    `rlc.status_alone` belongs to carriers of LTE; remove it, or remove rat = "nr"
     `lena_compat` emulates a simulator of LTE; remove it, or use carriers of LTE
+    `adaptation.lena_compat` emulates a simulator of LTE; remove it, or use carriers of LTE
     `tdd` has no uplink slot, so acknowledgements could not be sent; add a U slot
     `tdd` contains `X`; use D (downlink), S (special) and U (uplink), such as DDDSU
+    `tdd` acknowledges data of slot 0 only 18 slots later, and at most 15 are possible; give a pattern with more uplink slots, or a smaller `nr.k1_min_slots`
+    `tdd` acknowledges data of slot 3 only 16 slots later, and at most 15 are possible; give a pattern with more uplink slots, or a smaller `nr.k1_min_slots`
     `special_symbols` is [10, 2, 3], which are 15 symbols; downlink, guard and uplink symbols must be 14 in total, such as [10, 2, 2]
     `frequency_ghz` is 2.1; the band n78 has 3.3 to 3.8 GHz in the downlink
     `tdd` belongs to TDD bands, and n1 is an FDD band; remove it
