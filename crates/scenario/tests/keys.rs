@@ -12,7 +12,7 @@ use toml::{Table, Value};
 const LEAD: &str = "# Every key of a scenario\n\nAny key can be set by its path: `airpace sim stationary-idle --set \
                     forward.loss=0.0005`. `N` stands for a number from 0 on: `flow.0.rtt_ms` is the round trip of the \
                     first flow. [Scenarios](scenarios.md) explains the keys that most experiments need. The default \
-                    is the value that holds if the key is not given; *absent* means that no value holds then. A \
+                    is the value that holds if the key is not given; *absent* means that no value holds then, unless the last column names one. A \
                     *required* key must be given where its table is.\n\n";
 
 /// Source files and folders with the structures of a scenario.
@@ -27,7 +27,7 @@ struct Structure {
     fields: Vec<Field>,
 }
 
-/// A field of a structure: its name, its type, the first sentence of its documentation.
+/// A field of a structure: its name, its type, the main sentences of its documentation.
 struct Field {
     name: String,
     of: String,
@@ -77,12 +77,15 @@ fn sources() -> Vec<String> {
     texts
 }
 
-fn first_sentence(lines: &[&str]) -> String {
+/// The first sentence of a documentation, and the sentences about an absent key.
+fn main_sentences(lines: &[&str]) -> String {
     let paragraph: Vec<&str> = lines.iter().copied().take_while(|line| !line.is_empty()).collect();
     let paragraph = paragraph.join(" ");
-    let end = paragraph.find(". ").map_or(paragraph.len(), |end| end + 1);
+    let sentences = paragraph.split_inclusive(". ").enumerate();
+    let kept = sentences.filter(|(place, sentence)| *place == 0 || sentence.starts_with("If absent"));
+    let kept: String = kept.map(|(_, sentence)| sentence).collect();
     // Links to other items have no target on the page, and authors of scenarios do not know `None`.
-    paragraph[..end].replace("[`", "`").replace("`]", "`").replace("`None`", "none").replace('|', "\\|")
+    kept.trim_end().replace("[`", "`").replace("`]", "`").replace("`None`", "none").replace('|', "\\|")
 }
 
 /// Adds the structures of a source that are deserialized from scenarios.
@@ -112,7 +115,7 @@ fn add_structures(text: &str, structures: &mut BTreeMap<String, Structure>) {
             structures.get_mut(structure).expect("it was just added").fields.push(Field {
                 name: name.to_owned(),
                 of: of.to_owned(),
-                about: first_sentence(&docs),
+                about: main_sentences(&docs),
                 has_default: attributes.contains("serde(default"),
             });
         }
