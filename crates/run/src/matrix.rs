@@ -352,10 +352,10 @@ impl Job<'_> {
         let asked = asked.filter_map(|(device, config)| Some((DeviceId(device), config.reports.as_ref()?)));
         let reports = asked.map(|(device, path)| ReportFile::create(device, path));
         judge.keep_reports(reports.collect::<Result<_, _>>()?);
-        let run = |recorder: &mut dyn Recorder, progress: &mut Clock<'_>| {
-            simulate(&self.choice.scenario, &self.scheme, self.seed, recorder, progress)
+        let run = |judge: &mut Judge, progress: &mut Clock<'_>| {
+            simulate(&self.choice.scenario, &self.scheme, self.seed, judge, progress)
         };
-        if !run_judged(&facts, &mut judge, &run, tell).map_err(|reason| self.failed(reason))? {
+        if !run_judged(&facts, &mut judge, run, tell).map_err(|reason| self.failed(reason))? {
             return Ok(None);
         }
         let measured = judge.finish()?;
@@ -383,7 +383,7 @@ impl Job<'_> {
 pub(crate) fn run_judged(
     facts: &RunFacts,
     judge: &mut Judge,
-    run: &dyn Fn(&mut dyn Recorder, &mut Clock<'_>) -> Result<(), Refused>,
+    run: impl FnOnce(&mut Judge, &mut Clock<'_>) -> Result<(), Refused>,
     tell: &dyn Fn(f64) -> bool,
 ) -> Result<bool, Refused> {
     let mut stopped = false;

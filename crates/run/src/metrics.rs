@@ -24,6 +24,7 @@
 //! Percentiles of delay are computed from a histogram with three significant digits. They are at most 0.1 % above the
 //! exact nearest-rank value, and exact to the microsecond below 2 ms. Means are exact.
 
+pub mod course;
 mod delay;
 mod fairness;
 mod flow;
@@ -37,6 +38,7 @@ use airpace_radio::RadioReport;
 use airpace_tables::facts::RunFacts;
 use serde::{Deserialize, Serialize};
 
+pub use course::{Course, CourseMeter};
 pub use delay::Delays;
 use fairness::{Fairness, FairnessMeter, Sharer};
 pub use fairness::{JainWindow, jain};

@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 32] = scenarios![
+static BUILTIN: [(&str, &str); 33] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -38,6 +38,7 @@ static BUILTIN: [(&str, &str); 32] = scenarios![
     "nr-endc",
     "nr-fr2-blockage",
     "nr-mobility",
+    "nr-places",
     "morc-random-loss",
     "morc-five-flows",
     "morc-fig4",

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
+use airpace_event::{Detail, Discard, Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec, Variants};
+use airpace_tables::facts::RunFacts;
 use ring::digest::{Context, SHA256, digest};
 
 use super::record::{Key, Record};
@@ -23,6 +25,7 @@ use crate::flows::FlowRow;
 use crate::judge::Judge;
 use crate::manifest::ManifestChoice;
 use crate::matrix::run_judged;
+use crate::metrics::{Course, CourseMeter};
 use crate::summary::RunSummary;
 use crate::threads;
 
@@ -278,6 +281,36 @@ impl<'a> Runner<'a> {
     /// Executes a run and returns its record. `tell` receives the fraction of the run's time that has passed. Returns
     /// `None` if `tell` stopped the run. The key is 0 if the run's point could not be prepared.
     pub fn run(&mut self, index: u64, tell: &dyn Fn(f64) -> bool) -> Option<Record> {
+        let (key, result) = self.execute(index, &|_, _| Discard, tell)?;
+        let rows = |(run, _): (RunSummary, Discard)| run.flows.iter().map(FlowRow::of).collect();
+        Some(Record { key, result: result.map(rows) })
+    }
+
+    /// Executes a run like [`Runner::run`], and returns its key with all of its metrics and the courses of its flows, or the
+    /// reason why it failed.
+    pub fn run_with_courses(
+        &mut self,
+        index: u64,
+        tell: &dyn Fn(f64) -> bool,
+    ) -> Option<(Key, Result<(RunSummary, Vec<Course>), String>)> {
+        let meter = |facts: &RunFacts, scenario: &Scenario| {
+            let primary = |device: &airpace_sim::scenario::Device| {
+                scenario.cell.as_ref()?;
+                Some(device.radio.carriers.first().copied().unwrap_or(0))
+            };
+            CourseMeter::new(facts, &scenario.device.iter().map(primary).collect::<Vec<_>>())
+        };
+        let (key, result) = self.execute(index, &meter, tell)?;
+        Some((key, result.map(|(run, meter)| (run, meter.finish()))))
+    }
+
+    /// Executes a run, whose events the recorder that `further` creates receives too.
+    fn execute<R: Recorder>(
+        &mut self,
+        index: u64,
+        further: &dyn Fn(&RunFacts, &Scenario) -> R,
+        tell: &dyn Fn(f64) -> bool,
+    ) -> Option<(Key, Result<(RunSummary, R), String>)> {
         let cell = self.plan.cell(index);
         let plan = self.plan;
         if self.ground.as_ref().is_none_or(|(point, _)| *point != cell.point) {
@@ -290,41 +323,56 @@ impl<'a> Runner<'a> {
         let (_, ground) = self.ground.as_ref().expect("it was put there");
         let (digest, prepared) = match ground {
             Ok(ready) => ready,
-            Err(reason) => {
-                return Some(Record { key: Key([0; 16]), result: Err(explain_plainly(reason)) });
-            }
+            Err(reason) => return Some((Key([0; 16]), Err(explain_plainly(reason)))),
         };
         let key = plan.key(digest, cell);
-        let run = || measure(prepared, &plan.schemes[cell.scheme], cell.seed, tell);
+        let run = || measure(prepared, &plan.schemes[cell.scheme], cell.seed, further, tell);
         let result = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(None)) => return None,
-            Ok(Ok(Some(run))) => Ok(run.flows.iter().map(FlowRow::of).collect()),
+            Ok(Ok(Some(measured))) => Ok(measured),
             Ok(Err(error)) => Err(explain_plainly(&error)),
             Err(panic) => {
                 Err(format!("the simulator crashed: {}; this is a mistake in airpace", said(&*panic)))
             }
         };
-        Some(Record { key, result })
+        Some((key, result))
     }
 }
 
-/// Metrics of one run; `None` if `tell` stopped the run.
-fn measure(
+/// Metrics of one run, and the recorder that `further` created; `None` if `tell` stopped the run.
+fn measure<R: Recorder>(
     prepared: &Prepared,
     scheme: &SchemeSpec,
     seed: u64,
+    further: &dyn Fn(&RunFacts, &Scenario) -> R,
     tell: &dyn Fn(f64) -> bool,
-) -> Result<Option<RunSummary>, RunError> {
+) -> Result<Option<(RunSummary, R)>, RunError> {
     let facts = crate::facts::of(prepared.scenario(), scheme, seed);
     let mut judge = Judge::new(&facts, None)?;
-    let run = |recorder: &mut dyn airpace_event::Recorder, progress: &mut airpace_sim::Progress<'_>| {
-        let ran = airpace_sim::run_prepared(prepared, scheme, seed, recorder, progress);
+    let mut recorder = further(&facts, prepared.scenario());
+    let run = |judge: &mut Judge, progress: &mut airpace_sim::Progress<'_>| {
+        let mut both = Both(judge, &mut recorder);
+        let ran = airpace_sim::run_prepared(prepared, scheme, seed, &mut both, progress);
         ran.map(drop).map_err(|error| explain_plainly(&error).into())
     };
-    match run_judged(&facts, &mut judge, &run, tell) {
-        Ok(true) => Ok(Some(RunSummary::new(&facts, judge.finish()?))),
+    match run_judged(&facts, &mut judge, run, tell) {
+        Ok(true) => Ok(Some((RunSummary::new(&facts, judge.finish()?), recorder))),
         Ok(false) => Ok(None),
         Err(reason) => Err(reason.into()),
+    }
+}
+
+/// Two recorders of one run.
+struct Both<'a, R>(&'a mut Judge, &'a mut R);
+
+impl<R: Recorder> Recorder for Both<'_, R> {
+    fn record(&mut self, event: Event<'_>) {
+        self.1.record(event);
+        self.0.record(event);
+    }
+
+    fn wants(&self, detail: Detail) -> bool {
+        self.0.wants(detail) || self.1.wants(detail)
     }
 }
 
