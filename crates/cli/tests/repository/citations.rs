@@ -32,6 +32,8 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
 /// Programs whose behaviour is a source. Citations name a file or a part of the program.
 const PROGRAMS: &[&str] = &[
     "CellReplay",
+    "dash.js",
+    "ExoPlayer",
     "genericCC",
     "google/bbr",
     "itu-p1203",
