@@ -7,7 +7,7 @@
 //!                 │ Playback: buffer, position, stalls ◀── segment ◀───┼── driver: on_bytes, on_complete
 //!                 └──────────────────────────┬─────────────────────────┘
 //!                                            ▼
-//!                                  Session: the report
+//!                                  Session: the report ─▶ Quality: 1 (bad) to 5 (excellent)
 //! ```
 //!
 //! A driver owns the clock and the network. It sends the requests that [`Player::poll_action`] returns, reports the bytes that
@@ -22,6 +22,7 @@
 //! | [`player`] | [`Player`] and its [`Action`]s |
 //! | [`rule`] | [`Rule`]: how the player chooses representations |
 //! | [`session`] | [`Session`]: the report of a player; the player's [`State`]s |
+//! | [`quality`] | [`Quality`] of a session for a viewer ([`Viewing`]) |
 //! | [`p1203`] | the formulas of ITU-T P.1203, and the part of the model that is left out |
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
@@ -31,6 +32,7 @@ pub mod config;
 pub mod ladder;
 pub mod p1203;
 pub mod player;
+pub mod quality;
 pub mod rule;
 pub mod session;
 pub mod sizes;
@@ -38,6 +40,7 @@ pub mod sizes;
 pub use config::PlayerConfig;
 pub use ladder::{Codec, Ladder, Representation};
 pub use player::{Action, Player, Request};
+pub use quality::{Quality, Viewing};
 pub use rule::Rule;
 pub use session::{Session, State};
 pub use sizes::SegmentSizes;
