@@ -32,8 +32,12 @@ const NAMED_PAPERS: &[(&str, &str)] = &[
 /// Programs whose behaviour is a source. Citations name a file or a part of the program.
 const PROGRAMS: &[&str] = &[
     "CellReplay",
+    "dash.js",
+    "ExoPlayer",
     "genericCC",
     "google/bbr",
+    "itu-p1203",
+    "itu-p1203-codecextension",
     "keithw/sprout",
     "libosmocore",
     "libutp",
@@ -65,7 +69,7 @@ fn has_known_form(source: &str) -> bool {
         }),
         "Linux" => [".c", ".h", ".rst", "tcp_"].iter().any(|part| second.contains(part)),
         "our" => second.starts_with("measurement"),
-        "ITU-R" | "IEEE" | "IEC" | "WCAG" => !second.is_empty(),
+        "ITU-R" | "ITU-T" | "IEEE" | "IEC" | "WCAG" => !second.is_empty(),
         _ if PROGRAMS.contains(&first) => !second.is_empty(),
         _ if NAMED_PAPERS.iter().any(|(name, _)| *name == first) => second.starts_with('§'),
         _ => {
