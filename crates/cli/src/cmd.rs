@@ -20,6 +20,7 @@ mod parquet_file;
 pub mod proxy;
 pub mod recv;
 pub mod report;
+pub mod reproduce;
 pub mod runs;
 pub mod sample;
 mod scenario;

@@ -39,6 +39,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/proxy.md", include_str!("../../../docs/guide/proxy.md")),
     ("guide/python.md", include_str!("../../../docs/guide/python.md")),
     ("guide/radio.md", include_str!("../../../docs/guide/radio.md")),
+    ("guide/reproduce.md", include_str!("../../../docs/guide/reproduce.md")),
     ("guide/run-folder.md", include_str!("../../../docs/guide/run-folder.md")),
     ("guide/scenarios.md", include_str!("../../../docs/guide/scenarios.md")),
     ("guide/schemes.md", include_str!("../../../docs/guide/schemes.md")),

@@ -242,16 +242,15 @@ mod tests {
                 connection,
             },
         );
-        let ended = (0..u64::MAX, proptest::option::of(0..u64::MAX), ends, any::<u64>(), 0..Fate::ALL.len()).prop_map(
-            |(due, out, (device, direction), number, fate)| Entry::Ended {
+        let ended = (0..u64::MAX, proptest::option::of(0..u64::MAX), ends, any::<u64>(), 0..Fate::ALL.len())
+            .prop_map(|(due, out, (device, direction), number, fate)| Entry::Ended {
                 due: Time::from_nanos(due),
                 out: out.map(Time::from_nanos),
                 device: DeviceId(device),
                 direction,
                 number,
                 fate: Fate::ALL[fate],
-            },
-        );
+            });
         prop_oneof![arrived, ended, any::<u64>().prop_map(|at| Entry::Over { at: Time::from_nanos(at) })]
     }
 

@@ -87,14 +87,8 @@ pub enum Fate {
 
 impl Fate {
     /// All fates.
-    pub const ALL: [Fate; 6] = [
-        Fate::Delivered,
-        Fate::QueueFull,
-        Fate::Aqm,
-        Fate::WireLoss,
-        Fate::HarqFailure,
-        Fate::PdcpDiscard,
-    ];
+    pub const ALL: [Fate; 6] =
+        [Fate::Delivered, Fate::QueueFull, Fate::Aqm, Fate::WireLoss, Fate::HarqFailure, Fate::PdcpDiscard];
 
     /// Returns the name of the fate in tables.
     pub const fn name(self) -> &'static str {

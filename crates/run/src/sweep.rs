@@ -40,4 +40,4 @@ pub use session::{
     Sweep, SweepListener, SweepManifest, SweepOutcome, SweepProgress, Todo, Told, manifest, results,
     usual_folder,
 };
-pub use spec::{MAX_CELLS, Spec};
+pub use spec::{MAX_CELLS, Spec, VARIANT};

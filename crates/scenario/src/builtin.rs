@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 33] = scenarios![
+static BUILTIN: [(&str, &str); 34] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -39,6 +39,7 @@ static BUILTIN: [(&str, &str); 33] = scenarios![
     "nr-fr2-blockage",
     "nr-mobility",
     "nr-places",
+    "pbe-places",
     "morc-random-loss",
     "morc-five-flows",
     "morc-fig4",

@@ -22,8 +22,8 @@ use airpace_core::{Rng, Streams};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::variants::{Variant, refuse};
 use crate::ScenarioError;
+use crate::variants::{Variant, refuse};
 
 /// Maximum number of members of a population.
 ///
@@ -70,14 +70,16 @@ fn default_seed() -> u64 {
 
 /// The members of the population `table`, which stands in the file `file`.
 pub(super) fn members(table: Value, file: &str) -> Result<Vec<Variant>, ScenarioError> {
-    let population: Population =
-        serde_path_to_error::deserialize(table).map_err(|error: serde_path_to_error::Error<toml::de::Error>| {
+    let population: Population = serde_path_to_error::deserialize(table).map_err(
+        |error: serde_path_to_error::Error<toml::de::Error>| {
             let path = error.path().to_string();
             let key = if path == "." { "population".to_owned() } else { format!("population.{path}") };
             refuse(file, &key, format!("cannot be read: {}", error.inner().message()))
-        })?;
+        },
+    )?;
     if population.stratum.is_empty() {
-        let reason = "has no stratum; write each group of members as `[[population.stratum]]` with `name` and `count`";
+        let reason =
+            "has no stratum; write each group of members as `[[population.stratum]]` with `name` and `count`";
         return Err(refuse(file, "population", reason.to_owned()));
     }
     let streams = Streams::new(population.seed);
@@ -85,10 +87,15 @@ pub(super) fn members(table: Value, file: &str) -> Result<Vec<Variant>, Scenario
     for (index, stratum) in population.stratum.iter().enumerate() {
         let key = |name: &str| format!("population.stratum.{index}.{name}");
         if stratum.name.is_empty() {
-            return Err(refuse(file, &key("name"), "is empty; the names of members start with it".to_owned()));
+            return Err(refuse(
+                file,
+                &key("name"),
+                "is empty; the names of members start with it".to_owned(),
+            ));
         }
         if population.stratum[..index].iter().any(|other| other.name == stratum.name) {
-            let reason = format!("is `{}`, as is that of an earlier stratum; give each its own", stratum.name);
+            let reason =
+                format!("is `{}`, as is that of an earlier stratum; give each its own", stratum.name);
             return Err(refuse(file, &key("name"), reason));
         }
         if stratum.count == 0 || all.len() + stratum.count > MAX_MEMBERS {
@@ -217,7 +224,11 @@ impl Distribution {
         for _ in 0..MAX_TRIES {
             let number = self.rounded(self.number(rng)?);
             if self.within.is_none_or(|[least, most]| (least..=most).contains(&number)) {
-                return Ok(Value::Float(number));
+                // Keys that count something do not accept a number with a decimal point.
+                return Ok(match self.decimals {
+                    Some(0) => Value::Integer(number as i64),
+                    _ => Value::Float(number),
+                });
             }
         }
         Err("is hardly ever within its limits; widen `within`".to_owned())
@@ -253,7 +264,9 @@ impl Distribution {
         }
         if let Some([mean, deviation]) = self.normal {
             if !(mean.is_finite() && deviation.is_finite() && deviation >= 0.0) {
-                return Err(format!("has the deviation {deviation}; give the mean, and a deviation of 0 or more"));
+                return Err(format!(
+                    "has the deviation {deviation}; give the mean, and a deviation of 0 or more"
+                ));
             }
             return Ok(mean + deviation * rng.normal());
         }
@@ -295,7 +308,9 @@ impl Distribution {
             return Err("has `times` without `until`; give the end of the list in seconds".to_owned());
         };
         if least <= 0.0 || until / least > MAX_TIMES as f64 {
-            return Err(format!("has gaps of {least} s up to {until} s; give gaps above 0 for at most {MAX_TIMES} times"));
+            return Err(format!(
+                "has gaps of {least} s up to {until} s; give gaps above 0 for at most {MAX_TIMES} times"
+            ));
         }
         let mut times = Vec::new();
         let mut now = rng.range(least, most);
@@ -402,10 +417,16 @@ mod tests {
         for (text, expected) in [
             ("[population]\nseed = 3\n".to_owned(), "`population` has no stratum; write each group"),
             ("[population]\nseeds = 3\n".to_owned(), "unknown field `seeds`"),
-            (stratum.replace("count = 2", "count = 0"), "`population.stratum.0.count` is 0; a population has 1 to"),
+            (
+                stratum.replace("count = 2", "count = 0"),
+                "`population.stratum.0.count` is 0; a population has 1 to",
+            ),
             (stratum.replace("\"a\"", "\"\""), "`population.stratum.0.name` is empty"),
             (format!("{stratum}{stratum}"), "`population.stratum.1.name` is `a`, as is that of an earlier"),
-            (draw("{ uniform = [9, 3] }"), "`population.stratum.0.draw.internet.rate_mbps` has the limits 9 and 3"),
+            (
+                draw("{ uniform = [9, 3] }"),
+                "`population.stratum.0.draw.internet.rate_mbps` has the limits 9 and 3",
+            ),
             (draw("{ log_uniform = [0, 3] }"), "are above 0"),
             (draw("{ normal = [0, -3] }"), "a deviation of 0 or more"),
             (draw("{ normal = [0, 1], within = [50, 60] }"), "widen `within`"),
@@ -421,7 +442,8 @@ mod tests {
             let said = read(&text).expect_err(&text);
             assert!(said.contains(expected), "{text}: {said}");
         }
-        let unknown = read(&format!("{stratum}draw = {{ \"flow.0.rtt\" = {{ whole = [1, 2] }} }}\n")).unwrap();
+        let unknown =
+            read(&format!("{stratum}draw = {{ \"flow.0.rtt\" = {{ whole = [1, 2] }} }}\n")).unwrap();
         let said = unknown.load(0, &[]).unwrap_err().to_string();
         assert!(said.contains("variant `a-1`") && said.contains("rtt_ms"), "{said}");
     }

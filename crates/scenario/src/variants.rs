@@ -55,7 +55,8 @@ impl Variants {
         let listed = tree.remove("variant");
         let list = match (listed, tree.remove("population")) {
             (Some(_), Some(_)) => {
-                let reason = "stands beside `variant`; keep one of them, because both list experiments".to_owned();
+                let reason =
+                    "stands beside `variant`; keep one of them, because both list experiments".to_owned();
                 return Err(refuse(file_name, "population", reason));
             }
             (Some(listed), None) => list(listed, file_name)?,
@@ -101,7 +102,9 @@ impl Variants {
         let Some(variant) = self.list.get(index) else {
             return match self.list.is_empty() && index == 0 {
                 true => Scenario::from_tree(self.tree.clone(), &self.file, sets),
-                false => Err(ScenarioError::file(&self.file, format!("it has no variant with the number {index}"))),
+                false => {
+                    Err(ScenarioError::file(&self.file, format!("it has no variant with the number {index}")))
+                }
             };
         };
         let scenario = Scenario::from_tree(variant.apply(self.tree.clone())?, &self.file, sets);

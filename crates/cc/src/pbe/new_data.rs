@@ -141,7 +141,8 @@ mod tests {
         let mut new_data = NewData::default();
         split(&mut new_data, 0, true, true);
         for harq in (0..HARQ_PROCESSES as u8).filter(|harq| *harq != 3) {
-            let dci = Dci { harq: Some(harq), mcs: [Some(9), None], ndi: [Some(true), None], ..Dci::default() };
+            let dci =
+                Dci { harq: Some(harq), mcs: [Some(9), None], ndi: [Some(true), None], ..Dci::default() };
             assert_eq!(new_data.split(&dci), NEW, "process {harq}");
             assert_eq!(new_data.split(&dci), AGAIN, "process {harq}");
         }

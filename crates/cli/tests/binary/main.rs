@@ -32,6 +32,7 @@ mod outputs;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod radio;
+mod reproduce;
 mod runs;
 mod samples;
 mod screens;

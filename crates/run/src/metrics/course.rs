@@ -33,10 +33,19 @@ pub struct Course {
     pub capacity_bytes: Vec<f64>,
     /// Quantiles of the one-way delay over the whole run, in ms, at [`QUANTILES`]; empty if no packet arrived.
     pub delay_quantiles_ms: Vec<f64>,
-    /// Number of blocks of the device's grants, and how many of them were retransmissions.
+    /// Number of blocks of the device's grants.
     pub blocks: u64,
+    /// How many of these blocks were retransmissions.
     pub again: u64,
+    /// The states of the controller, each with the time in seconds at which the flow entered it; at most
+    /// [`MAX_STATES`].
+    pub states: Vec<(f64, String)>,
 }
+
+/// Maximum number of states of a course.
+///
+/// Chosen: a change every 10 ms for a minute.
+pub const MAX_STATES: usize = 6_000;
 
 impl Course {
     /// Throughput in Mbit/s per interval.
@@ -126,7 +135,8 @@ impl Recorder for CourseMeter {
                 for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
                     let Owner::Device(device) = owner else { continue };
                     let flows = self.flows.iter_mut();
-                    for flow in flows.filter(|flow| (flow.device, flow.direction) == (*device, dci.direction)) {
+                    for flow in flows.filter(|flow| (flow.device, flow.direction) == (*device, dci.direction))
+                    {
                         let is_primary = flow.primary.is_none_or(|primary| primary == report.carrier.0);
                         let prbs = match is_primary {
                             true => &mut flow.course.primary_prbs,
@@ -145,6 +155,14 @@ impl Recorder for CourseMeter {
                 let whose = (capacity.device, capacity.direction);
                 for flow in self.flows.iter_mut().filter(|flow| (flow.device, flow.direction) == whose) {
                     flow.course.capacity_bytes[interval] += capacity.bytes.0 as f64;
+                }
+            }
+            Event::Inspected(inspected) => {
+                let Some(flow) = self.flows.get_mut(usize::from(inspected.flow.0)) else { return };
+                let states = &mut flow.course.states;
+                let is_new = states.last().is_none_or(|(_, state)| state != inspected.state);
+                if is_new && states.len() < MAX_STATES {
+                    states.push((significant(inspected.time.as_secs_f64()), inspected.state.to_owned()));
                 }
             }
             _ => {}

@@ -17,8 +17,8 @@ use airpace_sim::{Prepared, Scenario, SchemeSpec, Variants};
 use airpace_tables::facts::RunFacts;
 use ring::digest::{Context, SHA256, digest};
 
-use super::record::{Key, Record};
 use super::axis::text_of;
+use super::record::{Key, Record};
 use super::spec::{Spec, VARIANT};
 use crate::error::RunError;
 use crate::flows::FlowRow;

@@ -156,8 +156,11 @@ pub fn results(root: &Path) -> Result<(SweepManifest, Batches), RunError> {
 /// The scenario cannot be parsed.
 pub fn usual_folder(spec: &Spec) -> Result<PathBuf, RunError> {
     let variants = Variants::read(&spec.text, &spec.scenario)?;
-    let name: String =
-        variants.text("name").chars().map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' }).collect();
+    let name: String = variants
+        .text("name")
+        .chars()
+        .map(|c| if c.is_alphanumeric() || "-_.@".contains(c) { c } else { '_' })
+        .collect();
     let json = serde_json::to_string(spec).expect("plain data with text keys");
     let hash = digest(&SHA256, json.as_bytes());
     let digits: String = hash.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -285,7 +288,8 @@ impl Sweep {
         write(false, 0)?;
         if plan.variants().names().next().is_some() {
             let path = root.join("variants.toml");
-            airpace_files::replace(&path, plan.variants().to_toml()).map_err(FileError::write("write", &path))?;
+            airpace_files::replace(&path, plan.variants().to_toml())
+                .map_err(FileError::write("write", &path))?;
         }
         // Another process may have added records between the first check and the lock.
         let index = Index::read(root)?;

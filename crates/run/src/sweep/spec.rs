@@ -89,17 +89,27 @@ impl Spec {
             }
         }
         let words = if schemes.is_empty() { &written.schemes } else { schemes };
-        let variants = Variants::read(&text, &written.scenario)?;
-        if variants.names().next().is_some() && !written.set.iter().any(|axis| axis.key == VARIANT) {
-            written.set.insert(0, Axis::of(VARIANT, variants.names().map(quoted))?);
+        let seeds = seeds.or(written.seeds).map_or_else(|| vec![1], |seeds| seeds.as_slice().to_vec());
+        Spec::of(written.scenario, text, written.set, words, seeds)
+    }
+
+    /// A sweep of the scenario `text`, which is named `scenario` in errors and commands. If `schemes` is empty, the sweep has
+    /// the schemes of the scenario.
+    ///
+    /// # Errors
+    /// Errors of [`Spec::read`].
+    pub fn of(
+        scenario: String,
+        text: String,
+        mut set: Vec<Axis>,
+        schemes: &[String],
+        seeds: Vec<u64>,
+    ) -> Result<Spec, RunError> {
+        let variants = Variants::read(&text, &scenario)?;
+        if variants.names().next().is_some() && !set.iter().any(|axis| axis.key == VARIANT) {
+            set.insert(0, Axis::of(VARIANT, variants.names().map(quoted))?);
         }
-        let spec = Spec {
-            schemes: named(words, &variants)?,
-            seeds: seeds.or(written.seeds).map_or_else(|| vec![1], |seeds| seeds.as_slice().to_vec()),
-            scenario: written.scenario,
-            text,
-            set: written.set,
-        };
+        let spec = Spec { schemes: named(schemes, &variants)?, seeds, scenario, text, set };
         spec.check()?;
         Ok(spec)
     }
@@ -113,7 +123,9 @@ impl Spec {
         let variants = Variants::read(&self.text, &self.scenario)?;
         let known: BTreeSet<&str> = variants.names().collect();
         let chosen = self.set.iter().find(|axis| axis.key == VARIANT).map_or(&[][..], |axis| &axis.values);
-        if let Some(unknown) = chosen.iter().map(|value| text_of(value)).find(|it| !known.contains(it.as_str())) {
+        if let Some(unknown) =
+            chosen.iter().map(|value| text_of(value)).find(|it| !known.contains(it.as_str()))
+        {
             let instead = nearest::instead(&unknown, &known.iter().copied().collect::<Vec<_>>(), "there are");
             return refuse(format!("{VARIANT}: `{}` has no variant `{unknown}`{instead}", self.scenario));
         }

@@ -4,9 +4,9 @@ use airpace_core::tables::nr::{Band, Duplex, FrequencyRange, SsBlockCase, Subcar
 use airpace_radio::Numerology;
 use serde::{Deserialize, Serialize};
 
-use super::super::pattern::Pattern;
 use super::super::adaptation::AdaptationConfig;
 use super::super::bler::BlerConfig;
+use super::super::pattern::Pattern;
 use super::{Bearer, CellConfig, DualConnectivityConfig, NrConfig, RlcConfig, UplinkPath};
 use crate::config_error::ConfigError;
 
@@ -397,7 +397,10 @@ impl CellConfig {
                 ("crs_ports", self.crs_ports.is_some()),
                 ("uplink.prbs", self.uplink.prbs.is_some()),
                 ("adaptation.qam256", self.adaptation.qam256),
-                ("adaptation.antenna_ports", self.adaptation.antenna_ports != AdaptationConfig::default().antenna_ports),
+                (
+                    "adaptation.antenna_ports",
+                    self.adaptation.antenna_ports != AdaptationConfig::default().antenna_ports,
+                ),
                 ("bler.by_code_block", self.bler.by_code_block != BlerConfig::default().by_code_block),
                 ("rlc.status_alone", self.rlc.status_alone != rlc.status_alone),
                 ("rlc.pdcp_header_bytes", self.rlc.pdcp_header_bytes != rlc.pdcp_header_bytes),
@@ -413,10 +416,7 @@ impl CellConfig {
             [("lena_compat", self.lena_compat), ("adaptation.lena_compat", self.adaptation.lena_compat)]
         {
             if nr > 0 && is_given {
-                return refuse(
-                    key.into(),
-                    "emulates a simulator of LTE; remove it, or use carriers of LTE",
-                );
+                return refuse(key.into(), "emulates a simulator of LTE; remove it, or use carriers of LTE");
             }
         }
         Ok(())

@@ -1,0 +1,37 @@
+//! Parameters of our world that were fitted to a number of a paper, because the paper does not state them.
+
+use serde::Serialize;
+
+/// A fitted parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fitted {
+    /// The experiments that use it.
+    pub experiments: &'static str,
+    /// The key, with its value.
+    pub key: &'static str,
+    /// The paper's number to which it was fitted. This number proves nothing; all other numbers are predictions.
+    pub to: &'static str,
+}
+
+/// All fitted parameters. Each holds for all schemes of its experiments.
+pub static FITTED: &[Fitted] = &[
+    Fitted {
+        experiments: "pbe/table1, fig10 to fig13, states",
+        key: "forward.loss, drawn from 1e-5 to 1e-3; device.0.radio.queue_bytes, drawn from 0.2 to 3 MB",
+        to: "PBE-CC ÷ CUBIC of 2.3 in throughput",
+    },
+    Fitted { experiments: "pbe/fig14", key: "flow.0.rtt_ms = 72", to: "p95 delay of PBE-CC, 64 ms" },
+    Fitted {
+        experiments: "pbe/fig14",
+        key: "device.0.radio.queue_bytes = 2200000",
+        to: "p95 delay of CUBIC, 296 ms",
+    },
+    Fitted { experiments: "pbe/fig14", key: "forward.loss = 0.0001", to: "throughput of CUBIC, 38 Mbit/s" },
+    Fitted { experiments: "pbe/fig16", key: "flow.0.rtt_ms = 92", to: "mean delay of PBE-CC, 61 ms" },
+    Fitted {
+        experiments: "pbe/fig16",
+        key: "device.0.radio.queue_bytes = 2200000",
+        to: "p95 delay of CUBIC, 416 ms",
+    },
+    Fitted { experiments: "morc/fig4", key: "flow.0.rtt_ms = 30", to: "longest download of CUBIC, 15.38 s" },
+];

@@ -1,0 +1,118 @@
+//! The findings as one page: figures in the papers' form, and the numbers below each.
+
+use std::fmt::Write;
+
+use crate::experiment::{Experiment, Findings};
+use crate::fitted::FITTED;
+use crate::number::{Number, Verdict, text};
+
+const STYLE: &str = include_str!("gallery.css");
+
+/// The page as HTML, without scripts.
+pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) -> String {
+    let counts = [Verdict::Reproduced, Verdict::InKind, Verdict::Differs, Verdict::Fitted, Verdict::Missing]
+        .map(|verdict| {
+            let numbers = findings.iter().flat_map(|(_, findings)| &findings.numbers);
+            (verdict, numbers.filter(|number| number.verdict() == verdict).count())
+        });
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| format!("<b class=\"{}\">{count} {verdict}</b>", class(*verdict)))
+        .collect();
+    let mut html = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+         <title>The papers' evaluations beside ours</title><style>{STYLE}</style>\
+         <h1>The papers' evaluations beside ours</h1><p>{}<p class=soft>Made by <code>{}</code>, version {}.\n<nav>",
+        counts.join(" · "),
+        escaped(command),
+        escaped(version)
+    );
+    for (experiment, _) in findings {
+        let anchor = anchor(experiment);
+        write!(html, "<a href=\"#{anchor}\">{}</a> ", escaped(experiment.id)).expect("text takes everything");
+    }
+    html += "</nav>\n";
+    for (experiment, findings) in findings {
+        section(&mut html, experiment, findings);
+    }
+    html += "<section><h2>Fitted parameters</h2><table><tr><th>experiments<th>key<th>fitted to\n";
+    for fitted in FITTED {
+        let cells = [fitted.experiments, fitted.key, fitted.to].map(escaped);
+        writeln!(html, "<tr><td>{}", cells.join("<td>")).expect("text takes everything");
+    }
+    html += "</table></section></html>\n";
+    html
+}
+
+fn section(html: &mut String, experiment: &Experiment, findings: &Findings) {
+    let anchor = anchor(experiment);
+    write!(
+        html,
+        "<section id=\"{anchor}\"><h2>{}</h2><p class=soft>{} · {}{}",
+        escaped(experiment.title),
+        escaped(experiment.id),
+        escaped(experiment.source),
+        if experiment.world.is_empty() { String::new() } else { format!("<p>{}", escaped(experiment.world)) }
+    )
+    .expect("text takes everything");
+    for picture in &findings.pictures {
+        let wide = picture.figure.inline_svg(&format!("{}-w", picture.name));
+        html.push_str("<figure>");
+        if picture.figure.is_wide() {
+            let narrow = picture.figure.stacked().inline_svg(&format!("{}-n", picture.name));
+            write!(html, "<div class=wide>{wide}</div><div class=narrow>{narrow}</div>")
+                .expect("text takes everything");
+        } else {
+            html.push_str(&wide);
+        }
+        let (title, caption) = (escaped(&picture.figure.title), escaped(&picture.figure.caption));
+        write!(html, "<figcaption><b>{title}.</b> {caption}</figcaption></figure>")
+            .expect("text takes everything");
+    }
+    html.push_str(&table(&findings.numbers));
+    for note in &findings.notes {
+        write!(html, "<p>{}", escaped(note)).expect("text takes everything");
+    }
+    html.push_str("</section>\n");
+}
+
+fn table(numbers: &[Number]) -> String {
+    if numbers.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        "<div class=scroll><table><tr><th>number<th>paper<th>ours<th>verdict<th class=rule>rule\n".to_owned();
+    for number in numbers {
+        let ours = number.ours.map_or_else(|| "–".to_owned(), |ours| ours.to_string());
+        let (verdict, unit) = (number.verdict(), number.unit);
+        writeln!(
+            table,
+            "<tr><td>{} <span class=soft>{}</span><td>{}<td>{ours}<td class=\"{}\">{verdict}<td class=\"soft rule\">{}",
+            escaped(&number.what),
+            escaped(unit),
+            text(number.paper),
+            class(verdict),
+            number.rule
+        )
+        .expect("text takes everything");
+    }
+    table + "</table></div>"
+}
+
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "good",
+        Verdict::InKind => "kind",
+        Verdict::Differs | Verdict::Missing => "bad",
+        Verdict::Fitted => "soft",
+    }
+}
+
+fn anchor(experiment: &Experiment) -> String {
+    experiment.id.replace('/', "-")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

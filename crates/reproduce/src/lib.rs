@@ -1,0 +1,43 @@
+//! The evaluations of the papers, as experiments that can be repeated: each number of a paper beside ours with a verdict, and
+//! each figure in the paper's form.
+//!
+//! ```text
+//! Experiment ─▶ Campaigns (sweeps) ─▶ Work: missing runs ─▶ Store ─▶ Results ─▶ Findings: numbers, figures ─▶ gallery, table
+//! ```
+//!
+//! | module | content |
+//! | --- | --- |
+//! | [`experiment`] | what an experiment is, and the list of all |
+//! | [`number`] | a number of a paper beside ours, the rule that judges it, the verdict |
+//! | [`results`] | the runs of an experiment, and statistics over them |
+//! | [`statistics`] | means, intervals, fairness, rank correlation |
+//! | [`store`] | finished runs on the disk, by the hash of what they depend on |
+//! | [`work`] | executes the runs that are missing |
+//! | [`fitted`] | parameters that were fitted to a number of a paper |
+//! | [`gallery`], [`markdown`] | the page and the table of the findings |
+//! | `pbe`, `biscay`, `morc` | the experiments |
+//!
+//! A rule is part of an experiment and is fixed before its runs; nobody types a verdict. No parameter is set per scheme.
+
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(missing_docs)]
+
+mod biscay;
+pub mod experiment;
+pub mod fitted;
+pub mod gallery;
+mod look;
+pub mod markdown;
+mod morc;
+pub mod number;
+mod pbe;
+pub mod results;
+pub mod statistics;
+pub mod store;
+pub mod work;
+
+pub use experiment::{Campaign, EXPERIMENTS, Experiment, Findings, Picture, Size, named};
+pub use number::{Number, Ours, Rule, Verdict};
+pub use results::{Results, Run};
+pub use store::Store;
+pub use work::{Progress, Work};

@@ -1,0 +1,55 @@
+//! The findings as a page in Markdown: one table per experiment.
+
+use std::fmt::Write;
+
+use crate::experiment::{Experiment, Findings};
+use crate::fitted::FITTED;
+use crate::number::{Number, text};
+
+/// The page. `command` makes it again; `version` is that of the program.
+pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) -> String {
+    let mut page = format!(
+        "# The papers' evaluations beside ours\n\n`{command}` (version {version}) made this page; do not edit it. A verdict \
+         follows from the rule in its row, which was stated before the runs: *reproduced* if the rule holds, *in kind* if the \
+         direction agrees and the size does not, *differs* otherwise. Numbers in brackets are the ends of the interval that \
+         holds the mean with 95 % confidence; without brackets, there was one run, or seeds change nothing.\n\n"
+    );
+    page += "## Fitted parameters\n\nThe papers do not state these parameters of their networks. Each was fitted to one number, \
+             whose verdict is *fitted*, and holds for all schemes.\n\n| experiments | key | fitted to |\n| --- | --- | --- |\n";
+    for fitted in FITTED {
+        writeln!(page, "| {} | {} | {} |", fitted.experiments, fitted.key, fitted.to)
+            .expect("text takes everything");
+    }
+    for (experiment, findings) in findings {
+        write!(page, "\n## {}: {}\n\nSource: {}.", experiment.id, experiment.title, experiment.source)
+            .expect("text takes everything");
+        if !experiment.world.is_empty() {
+            write!(page, " {}", experiment.world).expect("text takes everything");
+        }
+        page += "\n\n";
+        page += &table(&findings.numbers);
+        for note in &findings.notes {
+            write!(page, "\n{note}\n").expect("text takes everything");
+        }
+    }
+    page
+}
+
+fn table(numbers: &[Number]) -> String {
+    let mut table =
+        "| number | paper | ours | rule | verdict |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    for number in numbers {
+        let ours = number.ours.map_or_else(|| "–".to_owned(), |ours| ours.to_string());
+        let unit = if number.unit.is_empty() { String::new() } else { format!(" ({})", number.unit) };
+        writeln!(
+            table,
+            "| {}{unit} | {} | {ours} | {} | {} |",
+            number.what,
+            text(number.paper),
+            number.rule,
+            number.verdict()
+        )
+        .expect("text takes everything");
+    }
+    table
+}

@@ -1,0 +1,19 @@
+//! Experiments of PBE-CC.
+
+pub(crate) mod competitor;
+pub(crate) mod fairness;
+pub(crate) mod mobility;
+pub(crate) mod places;
+pub(crate) mod two_flows;
+
+/// The eight schemes of the paper. Those of other authors are the programs that Pantheon runs.
+pub(crate) const EIGHT: &[&str] = &[
+    "pbe",
+    "bbr",
+    "cubic",
+    "verus@pantheon",
+    "sprout@pantheon",
+    "copa@pantheon",
+    "allegro@pantheon",
+    "vivace@pantheon",
+];

@@ -1,0 +1,155 @@
+//! The runs of an experiment.
+
+use airpace_run::metrics::{Course, FlowMetrics};
+use airpace_run::summary::RunSummary;
+
+use crate::experiment::stratum_of;
+use crate::number::Ours;
+use crate::statistics::{average, mean};
+
+/// A finished run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The variant of the scenario or the member of its population; empty if there are none.
+    pub variant: String,
+    /// The other keys that were set, with their values.
+    pub set: Vec<(String, String)>,
+    /// The scheme under test, as spelled.
+    pub scheme: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// All metrics.
+    pub summary: RunSummary,
+    /// The courses of its flows.
+    pub courses: Vec<Course>,
+}
+
+impl Run {
+    /// Metrics of the flow with this index.
+    pub fn flow(&self, index: usize) -> &FlowMetrics {
+        &self.summary.flows[index].metrics
+    }
+
+    /// The stratum of the population to which the member belongs.
+    pub fn stratum(&self) -> &str {
+        stratum_of(&self.variant)
+    }
+}
+
+/// The runs of all campaigns of an experiment.
+pub struct Results {
+    campaigns: Vec<(&'static str, Vec<Run>)>,
+}
+
+impl Results {
+    /// Results with these runs by campaign.
+    pub fn new(campaigns: Vec<(&'static str, Vec<Run>)>) -> Results {
+        Results { campaigns }
+    }
+
+    /// The runs of a campaign.
+    pub fn of(&self, campaign: &str) -> Runs<'_> {
+        let found = self.campaigns.iter().find(|(name, _)| *name == campaign);
+        Runs(found.map_or(Vec::new(), |(_, runs)| runs.iter().collect()))
+    }
+
+    /// The runs of the only campaign.
+    pub fn all(&self) -> Runs<'_> {
+        self.of("")
+    }
+}
+
+/// Some runs, in the order of variants, keys, schemes and seeds.
+#[derive(Clone, Debug)]
+pub struct Runs<'a>(pub Vec<&'a Run>);
+
+impl<'a> Runs<'a> {
+    /// The runs with a property.
+    pub fn such(&self, has: impl Fn(&Run) -> bool) -> Runs<'a> {
+        Runs(self.0.iter().copied().filter(|run| has(run)).collect())
+    }
+
+    /// The runs of a scheme.
+    pub fn with(&self, scheme: &str) -> Runs<'a> {
+        self.such(|run| run.scheme == scheme)
+    }
+
+    /// The schemes, in the order of the campaign.
+    pub fn schemes(&self) -> Vec<&'a str> {
+        distinct(self.0.iter().map(|run| run.scheme.as_str()))
+    }
+
+    /// The variants, in the order of the campaign.
+    pub fn variants(&self) -> Vec<&'a str> {
+        distinct(self.0.iter().map(|run| run.variant.as_str()))
+    }
+
+    /// A value of each run, without those that have none.
+    pub fn values(&self, of: impl Fn(&Run) -> Option<f64>) -> Vec<f64> {
+        self.0.iter().filter_map(|run| of(run)).collect()
+    }
+
+    /// Mean of a value over the runs.
+    pub fn mean(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Ours> {
+        mean(&self.values(of))
+    }
+
+    /// For each variant and set of keys: the mean over the seeds of a value of a run. Runs without a value are left out.
+    pub fn by_place(&self, of: impl Fn(&Run) -> Option<f64>) -> Vec<(Place<'a>, f64)> {
+        let places = distinct(self.0.iter().map(|run| Place { variant: &run.variant, set: &run.set }));
+        let value = |place: Place<'a>| {
+            let its = self.such(|run| Place { variant: &run.variant, set: &run.set } == place);
+            Some((place, average(&its.values(&of))?))
+        };
+        places.into_iter().filter_map(value).collect()
+    }
+
+    /// Mean over the places of the ratio of a value of the scheme `one` to that of the scheme `other` at the same place.
+    pub fn ratio(&self, one: &str, other: &str, of: impl Fn(&Run) -> Option<f64> + Copy) -> Option<Ours> {
+        mean(&self.ratios(one, other, of))
+    }
+
+    /// The ratios of [`Runs::ratio`], one per place.
+    pub fn ratios(&self, one: &str, other: &str, of: impl Fn(&Run) -> Option<f64> + Copy) -> Vec<f64> {
+        let others = self.with(other).by_place(of);
+        let ratio = |(place, value): (Place<'a>, f64)| {
+            let (_, divisor) = others.iter().find(|(known, _)| *known == place)?;
+            (*divisor > 0.0).then(|| value / divisor)
+        };
+        self.with(one).by_place(of).into_iter().filter_map(ratio).collect()
+    }
+}
+
+/// What distinguishes the places of a campaign: the variant and the keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place<'a> {
+    /// Name of the variant.
+    pub variant: &'a str,
+    /// The keys that were set, with their values.
+    pub set: &'a [(String, String)],
+}
+
+fn distinct<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// Throughput of the first flow, in Mbit/s.
+pub fn throughput(run: &Run) -> Option<f64> {
+    Some(run.flow(0).throughput_mbps)
+}
+
+/// Mean one-way delay of the first flow, in ms.
+pub fn mean_delay(run: &Run) -> Option<f64> {
+    run.flow(0).one_way_delay_ms.mean
+}
+
+/// 95th percentile of the one-way delay of the first flow, in ms.
+pub fn p95_delay(run: &Run) -> Option<f64> {
+    run.flow(0).one_way_delay_ms.p95
+}

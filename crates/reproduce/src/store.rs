@@ -1,0 +1,91 @@
+//! Finished runs on the disk. A run is known by the hash of all that it depends on: the version of the program, the scenario
+//! with every key, the files that it names, the scheme with every option, the seed.
+
+use std::path::{Path, PathBuf};
+
+use airpace_run::RunError;
+use airpace_run::metrics::Course;
+use airpace_run::summary::RunSummary;
+use airpace_run::sweep::Key;
+use airpace_tables::FileError;
+use serde::{Deserialize, Serialize};
+
+/// A run as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    /// All metrics.
+    pub summary: RunSummary,
+    /// The courses of its flows.
+    pub courses: Vec<Course>,
+}
+
+/// Maximum size of a stored run (bytes).
+///
+/// Chosen: a hundred times the size of the largest run of any experiment.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The folder of finished runs.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    /// The build of the program, such as its commit: part of every key, because another build may give other numbers.
+    build: String,
+}
+
+impl Store {
+    /// The store in the folder `root`, which is created with the first run, for runs of this build of the program.
+    pub fn new(root: &Path, build: &str) -> Store {
+        Store { root: root.to_owned(), build: build.to_owned() }
+    }
+
+    /// The run with this key; `None` if it was not made, or if its file is damaged, so that it is made again.
+    pub fn get(&self, key: Key) -> Option<Stored> {
+        let text = airpace_files::read_to_string(&self.path(key), MAX_BYTES).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Stores a run.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&self, key: Key, run: &Stored) -> Result<(), RunError> {
+        let path = self.path(key);
+        let folder = path.parent().expect("a run is in a folder");
+        std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
+        let text = serde_json::to_string(run).expect("plain data with text keys");
+        airpace_files::replace(&path, text).map_err(FileError::write("write", &path))?;
+        Ok(())
+    }
+
+    fn path(&self, key: Key) -> PathBuf {
+        let name = key.to_string();
+        let build: String =
+            self.build.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        self.root.join(build).join(&name[..2]).join(format!("{name}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_found_again_by_its_key_and_build_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = serde_json::json!({
+            "scenario": "story", "scheme": "pbe", "seed": 1, "duration_s": 1.0, "flows": [], "jain": [], "jain_prbs": [],
+            "carriers": [],
+        });
+        let run =
+            Stored { summary: serde_json::from_value(summary).unwrap(), courses: vec![Course::default()] };
+        let store = Store::new(folder.path(), "0.1.0 abc");
+        assert_eq!(store.get(Key([7; 16])), None);
+        store.put(Key([7; 16]), &run).unwrap();
+        assert_eq!(store.get(Key([7; 16])), Some(run));
+        assert_eq!(store.get(Key([8; 16])), None);
+        assert_eq!(Store::new(folder.path(), "0.1.0 def").get(Key([7; 16])), None);
+        std::fs::write(store.path(Key([7; 16])), "{").unwrap();
+        assert_eq!(store.get(Key([7; 16])), None, "a damaged run is made again");
+    }
+}

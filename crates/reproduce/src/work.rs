@@ -1,0 +1,212 @@
+//! Executes the runs of experiments that are missing in the store, on threads.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use airpace_core::Refused;
+use airpace_run::RunError;
+use airpace_run::sweep::{Key, Plan, Runner, VARIANT};
+
+use crate::experiment::{Experiment, Size};
+use crate::results::{Results, Run};
+use crate::store::{Store, Stored};
+
+/// The runs of some experiments.
+pub struct Work {
+    plans: Vec<Planned>,
+    /// The runs without a result, each once: index of the plan, number of the run.
+    missing: Vec<(usize, u64)>,
+    runs: usize,
+}
+
+/// A campaign of an experiment, with the keys of its runs.
+struct Planned {
+    experiment: &'static str,
+    campaign: &'static str,
+    plan: Plan,
+    keys: Vec<Key>,
+}
+
+/// Progress of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of runs that were made now.
+    pub done: usize,
+    /// Number of runs that were missing at the start.
+    pub missing: usize,
+}
+
+impl Work {
+    /// Determines the runs of these experiments that the store lacks.
+    ///
+    /// # Errors
+    /// A scenario is invalid, which is a mistake in this crate.
+    pub fn of(experiments: &[&'static Experiment], size: Size, store: &Store) -> Result<Work, RunError> {
+        let mut plans = Vec::new();
+        for experiment in experiments {
+            for campaign in (experiment.campaigns)(size) {
+                let plan = Plan::new(campaign.spec()?)?;
+                let keys = keys(&plan)?;
+                plans.push(Planned { experiment: experiment.id, campaign: campaign.name, plan, keys });
+            }
+        }
+        let mut known = BTreeSet::new();
+        let mut missing = Vec::new();
+        for (index, planned) in plans.iter().enumerate() {
+            for (number, key) in (0..).zip(&planned.keys) {
+                if known.insert(*key) && store.get(*key).is_none() {
+                    missing.push((index, number));
+                }
+            }
+        }
+        Ok(Work { plans, missing, runs: known.len() })
+    }
+
+    /// Number of all runs, each counted once.
+    pub fn runs(&self) -> usize {
+        self.runs
+    }
+
+    /// Number of runs that are missing.
+    pub fn missing(&self) -> usize {
+        self.missing.len()
+    }
+
+    /// Executes the missing runs with `jobs` threads, and stores each as soon as it has ended.
+    ///
+    /// # Errors
+    /// A run failed or could not be stored, or `listener` stopped the work. Runs that have ended are kept.
+    pub fn run(
+        &self,
+        store: &Store,
+        jobs: usize,
+        listener: &(dyn Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<(), RunError> {
+        let (next, done, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let failed: Mutex<Option<RunError>> = Mutex::default();
+        let progress = || Progress { done: done.load(Ordering::Relaxed), missing: self.missing.len() };
+        let work = || {
+            let mut runner: Option<(usize, Runner<'_>)> = None;
+            while !stopped.load(Ordering::Relaxed) {
+                let Some(&(plan, number)) = self.missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                if runner.as_ref().is_none_or(|(known, _)| *known != plan) {
+                    runner = Some((plan, Runner::new(&self.plans[plan].plan)));
+                }
+                let (_, runner) = runner.as_mut().expect("it was just made");
+                let tell = |_| {
+                    let stop = listener(progress()).is_break();
+                    stopped.fetch_or(stop, Ordering::Relaxed) || stop
+                };
+                let Some((key, ended)) = runner.run_with_courses(number, &tell) else { return };
+                let kept = match ended {
+                    Ok((summary, courses)) => store.put(key, &Stored { summary, courses }),
+                    Err(reason) => {
+                        let of = self.plans[plan].experiment;
+                        Err(RunError::Sweep(Refused::new(format!("{of}: a run failed: {reason}"))))
+                    }
+                };
+                if let Err(error) = kept {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+                stopped.fetch_or(listener(progress()).is_break(), Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..jobs.clamp(1, self.missing.len().max(1)) {
+                scope.spawn(work);
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None if done.load(Ordering::Relaxed) < self.missing.len() => {
+                Err(RunError::Stopped { ended: done.into_inner(), runs: self.missing.len() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The results of an experiment, whose runs are all in the store.
+    ///
+    /// # Errors
+    /// A run is missing.
+    pub fn results(&self, experiment: &Experiment, store: &Store) -> Result<Results, RunError> {
+        let its = self.plans.iter().filter(|planned| planned.experiment == experiment.id);
+        let campaigns = its.map(|planned| Ok((planned.campaign, planned.runs(store)?)));
+        campaigns.collect::<Result<_, RunError>>().map(Results::new)
+    }
+}
+
+impl Planned {
+    fn runs(&self, store: &Store) -> Result<Vec<Run>, RunError> {
+        let run = |(number, key): (u64, &Key)| {
+            let cell = self.plan.cell(number);
+            let Some(Stored { summary, courses }) = store.get(*key) else {
+                let what =
+                    format!("{}: the run {key} is missing; the same command makes it", self.experiment);
+                return Err(RunError::Sweep(Refused::new(what)));
+            };
+            let (variant, set): (Vec<_>, Vec<_>) =
+                self.plan.sets(cell.point).into_iter().partition(|(key, _)| key == VARIANT);
+            Ok(Run {
+                variant: variant.into_iter().next().map(|(_, name)| name).unwrap_or_default(),
+                set,
+                scheme: self.plan.spec().schemes[cell.scheme].clone(),
+                seed: cell.seed,
+                summary,
+                courses,
+            })
+        };
+        (0..).zip(&self.keys).map(run).collect()
+    }
+}
+
+/// The keys of all runs of a plan.
+fn keys(plan: &Plan) -> Result<Vec<Key>, RunError> {
+    let mut keys = Vec::new();
+    let mut digest = None;
+    for number in 0..plan.cells() {
+        let cell = plan.cell(number);
+        if digest.as_ref().is_none_or(|(point, _)| *point != cell.point) {
+            digest = Some((cell.point, plan.digest(cell.point)?));
+        }
+        let (_, digest) = digest.as_ref().expect("it was just made");
+        keys.push(plan.key(digest, cell));
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::named;
+    use crate::{gallery, markdown};
+
+    #[test]
+    fn an_experiment_is_run_once_and_goes_on_where_it_was_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path(), "test");
+        let experiments = named(&["biscay/fig10".to_owned()]).unwrap();
+        let work = Work::of(&experiments, Size::Quick, &store).unwrap();
+        assert_eq!((work.runs(), work.missing()), (1, 1));
+        let stopped = work.run(&store, 2, &|_| ControlFlow::Break(()));
+        assert!(matches!(stopped, Err(RunError::Stopped { ended: 0, runs: 1 })), "{stopped:?}");
+        assert!(work.results(experiments[0], &store).is_err(), "a missing run is no result");
+        work.run(&store, 2, &|_| ControlFlow::Continue(())).unwrap();
+        let again = Work::of(&experiments, Size::Quick, &store).unwrap();
+        assert_eq!((again.runs(), again.missing()), (1, 0));
+        let results = again.results(experiments[0], &store).unwrap();
+        let findings = (experiments[0].findings)(&results);
+        assert!(findings.numbers.iter().all(|number| number.ours.is_some()));
+        let all = [(experiments[0], findings)];
+        let table = markdown::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
+        assert!(table.contains("## biscay/fig10") && table.contains("| at most 2.5 |"), "{table}");
+        let page = gallery::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
+        assert!(page.contains("<svg") && page.contains("id=\"biscay-fig10\"") && !page.contains("NaN"));
+    }
+}
