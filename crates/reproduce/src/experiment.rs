@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(of(&["pbe/fig14"]).unwrap(), ["pbe/fig14"]);
         assert_eq!(of(&["all"]).unwrap(), ids);
         assert!(of(&["morc"]).unwrap().iter().all(|id| id.starts_with("morc/")));
-        let said = of(&["pbe/fig41"]).unwrap_err().to_string();
+        let said = of(&["pbe/fig144"]).unwrap_err().to_string();
         assert!(said.contains("did you mean `pbe/fig14`?"), "{said}");
     }
 

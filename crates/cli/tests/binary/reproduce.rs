@@ -27,7 +27,7 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
 #[test]
 fn what_cannot_be_reproduced_says_why() {
     let shell = Shell::new();
-    shell.run(&["reproduce", "pbe/fig41"]).refused(&["did you mean `pbe/fig14`?"]);
+    shell.run(&["reproduce", "pbe/fig144"]).refused(&["did you mean `pbe/fig14`?"]);
     fs::create_dir(shell.path("mine")).unwrap();
     shell.write("mine/thesis.txt", "years of work");
     let words = ["reproduce", "biscay/fig10", "--quick", "--out", "mine"];
