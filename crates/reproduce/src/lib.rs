@@ -7,7 +7,7 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | [`experiment`] | what an experiment is, and the list of all |
+//! | [`experiment`], [`list`] | what an experiment is, and the list of all |
 //! | [`number`] | a number of a paper beside ours, the rule that judges it, the verdict |
 //! | [`results`] | the runs of an experiment, and statistics over them |
 //! | [`statistics`] | means, intervals, fairness, rank correlation |
@@ -26,6 +26,7 @@ mod biscay;
 pub mod experiment;
 pub mod fitted;
 pub mod gallery;
+pub mod list;
 mod look;
 pub mod markdown;
 mod morc;
@@ -36,7 +37,8 @@ pub mod statistics;
 pub mod store;
 pub mod work;
 
-pub use experiment::{Campaign, EXPERIMENTS, Experiment, Findings, Picture, Size, named};
+pub use experiment::{Campaign, Experiment, Findings, Picture, Size};
+pub use list::{EXPERIMENTS, named};
 pub use number::{Number, Ours, Rule, Verdict};
 pub use results::{Results, Run};
 pub use store::Store;

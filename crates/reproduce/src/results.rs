@@ -3,9 +3,13 @@
 use airpace_run::metrics::{Course, FlowMetrics};
 use airpace_run::summary::RunSummary;
 
-use crate::experiment::stratum_of;
 use crate::number::Ours;
 use crate::statistics::{average, mean};
+
+/// The stratum of a population's member.
+pub fn stratum_of(member: &str) -> &str {
+    member.rsplit_once('-').map_or(member, |(stratum, _)| stratum)
+}
 
 /// A finished run.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use airpace_core::Refused;
-use airpace_run::RunError;
 use airpace_run::sweep::{Key, Plan, Runner, VARIANT};
+use airpace_run::{RunError, threads};
 
 use crate::experiment::{Experiment, Size};
 use crate::results::{Results, Run};
@@ -117,11 +117,7 @@ impl Work {
                 stopped.fetch_or(listener(progress()).is_break(), Ordering::Relaxed);
             }
         };
-        std::thread::scope(|scope| {
-            for _ in 0..jobs.clamp(1, self.missing.len().max(1)) {
-                scope.spawn(work);
-            }
-        });
+        threads::share(jobs.clamp(1, self.missing.len().max(1)), &work);
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
             None if done.load(Ordering::Relaxed) < self.missing.len() => {
@@ -184,7 +180,7 @@ fn keys(plan: &Plan) -> Result<Vec<Key>, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::named;
+    use crate::list::named;
     use crate::{gallery, markdown};
 
     #[test]

@@ -49,6 +49,11 @@ impl ScenarioError {
         ScenarioError { place, key: key.to_owned(), reason: reason.into(), remedy: None }
     }
 
+    /// An error about a key of a file.
+    pub(super) fn in_file(file: &str, key: &str, reason: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(SettingPlace::File(file.to_owned()), key, reason)
+    }
+
     /// An error about a file as a whole.
     pub(super) fn file(place: &str, reason: impl Into<String>) -> ScenarioError {
         ScenarioError::new(SettingPlace::File(place.to_owned()), "", reason)

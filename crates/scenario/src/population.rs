@@ -23,7 +23,6 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::ScenarioError;
-use crate::variants::{Variant, refuse};
 
 /// Maximum number of members of a population.
 ///
@@ -68,39 +67,36 @@ fn default_seed() -> u64 {
     1
 }
 
-/// The members of the population `table`, which stands in the file `file`.
-pub(super) fn members(table: Value, file: &str) -> Result<Vec<Variant>, ScenarioError> {
+/// The members of the population `table`, which stands in the file `file`: their names, and the keys that they set.
+pub(super) fn members(table: Value, file: &str) -> Result<Vec<(String, Table)>, ScenarioError> {
+    let refuse = |key: &str, reason: String| ScenarioError::in_file(file, key, reason);
     let population: Population = serde_path_to_error::deserialize(table).map_err(
         |error: serde_path_to_error::Error<toml::de::Error>| {
             let path = error.path().to_string();
             let key = if path == "." { "population".to_owned() } else { format!("population.{path}") };
-            refuse(file, &key, format!("cannot be read: {}", error.inner().message()))
+            refuse(&key, format!("cannot be read: {}", error.inner().message()))
         },
     )?;
     if population.stratum.is_empty() {
         let reason =
             "has no stratum; write each group of members as `[[population.stratum]]` with `name` and `count`";
-        return Err(refuse(file, "population", reason.to_owned()));
+        return Err(refuse("population", reason.to_owned()));
     }
     let streams = Streams::new(population.seed);
     let mut all = Vec::new();
     for (index, stratum) in population.stratum.iter().enumerate() {
         let key = |name: &str| format!("population.stratum.{index}.{name}");
         if stratum.name.is_empty() {
-            return Err(refuse(
-                file,
-                &key("name"),
-                "is empty; the names of members start with it".to_owned(),
-            ));
+            return Err(refuse(&key("name"), "is empty; the names of members start with it".to_owned()));
         }
         if population.stratum[..index].iter().any(|other| other.name == stratum.name) {
             let reason =
                 format!("is `{}`, as is that of an earlier stratum; give each its own", stratum.name);
-            return Err(refuse(file, &key("name"), reason));
+            return Err(refuse(&key("name"), reason));
         }
         if stratum.count == 0 || all.len() + stratum.count > MAX_MEMBERS {
             let reason = format!("is {}; a population has 1 to {MAX_MEMBERS} members", stratum.count);
-            return Err(refuse(file, &key("count"), reason));
+            return Err(refuse(&key("count"), reason));
         }
         let digits = stratum.count.to_string().len();
         for number in 1..=stratum.count {
@@ -113,11 +109,11 @@ pub(super) fn members(table: Value, file: &str) -> Result<Vec<Variant>, Scenario
                 for (path, value) in flat(table) {
                     let mut rng = streams.stream(&format!("population.{}.{number}.{path}", stratum.name));
                     let drawn = fill(&value, &mut rng)
-                        .map_err(|reason| refuse(file, &format!("{place}.{path}"), reason))?;
+                        .map_err(|reason| refuse(&format!("{place}.{path}"), reason))?;
                     set.insert(path, drawn);
                 }
             }
-            all.push(Variant::new(name, set, file));
+            all.push((name, set));
         }
     }
     Ok(all)

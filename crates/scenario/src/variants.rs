@@ -57,10 +57,13 @@ impl Variants {
             (Some(_), Some(_)) => {
                 let reason =
                     "stands beside `variant`; keep one of them, because both list experiments".to_owned();
-                return Err(refuse(file_name, "population", reason));
+                return Err(ScenarioError::in_file(file_name, "population", reason));
             }
             (Some(listed), None) => list(listed, file_name)?,
-            (None, Some(population)) => population::members(population, file_name)?,
+            (None, Some(population)) => {
+                let members = population::members(population, file_name)?.into_iter();
+                members.map(|(name, set)| Variant { name, set, file: file_name.to_owned() }).collect()
+            }
             (None, None) => Vec::new(),
         };
         Ok(Variants { file: file_name.to_owned(), tree, list })
@@ -134,35 +137,30 @@ impl Variants {
     }
 }
 
-/// An error about the key `key` of the file `file`.
-pub(super) fn refuse(file: &str, key: &str, reason: String) -> ScenarioError {
-    ScenarioError::new(SettingPlace::File(file.to_owned()), key, reason)
-}
-
 /// The `[[variant]]` tables of a file.
 fn list(listed: Value, file: &str) -> Result<Vec<Variant>, ScenarioError> {
     let Value::Array(listed) = listed else {
         let reason = "is not a list of tables; write each as `[[variant]]` with `name` and `set`".to_owned();
-        return Err(refuse(file, "variant", reason));
+        return Err(ScenarioError::in_file(file, "variant", reason));
     };
     if listed.len() > MAX_VARIANTS {
         let reason = format!("has {} entries; the most are {MAX_VARIANTS}", listed.len());
-        return Err(refuse(file, "variant", reason));
+        return Err(ScenarioError::in_file(file, "variant", reason));
     }
     let mut variants: Vec<Variant> = Vec::with_capacity(listed.len());
     for (index, entry) in listed.into_iter().enumerate() {
         let variant: Variant = entry.try_into().map_err(|error: toml::de::Error| {
             let reason = format!("cannot be read: {}; it has a `name` and a table `set`", error.message());
-            refuse(file, &format!("variant.{index}"), reason)
+            ScenarioError::in_file(file, &format!("variant.{index}"), reason)
         })?;
         if let Some(earlier) = variants.iter().position(|other| other.name == variant.name) {
             let reason =
                 format!("is `{}`, as is that of variant {earlier}; tables need them apart", variant.name);
-            return Err(refuse(file, &format!("variant.{index}.name"), reason));
+            return Err(ScenarioError::in_file(file, &format!("variant.{index}.name"), reason));
         }
         if variant.name.is_empty() {
             let reason = "is empty; it is added to the scenario's name".to_owned();
-            return Err(refuse(file, &format!("variant.{index}.name"), reason));
+            return Err(ScenarioError::in_file(file, &format!("variant.{index}.name"), reason));
         }
         variants.push(Variant { file: file.to_owned(), ..variant });
     }
@@ -170,10 +168,6 @@ fn list(listed: Value, file: &str) -> Result<Vec<Variant>, ScenarioError> {
 }
 
 impl Variant {
-    pub(super) fn new(name: String, set: Table, file: &str) -> Variant {
-        Variant { name, set, file: file.to_owned() }
-    }
-
     /// Place of its keys, for errors.
     fn place(&self) -> SettingPlace {
         SettingPlace::File(format!("{}, variant `{}`", self.file, self.name))

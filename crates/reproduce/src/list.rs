@@ -1,0 +1,98 @@
+//! The list of all experiments.
+
+use airpace_core::nearest::instead;
+use airpace_core::{Refused, Remedy};
+
+use crate::experiment::Experiment;
+use crate::{biscay, morc, pbe};
+
+/// All experiments: by paper, then in the order of the paper.
+pub static EXPERIMENTS: &[&Experiment] = &[
+    &pbe::places::TABLE_1,
+    &pbe::places::FIG_10,
+    &pbe::places::FIG_11,
+    &pbe::places::FIG_13,
+    &pbe::places::STATES,
+    &pbe::mobility::FIG_14,
+    &pbe::competitor::FIG_16,
+    &pbe::fairness::FIG_18A,
+    &pbe::fairness::FIG_18B,
+    &pbe::fairness::FIG_18C,
+    &pbe::fairness::FIG_18D,
+    &pbe::two_flows::FIG_20,
+    &biscay::FIG_10,
+    &morc::downloads::FIG_4,
+    &morc::links::TABLE_1,
+    &morc::flows::FIG_5,
+];
+
+/// The experiments that `words` name: `all`, a paper (`pbe`), or an experiment (`pbe/fig14`). The order is that of
+/// [`EXPERIMENTS`].
+///
+/// # Errors
+/// A word names nothing; the error has the nearest name.
+pub fn named(words: &[String]) -> Result<Vec<&'static Experiment>, Refused> {
+    let is_named = |word: &str, experiment: &Experiment| {
+        let paper = experiment.id.split('/').next();
+        word == "all" || word == experiment.id || Some(word) == paper
+    };
+    let all = || EXPERIMENTS.iter().copied();
+    if let Some(unknown) = words.iter().find(|word| !all().any(|experiment| is_named(word, experiment))) {
+        let ids: Vec<&str> = all().map(|experiment| experiment.id).collect();
+        let refused = Refused::new(format!(
+            "no experiment is called `{unknown}`{}",
+            instead(unknown, &ids, "there are")
+        ));
+        return Err(refused.but(Remedy::new("`all` names all experiments")));
+    }
+    Ok(all().filter(|experiment| words.iter().any(|word| is_named(word, experiment))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Size;
+
+    #[test]
+    fn every_campaign_is_a_valid_sweep_in_both_sizes() {
+        for experiment in EXPERIMENTS {
+            for size in [Size::Whole, Size::Quick] {
+                for campaign in (experiment.campaigns)(size) {
+                    let spec = campaign.spec();
+                    assert!(spec.is_ok(), "{} {}: {:?}", experiment.id, campaign.name, spec.err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        let ids: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+        let mut sorted = ids.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), ids.len(), "{ids:?}");
+        let of = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            named(&words).map(|found| found.iter().map(|one| one.id).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["pbe/fig14"]).unwrap(), ["pbe/fig14"]);
+        assert_eq!(of(&["all"]).unwrap(), ids);
+        assert!(of(&["morc"]).unwrap().iter().all(|id| id.starts_with("morc/")));
+        let said = of(&["pbe/fig144"]).unwrap_err().to_string();
+        assert!(said.contains("did you mean `pbe/fig14`?"), "{said}");
+    }
+
+    #[test]
+    fn the_published_page_has_every_experiment() {
+        let page = include_str!("../../../docs/evaluation/reproduction.md");
+        for experiment in EXPERIMENTS {
+            let heading =
+                format!("## {}: {}\n\nSource: {}.", experiment.id, experiment.title, experiment.source);
+            assert!(
+                page.contains(&heading),
+                "{heading} is missing; `airpace reproduce all` makes reproduction.md"
+            );
+        }
+    }
+}
