@@ -42,6 +42,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ("sample", "out"),
     ("emu", "out"),
     ("sweep", "out"),
+    ("reproduce", "out"),
     ("emu link", "out"),
     ("emu delay", "out"),
     ("emu loss", "out"),
