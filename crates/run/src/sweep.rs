@@ -34,7 +34,7 @@ mod tests;
 pub use about::{About, Failure, SweepReport};
 pub use axis::Axis;
 pub use estimate::Estimate;
-pub use plan::{Cell, Plan, PointDigest, Runner};
+pub use plan::{Cell, Executed, Plan, PointDigest, Runner};
 pub use record::{Key, Record};
 pub use session::{
     Sweep, SweepListener, SweepManifest, SweepOutcome, SweepProgress, Todo, Told, manifest, results,

@@ -20,8 +20,6 @@ use crate::error::RunError;
 use crate::metrics::{Carrier, Measured, Meter};
 use crate::summary::{LinkSummary, RunSummary};
 
-/// All fates that the table may contain.
-
 /// Metrics of the run with tables below `root`. `facts` does not contain flows yet.
 pub(super) fn measure(
     root: &Path,

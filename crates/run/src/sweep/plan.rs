@@ -265,6 +265,9 @@ fn digest_of_file(file: &Path) -> Result<PointDigest, Refused> {
 /// Digest and prepared scenario of a point, or the reason why the point cannot be run.
 type Ground = Result<(PointDigest, Prepared), Refused>;
 
+/// An executed run: its key, and its metrics with those of a further recorder, or the reason why it failed.
+pub type Executed<R> = (Key, Result<(RunSummary, R), String>);
+
 /// Executes runs of a plan one after the other. It caches the scenario of the latest point, so runs of a point should be
 /// consecutive.
 pub struct Runner<'a> {
@@ -292,7 +295,7 @@ impl<'a> Runner<'a> {
         &mut self,
         index: u64,
         tell: &dyn Fn(f64) -> bool,
-    ) -> Option<(Key, Result<(RunSummary, Vec<Course>), String>)> {
+    ) -> Option<Executed<Vec<Course>>> {
         let meter = |facts: &RunFacts, scenario: &Scenario| {
             let primary = |device: &airpace_sim::scenario::Device| {
                 scenario.cell.as_ref()?;
@@ -310,7 +313,7 @@ impl<'a> Runner<'a> {
         index: u64,
         further: &dyn Fn(&RunFacts, &Scenario) -> R,
         tell: &dyn Fn(f64) -> bool,
-    ) -> Option<(Key, Result<(RunSummary, R), String>)> {
+    ) -> Option<Executed<R>> {
         let cell = self.plan.cell(index);
         let plan = self.plan;
         if self.ground.as_ref().is_none_or(|(point, _)| *point != cell.point) {
