@@ -96,16 +96,16 @@ fn hours<'a>(runs: &Runs<'a>) -> [(&'static str, Runs<'a>); 2] {
 }
 
 fn table_1(results: &Results) -> Findings {
-    /// Scheme, then busy and idle: throughput of PBE-CC over it, its p95 delay over PBE-CC's, its mean delay over PBE-CC's.
-    const PAPER: [(&str, [f64; 2], [f64; 2], [f64; 2]); 3] = [
-        ("bbr", [1.04, 1.10], [1.54, 2.07], [1.39, 1.84]),
-        ("verus@pantheon", [1.25, 2.01], [3.97, 3.44], [2.53, 2.67]),
-        ("copa@pantheon", [10.35, 12.94], [0.80, 0.79], [0.80, 0.82]),
+    /// Scheme; throughput of PBE-CC over it, its p95 delay over PBE-CC's, its mean delay over PBE-CC's, each busy and idle.
+    const PAPER: [(&str, [[f64; 2]; 3]); 3] = [
+        ("bbr", [[1.04, 1.10], [1.54, 2.07], [1.39, 1.84]]),
+        ("verus@pantheon", [[1.25, 2.01], [3.97, 3.44], [2.53, 2.67]]),
+        ("copa@pantheon", [[10.35, 12.94], [0.80, 0.79], [0.80, 0.82]]),
     ];
     let mut numbers = Vec::new();
     for (world, suffix) in [("", ""), ("without losses", ", no losses, deep queues")] {
         let runs = results.of(world);
-        for (scheme, rate, p95, mean) in PAPER {
+        for (scheme, [rate, p95, mean]) in PAPER {
             let name = look::name(scheme);
             for (at, (hour, runs)) in hours(&runs).iter().enumerate() {
                 let ratio = |what: &str, paper: f64, ours: Option<Ours>, factor: f64| {
