@@ -181,7 +181,7 @@ def test_variants_are_an_axis_of_a_sweep(story: str, tmp_path: Path) -> None:
     )
     (tmp_path / "two.toml").write_text(STORY + "".join(variants))
     sweep = airpace.sweep("two.toml", schemes="reno")
-    assert sweep.to_polars()["variant"].to_list() == ["near", "far"]
+    assert pl.DataFrame(sweep.results)["variant"].to_list() == ["near", "far"]
     with pytest.raises(ValueError, match=r"has no variant `nea`; did you mean `near`"):
         airpace.sweep("two.toml", {"variant": ["nea"]}, schemes="reno")
     run = airpace.simulate("two.toml", schemes="reno", tables=())
