@@ -183,7 +183,7 @@ def test_variants_are_an_axis_of_a_sweep(story: str, tmp_path: Path) -> None:
     sweep = airpace.sweep("two.toml", schemes="reno")
     assert pl.DataFrame(sweep.results)["variant"].to_list() == ["near", "far"]
     with pytest.raises(ValueError, match=r"has no variant `nea`; did you mean `near`"):
-        airpace.sweep("two.toml", {"variant": ["nea"]}, schemes="reno")
+        airpace.sweep("two.toml", set={"variant": ["nea"]}, schemes="reno")
     run = airpace.simulate("two.toml", schemes="reno", tables=())
     assert len(run.summary) == 2
 
