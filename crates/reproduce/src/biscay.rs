@@ -43,8 +43,8 @@ fn findings(results: &Results) -> Findings {
         let into = runs.mean(|run| Some(time_until(run, start, true)));
         let back = runs.mean(|run| Some(time_until(run, end, false)));
         let what = |way: &str| format!("time {way} the fallback, {rate} Mbit/s; the paper: swiftly");
-        numbers.push(Number::new(what("into"), "s", 2.5, into, Rule::AtMost(2.5)));
-        numbers.push(Number::new(what("out of"), "s", 2.5, back, Rule::AtMost(2.5)));
+        numbers.push(Number::claim(what("into"), "s", into, Rule::AtMost(2.5)));
+        numbers.push(Number::claim(what("out of"), "s", back, Rule::AtMost(2.5)));
     }
     let marks = runs.0.first().map_or(Vec::new(), |run| {
         let rates: Vec<Option<f64>> = run.courses[0].mbps().map(Some).collect();
@@ -78,5 +78,5 @@ fn findings(results: &Results) -> Findings {
         panel_width: 720.0,
         ..Figure::default()
     };
-    Findings { numbers, pictures: vec![Picture { name: "biscay-fig10", figure }], notes: vec![] }
+    Findings { numbers, pictures: vec![Picture { name: "biscay-fig10", figure }] }
 }

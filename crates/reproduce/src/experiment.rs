@@ -12,7 +12,7 @@ use crate::results::{Results, stratum_of};
 pub struct Experiment {
     /// Its name: the paper and the table, figure or section, such as `pbe/fig14`.
     pub id: &'static str,
-    /// What it shows, in one line.
+    /// Title, one line.
     pub title: &'static str,
     /// Place in the paper.
     pub source: &'static str,
@@ -126,8 +126,6 @@ pub struct Findings {
     pub numbers: Vec<Number>,
     /// The figures.
     pub pictures: Vec<Picture>,
-    /// Sentences about the result that were computed, such as that seeds change nothing.
-    pub notes: Vec<String>,
 }
 
 /// A figure.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Findings};
 use crate::fitted::FITTED;
-use crate::number::{Number, Verdict, text};
+use crate::number::{Number, Verdict};
 
 const STYLE: &str = include_str!("gallery.css");
 
@@ -71,9 +71,6 @@ fn section(html: &mut String, experiment: &Experiment, findings: &Findings) {
             .expect("text takes everything");
     }
     html.push_str(&table(&findings.numbers));
-    for note in &findings.notes {
-        write!(html, "<p>{}", escaped(note)).expect("text takes everything");
-    }
     html.push_str("</section>\n");
 }
 
@@ -91,7 +88,7 @@ fn table(numbers: &[Number]) -> String {
             "<tr><td>{} <span class=soft>{}</span><td>{}<td>{ours}<td class=\"{}\">{verdict}<td class=\"soft rule\">{}",
             escaped(&number.what),
             escaped(unit),
-            text(number.paper),
+            number.paper_text(),
             class(verdict),
             number.rule
         )

@@ -11,13 +11,13 @@
 //! | [`number`] | a number of a paper beside ours, the rule that judges it, the verdict |
 //! | [`results`] | the runs of an experiment, and statistics over them |
 //! | [`statistics`] | means, intervals, fairness, rank correlation |
-//! | [`store`] | finished runs on the disk, by the hash of what they depend on |
+//! | [`store`] | finished runs on the disk; a hash of all inputs identifies a run |
 //! | [`work`] | executes the runs that are missing |
 //! | [`fitted`] | parameters that were fitted to a number of a paper |
 //! | [`gallery`], [`markdown`] | the page and the table of the findings |
 //! | `pbe`, `biscay`, `morc` | the experiments |
 //!
-//! A rule is part of an experiment and is fixed before its runs; nobody types a verdict. No parameter is set per scheme.
+//! A rule is part of an experiment, and nobody types a verdict. No parameter is set per scheme.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]

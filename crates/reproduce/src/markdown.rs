@@ -4,15 +4,16 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Findings};
 use crate::fitted::FITTED;
-use crate::number::{Number, text};
+use crate::number::Number;
 
 /// The page. `command` makes it again; `version` is that of the program.
 pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) -> String {
     let mut page = format!(
         "# The papers' evaluations beside ours\n\n`{command}` (version {version}) made this page; do not edit it. A verdict \
-         follows from the rule in its row, which was stated before the runs: *reproduced* if the rule holds, *in kind* if the \
+         follows from the rule in its row, which is part of the experiment: *reproduced* if the rule holds, *in kind* if the \
          direction agrees and the size does not, *differs* otherwise. Numbers in brackets are the ends of the interval that \
-         holds the mean with 95 % confidence; without brackets, there was one run, or seeds change nothing.\n\n"
+         holds the mean with 95 % confidence. A number without brackets is no mean over several runs, or its interval is narrower than \
+         its digits. A dash is in place of the paper's number if the paper makes the claim without one.\n\n"
     );
     page += "## Fitted parameters\n\nThe papers do not state these parameters of their networks. Each was fitted to one number, \
              whose verdict is *fitted*, and holds for all schemes.\n\n| experiments | key | fitted to |\n| --- | --- | --- |\n";
@@ -28,9 +29,6 @@ pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) 
         }
         page += "\n\n";
         page += &table(&findings.numbers);
-        for note in &findings.notes {
-            write!(page, "\n{note}\n").expect("text takes everything");
-        }
     }
     page
 }
@@ -45,7 +43,7 @@ fn table(numbers: &[Number]) -> String {
             table,
             "| {}{unit} | {} | {ours} | {} | {} |",
             number.what,
-            text(number.paper),
+            number.paper_text(),
             number.rule,
             number.verdict()
         )

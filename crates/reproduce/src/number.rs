@@ -7,12 +7,12 @@ use serde::Serialize;
 /// A number of a paper beside ours.
 #[derive(Clone, Debug, Serialize)]
 pub struct Number {
-    /// What is measured, with the conditions.
+    /// The measured quantity and its conditions.
     pub what: String,
     /// Unit; empty for a ratio.
     pub unit: &'static str,
-    /// The paper's number.
-    pub paper: f64,
+    /// The paper's number; `None` if the paper makes the claim without a number.
+    pub paper: Option<f64>,
     /// Our number; `None` if the runs have no value.
     pub ours: Option<Ours>,
     /// The rule of the verdict.
@@ -21,7 +21,8 @@ pub struct Number {
     pub is_fitted: bool,
 }
 
-/// Our number, with the interval that holds the mean with 95 % confidence; the interval is missing for a single run.
+/// Our number, with the interval that holds the mean with 95 % confidence. Only means over several
+/// different runs have an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ours {
     /// Mean.
@@ -72,7 +73,17 @@ impl Number {
         ours: Option<Ours>,
         rule: Rule,
     ) -> Number {
-        Number { what: what.into(), unit, paper, ours, rule, is_fitted: false }
+        Number { paper: Some(paper), ..Number::claim(what, unit, ours, rule) }
+    }
+
+    /// A claim of a paper without a number. The rule is one with a bound of its own.
+    pub fn claim(what: impl Into<String>, unit: &'static str, ours: Option<Ours>, rule: Rule) -> Number {
+        Number { what: what.into(), unit, paper: None, ours, rule, is_fitted: false }
+    }
+
+    /// The paper's number as text.
+    pub fn paper_text(&self) -> String {
+        self.paper.map_or_else(|| "–".to_owned(), text)
     }
 
     /// The number, if a parameter was fitted to it.
@@ -85,7 +96,7 @@ impl Number {
         match self.ours {
             None => Verdict::Missing,
             Some(_) if self.is_fitted => Verdict::Fitted,
-            Some(ours) => self.rule.judge(self.paper, ours.value),
+            Some(ours) => self.rule.judge(self.paper.unwrap_or(f64::NAN), ours.value),
         }
     }
 }
@@ -97,7 +108,7 @@ impl Rule {
         let holds = match self {
             Rule::Factor(factor) => is_near(factor),
             Rule::Side(factor) => {
-                let is_same_side = (ours > 1.0) == (paper > 1.0) || is_near(1.02);
+                let is_same_side = (ours > 1.0) == (paper > 1.0);
                 match (is_same_side, is_near(factor)) {
                     (true, true) => return Verdict::Reproduced,
                     (true, false) => return Verdict::InKind,

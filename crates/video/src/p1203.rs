@@ -1,7 +1,7 @@
 //! Quality of experience by the formulas of ITU-T P.1203, mode 0, which needs only metadata: codec, resolution, frame rate
 //! and bitrate of each segment, and the stalls.
 //!
-//! # What this is, and what it is not
+//! # Parts of the model
 //!
 //! This is the part of ITU-T P.1203 that consists of formulas. **It is not an implementation of the Recommendation**, and
 //! its score is not the Recommendation's output O.46:

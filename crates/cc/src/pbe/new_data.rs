@@ -19,7 +19,7 @@ const HARQ_NR_SLOTS: u64 = 3;
 
 /// Maximum number of HARQ processes. LTE has at most 16.
 ///
-/// Source: TS 38.214 §5.1 (16 by default, 32 if configured)
+/// Source: TS 38.214 §5.1 (at most 16, and 32 since Release 17)
 const HARQ_PROCESSES: usize = 32;
 
 /// Number of blocks of each kind in a grant.

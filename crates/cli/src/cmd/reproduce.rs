@@ -9,7 +9,6 @@ use airpace_core::Refused;
 use airpace_lab::machine;
 use airpace_reproduce::{
     EXPERIMENTS, Experiment, Findings, Size, Store, Verdict as OfNumber, Work, gallery, markdown, named,
-    number,
 };
 use airpace_run::{Host, RunError, shell};
 use anyhow::{Context, bail};
@@ -22,8 +21,8 @@ use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
 
 /// Repeats experiments of the papers: each number beside ours with a verdict, each figure in the paper's form.
 ///
-/// Runs what is missing: finished runs are known by version, scenario, scheme and seed, and experiments share them. After
-/// Ctrl-C, the same command continues. The folder gets index.html with all figures and numbers, figures/*.svg, results.json
+/// The command makes only the runs that are missing. The version, the scenario, the scheme and the seed identify a run, and
+/// experiments share runs. After Ctrl-C, the same command continues. The folder gets index.html with all figures and numbers, figures/*.svg, results.json
 /// and reproduction.md. The exit code is 0 even if numbers differ, because this is a result.
 #[derive(clap::Args)]
 #[command(
@@ -117,10 +116,18 @@ fn list(is_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
+/// Maximum size of a manifest (bytes).
+///
+/// Chosen: a thousand times the size of one.
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
 /// Refuses a folder with other contents.
 fn refuse_other_folder(folder: &Path) -> anyhow::Result<()> {
     let Ok(mut entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    if entries.next().is_some() && !folder.join("runs").is_dir() && !folder.join("manifest.json").is_file() {
+    // The folders of runs and sweeps have a manifest too.
+    let manifest = airpace_files::read_to_string(&folder.join("manifest.json"), MAX_MANIFEST_BYTES).ok();
+    let manifest = manifest.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    if entries.next().is_some() && manifest.is_none_or(|manifest| manifest.get("experiments").is_none()) {
         bail!("`{}` is not empty and holds no reproduction; give --out another folder", folder.display());
     }
     Ok(())
@@ -168,17 +175,9 @@ fn show(experiment: &Experiment, findings: &Findings, out: &mut dyn Write) -> an
     for each in &findings.numbers {
         let unit = if each.unit.is_empty() { String::new() } else { format!(", {}", each.unit) };
         let ours = each.ours.map_or_else(|| "–".to_owned(), |ours| ours.to_string());
-        table.row(vec![
-            format!("{}{unit}", each.what),
-            number::text(each.paper),
-            ours,
-            each.verdict().to_string(),
-        ]);
+        table.row(vec![format!("{}{unit}", each.what), each.paper_text(), ours, each.verdict().to_string()]);
     }
     table.write(out, paint)?;
-    for note in &findings.notes {
-        writeln!(out, "{}", fit(note))?;
-    }
     Ok(())
 }
 

@@ -34,6 +34,15 @@ fn what_cannot_be_reproduced_says_why() {
     let words = ["reproduce", "biscay/fig10", "--quick", "--out", "mine"];
     shell.run(&words).refused(&["`mine` is not empty and holds no reproduction"]);
     assert_eq!(fs::read_dir(shell.path("mine")).unwrap().count(), 1, "nothing was written");
+    fs::create_dir_all(shell.path("sweep/runs")).unwrap();
+    shell.write("sweep/manifest.json", "{ \"sweep\": {} }");
+    let words = ["reproduce", "biscay/fig10", "--quick", "--out", "sweep"];
+    shell.run(&words).refused(&["holds no reproduction"]);
+    assert_eq!(
+        shell.read("sweep/manifest.json"),
+        "{ \"sweep\": {} }",
+        "the manifest of another folder stays"
+    );
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn findings(results: &Results) -> Findings {
             for ((what, paper), ours) in
                 ["least", "median", "most", "deviation", "mean"].iter().zip(paper).zip(ours)
             {
-                let rule = if *what == "deviation" { Rule::Factor(2.0) } else { Rule::Factor(1.25) };
+                let rule = if *what == "deviation" { Rule::Factor(2.0) } else { Rule::Factor(1.2) };
                 let number = Number::new(format!("{name}, {what}{suffix}"), "s", paper, ours, rule);
                 let is_fitted = is_fit && scheme == "cubic" && *what == "most";
                 numbers.push(if is_fitted { number.fitted() } else { number });
@@ -69,10 +69,10 @@ fn findings(results: &Results) -> Findings {
         let of = |scheme: &str| average(&runs.with(scheme).values(seconds));
         let ratio =
             of("cubic").zip(of("morc")).map(|(cubic, morc)| Ours { value: cubic / morc, interval: None });
-        numbers.push(Number::new(format!("mean, CUBIC ÷ MORC{suffix}"), "", 1.8, ratio, Rule::Side(1.3)));
+        numbers.push(Number::new(format!("mean, CUBIC ÷ MORC{suffix}"), "", 1.8, ratio, Rule::Side(1.5)));
     }
     let pictures = vec![Picture { name: "morc-fig4", figure: sorted(&results.all()) }];
-    Findings { numbers, pictures, notes: vec![] }
+    Findings { numbers, pictures }
 }
 
 /// The times in ascending order, as in the paper.

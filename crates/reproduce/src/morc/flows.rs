@@ -40,7 +40,7 @@ fn findings(results: &Results) -> Findings {
     let number = |scheme: &str, name: &str| {
         let what =
             format!("{name}, Jain's index at the ends of the phases; the paper: converges to equal shares");
-        Number::new(what, "%", 100.0, runs.with(scheme).mean(jain_at_ends), Rule::AtLeast(95.0))
+        Number::claim(what, "%", runs.with(scheme).mean(jain_at_ends), Rule::AtLeast(95.0))
     };
     let lines = |scheme: &str| {
         const COLOURS: [&str; 5] = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9"];
@@ -71,6 +71,5 @@ fn findings(results: &Results) -> Findings {
     Findings {
         numbers: vec![number("morc", "MORC"), number("morc@paper", "MORC as printed")],
         pictures: vec![Picture { name: "morc-fig5", figure }],
-        notes: vec![],
     }
 }

@@ -60,7 +60,7 @@ fn findings(results: &Results) -> Findings {
         Picture { name: "pbe-fig16", figure: scatter(&runs) },
         Picture { name: "pbe-fig17", figure: courses(&runs) },
     ];
-    Findings { numbers, pictures, notes: vec![] }
+    Findings { numbers, pictures }
 }
 
 fn scatter(runs: &Runs<'_>) -> Figure {

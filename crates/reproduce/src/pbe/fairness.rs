@@ -139,5 +139,5 @@ fn findings(results: &Results, name: &'static str, paper: [f64; 2]) -> Findings 
         panel_width: 720.0,
         ..Figure::default()
     };
-    Findings { numbers, pictures: vec![Picture { name, figure }], notes: vec![] }
+    Findings { numbers, pictures: vec![Picture { name, figure }] }
 }

@@ -176,7 +176,7 @@ fn fig_10(results: &Results) -> Findings {
         let shorter = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours <= theirs).count();
         let value = (!ours.is_empty()).then_some(Ours { value: shorter as f64, interval: None });
         let what = format!("deciles of p95 delay at which PBE-CC is not above {}", look::name(scheme));
-        Number::new(what, "of 9", 9.0, value, Rule::AtLeast(8.0))
+        Number::claim(what, "of 9", value, Rule::AtLeast(8.0))
     });
     let figure = Figure {
         title: "PBE-CC Fig. 10".to_owned(),
@@ -187,11 +187,7 @@ fn fig_10(results: &Results) -> Findings {
         columns: 2,
         ..Figure::default()
     };
-    Findings {
-        numbers: numbers.collect(),
-        pictures: vec![Picture { name: "pbe-fig10", figure }],
-        notes: vec![],
-    }
+    Findings { numbers: numbers.collect(), pictures: vec![Picture { name: "pbe-fig10", figure }] }
 }
 
 /// The six places of Figs. 11 and 12, by stratum and the panel's name.
@@ -253,9 +249,8 @@ fn fig_11(results: &Results) -> Findings {
     };
     let what = "spread of PBE-CC's throughput (p90 ÷ p10), busy over idle; the paper: smaller when idle";
     Findings {
-        numbers: vec![Number::new(what, "", 1.0, ratio, Rule::AtLeast(1.0))],
+        numbers: vec![Number::claim(what, "", ratio, Rule::AtLeast(1.0))],
         pictures: vec![Picture { name: "pbe-fig11", figure }],
-        notes: vec![],
     }
 }
 
@@ -301,20 +296,16 @@ fn fig_13(results: &Results) -> Findings {
         let (count, places) = aggregated(scheme);
         let share = (places > 0).then(|| Ours { value: count as f64 / places as f64, interval: None });
         let is_greedy = ["pbe", "bbr", "cubic", "verus@pantheon"].contains(scheme);
-        let (paper, rule) = if is_greedy { (1.0, Rule::AtLeast(0.83)) } else { (0.0, Rule::AtMost(0.5)) };
-        Number::new(
+        // 25 of 30 places, or fewer than half.
+        let rule = if is_greedy { Rule::AtLeast(0.83) } else { Rule::AtMost(0.49) };
+        Number::claim(
             format!("share of places where {} gets further carriers", look::name(scheme)),
             "",
-            paper,
             share,
             rule,
         )
     });
-    Findings {
-        numbers: numbers.collect(),
-        pictures: vec![Picture { name: "pbe-fig13", figure }],
-        notes: vec![],
-    }
+    Findings { numbers: numbers.collect(), pictures: vec![Picture { name: "pbe-fig13", figure }] }
 }
 
 fn states(results: &Results) -> Findings {

@@ -63,5 +63,5 @@ fn findings(results: &Results) -> Findings {
         panel_width: 720.0,
         ..Figure::default()
     };
-    Findings { numbers, pictures: vec![Picture { name: "pbe-fig20", figure }], notes: vec![] }
+    Findings { numbers, pictures: vec![Picture { name: "pbe-fig20", figure }] }
 }

@@ -342,7 +342,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Metrics of one run, and the recorder that `further` created; `None` if `tell` stopped the run.
+/// Metrics of one run, and the further recorder; `None` if `tell` stopped the run.
 fn measure<R: Recorder>(
     prepared: &Prepared,
     scheme: &SchemeSpec,
