@@ -12,6 +12,7 @@
 | compare the emulator with the simulator | `agree_emulator` |
 | send files with a scheme | `send` |
 | sweep keys, schemes and seeds, here or on a cluster | `sweep` |
+| compare two schemes pair by pair, with an interval | `Run.ratio`, `Sweep.ratio` |
 | open a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, pass the class to `simulate` |
 | train an agent; several agents at once | `airpace.gym`; `airpace.zoo` |
@@ -32,6 +33,7 @@ from airpace._decode import decode
 from airpace._diag import bandwidth, diag, kpis
 from airpace._lab import Agreed, Comparison, Emulated, agree, agree_emulator, emulate
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
+from airpace._ratio import Ratio
 from airpace._run import Run, open  # noqa: A004 - the name is `airpace.open`, as in `gzip.open`
 from airpace._send import send
 from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
@@ -50,6 +52,7 @@ __all__ = [
     "Controller",
     "Emulated",
     "Loss",
+    "Ratio",
     "Run",
     "Scheme",
     "Sent",

@@ -12,6 +12,7 @@ from typing import Any
 from airpace import _airpace
 from airpace._airpace import Table
 from airpace._arguments import names_of, path_of
+from airpace._ratio import Ratio, ratio_of
 
 
 class Run:
@@ -106,6 +107,16 @@ class Run:
         """All metrics of all runs, with the keys of a run folder's `summary.json`."""
         summary: dict[str, Any] = json.loads(self._native.json())
         return summary
+
+    def ratio(
+        self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None
+    ) -> Ratio:
+        """The ratio of `scheme` to `reference` in a metric, over pairs of runs of the same scenario and seed.
+
+        The flow is the first that runs the scheme, or the one with the label `flow`. Fewer than five pairs have no
+        interval. Raises `ValueError` for an unknown scheme, metric or flow, and if no pair has both values.
+        """
+        return ratio_of(self.summary, scheme, reference, metric, flow, condition=("scenario", "seed"))
 
     def figure_data(self) -> dict[str, Any]:
         """The data of the figures of `report.html`: all curves and points, colours and markers.

@@ -15,6 +15,7 @@ from airpace import _airpace
 from airpace._airpace import Table
 from airpace._arguments import jobs_of, path_of, scenario_of, seeds_of, sets_given, teller_of
 from airpace._progress import Bar
+from airpace._ratio import Ratio, ratio_of
 from airpace._simulate import Progress, Value, toml
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ class Sweep:
         of schemes, then of points, then of seeds.
         """
         return self._table
+
+    def ratio(
+        self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None
+    ) -> Ratio:
+        """The ratio of `scheme` to `reference` in a metric, over the points of the sweep; seeds of a point are averaged.
+
+        The flow is the first that runs the scheme, or the one with the label `flow`. Fewer than five points have no
+        interval. Raises `ValueError` for an unknown scheme, metric or flow, and if no point has both values.
+        """
+        names = self._table.column_names
+        keys = names[names.index("seed") + 1 : names.index("flow")]
+        return ratio_of(self._table, scheme, reference, metric, flow, condition=("scenario", *keys))
 
     @property
     def failures(self) -> list[dict[str, Any]]:

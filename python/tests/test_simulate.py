@@ -38,6 +38,25 @@ def test_a_row_of_the_summary_is_a_flow_of_a_run(run: airpace.Run) -> None:
     assert np.isnan(summary["transfers.begun"]).all(), "flows without transfers have none"
 
 
+def test_two_schemes_are_compared_seed_by_seed(run: airpace.Run) -> None:
+    rates = run.summary["throughput_mbps"]
+    two = run.ratio("bbr", "pbe")
+    assert two.value == pytest.approx(np.sqrt(np.prod(rates[2:] / rates[:2])))
+    assert two[1:] == (None, None, 2), "two pairs have no interval"
+    more = airpace.simulate("stationary-busy", schemes=["pbe", "bbr"], seeds=range(1, 7), set=SHORT, tables=())
+    delay = more.ratio("bbr", "pbe", "queueing_delay_ms.p95")
+    assert delay.pairs == 6
+    assert delay.low is not None
+    assert delay.high is not None
+    assert 1 < delay.low < delay.value < delay.high
+    assert more.ratio("pbe", "bbr", "queueing_delay_ms.p95").value == pytest.approx(1 / delay.value)
+    for mistake, named in [(("bbq", "pbe"), "bbr"), (("bbr", "pbe", "speed"), "throughput_mbps")]:
+        with pytest.raises(ValueError, match=named):
+            more.ratio(*mistake)
+    with pytest.raises(ValueError, match="phone"):
+        more.ratio("bbr", "pbe", flow="telephone")
+
+
 def test_other_libraries_read_tables_where_they_lie(run: airpace.Run) -> None:
     packets = run.packets
     frame = pl.DataFrame(packets)

@@ -401,3 +401,16 @@ def test_what_a_worker_takes_along_is_made_again(monkeypatch: pytest.MonkeyPatch
     _sweep._on_cluster(session, cluster, None)
     assert sorted(session.done) == [0, 1, 2, 3, 4, 5]
     assert session.failed == {}
+
+
+def test_two_schemes_are_compared_point_by_point(story: str, tmp_path: Path) -> None:
+    swept = airpace.sweep(story, out=tmp_path / "swept", **MATRIX)
+    point = ["internet.rate_mbps", "flow.0.rtt_ms"]
+    frame = pl.DataFrame(swept.results).group_by(*point, "scheme").agg(pl.mean("throughput_mbps"))
+    wide = frame.pivot(on="scheme", index=point, values="throughput_mbps")
+    ratio = swept.ratio("bbr", "reno")
+    assert ratio.pairs == wide.height == 6
+    assert ratio.value == pytest.approx(np.exp(np.log(wide["bbr"] / wide["reno"]).mean()))
+    assert ratio.low is not None
+    assert ratio.high is not None
+    assert ratio.low < ratio.value < ratio.high

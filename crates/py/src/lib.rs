@@ -23,6 +23,7 @@
 //! | `send` | files to another machine |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
+//! | `statistics` | means with intervals, over arrays |
 //! | `raise` | errors as Python's exceptions |
 //!
 //! Long calls let other threads of Python run. This crate computes no results of its own: the crates that it calls do.
@@ -41,6 +42,7 @@ mod run;
 mod send;
 mod simulate;
 mod simulators;
+mod statistics;
 mod steered;
 mod sweep;
 mod table;
@@ -68,6 +70,8 @@ mod _airpace {
     use super::simulate::{scenarios, schemes, simulate};
     #[pymodule_export]
     use super::simulators::Simulators;
+    #[pymodule_export]
+    use super::statistics::geometric_mean;
     #[pymodule_export]
     use super::sweep::{SweepPlan, SweepSession, open_sweep};
     #[pymodule_export]

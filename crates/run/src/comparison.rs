@@ -2,7 +2,8 @@
 //!
 //! The terminal prints these sentences below the table, and the page shows them at its top.
 
-use std::collections::BTreeMap;
+mod paired;
+mod tally;
 
 use airpace_core::count::count;
 
@@ -10,6 +11,9 @@ use crate::Transfers;
 use crate::expect::value;
 use crate::numbers::{self, Spread};
 use crate::summary::{RunSummary, by_scheme, is_under_test};
+
+use paired::Case;
+pub use tally::Tally;
 
 /// Minimum rate of the best scheme, relative to the highest rate of all schemes. For transfers: minimum share that
 /// arrived, relative to the highest share.
@@ -38,8 +42,8 @@ struct Used {
 #[derive(Debug)]
 struct Standing<'a> {
     scheme: &'a str,
-    /// Throughput in Mbit/s of all flows under test together, by seed.
-    rates_mbps: Vec<f64>,
+    /// For each seed: throughput of all flows under test together, and queueing delay of the flow with the longest delay.
+    cases: Vec<Case>,
     /// Share of the available rate that the flow used. `None` if the path has no capacity, the flow is not greedy, or
     /// several flows ran the scheme.
     used: Option<Used>,
@@ -78,6 +82,11 @@ pub fn sentences(runs: &[&RunSummary]) -> Vec<String> {
         if !others.is_empty() {
             sentences.push(format!("{}.", others.join("; ")));
         }
+    }
+    if let (Some((best, others)), Unit::Rate) = (standings.split_first(), unit) {
+        let others: Vec<(&str, Vec<Case>)> =
+            others.iter().map(|other| (other.scheme, other.cases.clone())).collect();
+        sentences.extend(paired::sentence("Seed by seed", (best.scheme, &best.cases), &others));
     }
     let is_alone = standings.is_empty();
     sentences.extend(oracles.into_iter().map(|mut oracle| {
@@ -184,70 +193,6 @@ fn best_of_rates(each: &[(f64, Option<f64>)]) -> Option<usize> {
     near.min_by(|a, b| queue(a).total_cmp(&queue(b))).map(|(index, _)| index)
 }
 
-/// Counts at how many points of a sweep each scheme is best.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    schemes: Vec<String>,
-    /// Sums of the results, by point and then by scheme.
-    points: BTreeMap<u64, Vec<Sums>>,
-}
-
-/// Sums over the seeds of one point.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    runs: u32,
-    rate_mbps: f64,
-    queueing_ms: f64,
-    /// Number of runs with a queueing delay.
-    queued: u32,
-}
-
-impl Tally {
-    /// An empty tally for these schemes.
-    pub fn of(schemes: &[String]) -> Tally {
-        Tally { schemes: schemes.to_vec(), points: BTreeMap::new() }
-    }
-
-    /// Adds a run of a scheme (by index) at a point: rate of the first flow in Mbit/s, and 95th percentile of its
-    /// queueing delay in ms.
-    pub fn add(&mut self, point: u64, scheme: usize, rate_mbps: f64, queueing_p95_ms: Option<f64>) {
-        let at_point = self.points.entry(point).or_insert_with(|| vec![Sums::default(); self.schemes.len()]);
-        let sums = &mut at_point[scheme];
-        sums.runs += 1;
-        sums.rate_mbps += rate_mbps;
-        sums.queued += u32::from(queueing_p95_ms.is_some());
-        sums.queueing_ms += queueing_p95_ms.unwrap_or_default();
-    }
-
-    /// The tally as a sentence; `None` if fewer than two schemes remain without the Oracle.
-    pub fn sentence(&self) -> Option<String> {
-        let judged: Vec<usize> =
-            (0..self.schemes.len()).filter(|&at| !is_oracle(&self.schemes[at])).collect();
-        if judged.len() < 2 || self.points.is_empty() {
-            return None;
-        }
-        let mut wins = vec![0; judged.len()];
-        for sums in self.points.values() {
-            let mean = |&at: &usize| {
-                let Sums { runs, rate_mbps, queueing_ms, queued } = sums[at];
-                let queueing_ms = (queued > 0).then(|| queueing_ms / f64::from(queued));
-                (rate_mbps / f64::from(runs.max(1)), queueing_ms)
-            };
-            if let Some(best) = best_of_rates(&judged.iter().map(mean).collect::<Vec<_>>()) {
-                wins[best] += 1;
-            }
-        }
-        let mut order: Vec<usize> = (0..judged.len()).filter(|&at| wins[at] > 0).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(wins[at]));
-        let each = order.iter().map(|&at| format!("{} at {}", self.schemes[judged[at]], wins[at]));
-        let points = count(self.points.len() as u64, "point");
-        Some(format!(
-            "Best of {points}: {} (within 5 % of the highest rate, the shortest queueing delay).",
-            each.collect::<Vec<_>>().join(", ")
-        ))
-    }
-}
-
 impl<'a> Standing<'a> {
     /// Results of `scheme` from its `runs`. `all` contains all runs of the scenario. `None` if no flow ran the scheme
     /// under test.
@@ -260,8 +205,16 @@ impl<'a> Standing<'a> {
                 .map(|spread| spread.mean)
         };
         let highest = |path: &str| indices.iter().filter_map(|index| mean_of(*index, path)).reduce(f64::max);
-        let flows = |run: &&RunSummary| -> f64 {
-            indices.iter().map(|index| run.flows[*index].metrics.throughput_mbps).sum()
+        let case = |run: &&RunSummary| {
+            let flows = || indices.iter().map(|index| &run.flows[*index].metrics);
+            let queues = flows().map(|metrics| metrics.queueing_delay_ms.p95);
+            Case {
+                condition: run.seed,
+                rate_mbps: flows().map(|metrics| metrics.throughput_mbps).sum(),
+                queueing_p95_ms: queues
+                    .collect::<Option<Vec<f64>>>()
+                    .and_then(|queues| queues.into_iter().reduce(f64::max)),
+            }
         };
         let is_alone = indices.len() == 1 && first.greedy;
         let transfers = indices.iter().find_map(|index| {
@@ -269,7 +222,7 @@ impl<'a> Standing<'a> {
         });
         Some(Standing {
             scheme,
-            rates_mbps: runs.iter().map(flows).collect(),
+            cases: runs.iter().map(case).collect(),
             used: share_of_oracle(runs, all, indices[0])
                 .map(|spread| Used { share: spread.mean, of_what: " of the Oracle's rate" })
                 .or_else(|| {
@@ -294,7 +247,7 @@ impl<'a> Standing<'a> {
     }
 
     fn rate_mbps(&self) -> f64 {
-        self.rates_mbps.iter().sum::<f64>() / self.rates_mbps.len() as f64
+        self.cases.iter().map(|case| case.rate_mbps).sum::<f64>() / self.cases.len() as f64
     }
 
     /// Text of the rate, such as "carried 98 % of the Oracle's rate" or "carried 45.3 Mbit/s" for the first scheme of a
@@ -390,6 +343,19 @@ mod tests {
     }
 
     #[test]
+    fn five_seeds_are_compared_one_by_one() {
+        let rates = [40.0, 20.0, 45.0, 10.0, 30.0];
+        let seeds = || rates.iter().zip(1..);
+        let mut runs: Vec<RunSummary> = seeds().map(|(rate, seed)| run("pbe", seed, *rate, 20.0)).collect();
+        runs.extend(seeds().map(|(rate, seed)| run("bbr", seed, 0.98 * rate, 150.0 + seed as f64)));
+        let said = words(&runs);
+        let paired = "Seed by seed, with 95 % intervals: bbr has 0.98 of pbe's rate and 7.65 (7.59 … 7.71) of its queueing \
+                      delay.";
+        assert!(said.contains(paired), "{said}");
+        assert!(!words(&runs[1..]).contains("Seed by seed"), "four pairs are too few");
+    }
+
+    #[test]
     fn one_scheme_is_described_and_not_called_the_best() {
         assert_eq!(
             words(&[run("bbr:rtt=1", 1, 40.0, 76.4)]),
@@ -407,21 +373,6 @@ mod tests {
         let runs = [run("dead", 1, 0.0, 0.0), run("bbr", 1, 30.0, 90.0)];
         assert!(words(&runs).starts_with("Best here: bbr."), "{}", words(&runs));
         assert!(words(&runs).contains("dead carried nothing"), "{}", words(&runs));
-    }
-
-    #[test]
-    fn a_sweep_counts_the_points_at_which_each_scheme_is_best() {
-        let mut tally = Tally::of(&["bbr", "pbe", "oracle"].map(str::to_owned));
-        for (point, pbe_mbps) in [(0, 49.0), (1, 48.0), (2, 30.0)] {
-            tally.add(point, 0, 49.5, Some(160.0));
-            tally.add(point, 1, pbe_mbps, Some(20.0));
-            tally.add(point, 2, 50.0, Some(1.0));
-        }
-        assert_eq!(
-            tally.sentence().unwrap(),
-            "Best of 3 points: pbe at 2, bbr at 1 (within 5 % of the highest rate, the shortest queueing delay)."
-        );
-        assert_eq!(Tally::of(&["bbr", "oracle"].map(str::to_owned)).sentence(), None, "nothing is compared");
     }
 
     #[test]

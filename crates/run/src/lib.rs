@@ -36,6 +36,7 @@ mod reports;
 pub mod seeds;
 pub mod shelf;
 pub mod shell;
+pub mod statistics;
 pub mod summary;
 pub mod sweep;
 pub mod threads;

@@ -131,7 +131,7 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
             "{}",
             fit("Least … most of all points and seeds; of the first flow that ran the scheme.")
         )?;
-        if let Some(sentence) = tally.sentence() {
+        for sentence in tally.sentences() {
             writeln!(out, "{}", fit(&sentence))?;
         }
     }

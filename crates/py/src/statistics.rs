@@ -1,0 +1,12 @@
+//! Means with intervals, over arrays.
+
+use airpace_run::statistics::Estimate;
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+/// Geometric mean of ratios, with the ends of its 95 % interval, which are `None` if there is none. `None` without ratios, or if
+/// one is not positive.
+#[pyfunction]
+pub fn geometric_mean(ratios: PyReadonlyArray1<'_, f64>) -> PyResult<Option<(f64, Option<(f64, f64)>)>> {
+    Ok(Estimate::geometric(ratios.as_slice()?).map(|Estimate { value, interval }| (value, interval)))
+}
