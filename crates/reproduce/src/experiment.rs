@@ -128,6 +128,32 @@ pub struct Findings {
     pub pictures: Vec<Picture>,
 }
 
+/// An experiment with its findings.
+pub struct Reproduced {
+    /// The experiment.
+    pub experiment: &'static Experiment,
+    /// Its findings.
+    pub findings: Findings,
+    /// A sentence if seeds change nothing in some of its runs; empty otherwise.
+    pub seeds: String,
+}
+
+impl Reproduced {
+    /// The findings of `experiment` in these results.
+    pub fn of(experiment: &'static Experiment, results: &Results) -> Reproduced {
+        Reproduced { experiment, findings: (experiment.findings)(results), seeds: results.note_on_seeds() }
+    }
+
+    /// All that is to be said about the runs: how our world differs from the paper's, and whether seeds matter.
+    pub fn about(&self) -> String {
+        [self.experiment.world, &self.seeds]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
 /// A figure.
 pub struct Picture {
     /// Name of the file, without its ending.

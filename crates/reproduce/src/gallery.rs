@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use crate::experiment::{Experiment, Findings};
+use crate::experiment::{Experiment, Reproduced};
 use crate::fitted::FITTED;
 use crate::number::{Number, Verdict};
 
 const STYLE: &str = include_str!("gallery.css");
 
 /// The page as HTML, without scripts.
-pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) -> String {
+pub fn page(all: &[Reproduced], command: &str, version: &str) -> String {
     let counts = [Verdict::Reproduced, Verdict::InKind, Verdict::Differs, Verdict::Fitted, Verdict::Missing]
         .map(|verdict| {
-            let numbers = findings.iter().flat_map(|(_, findings)| &findings.numbers);
+            let numbers = all.iter().flat_map(|one| &one.findings.numbers);
             (verdict, numbers.filter(|number| number.verdict() == verdict).count())
         });
     let counts: Vec<String> = counts
@@ -28,13 +28,14 @@ pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) 
         escaped(command),
         escaped(version)
     );
-    for (experiment, _) in findings {
-        let anchor = anchor(experiment);
-        write!(html, "<a href=\"#{anchor}\">{}</a> ", escaped(experiment.id)).expect("text takes everything");
+    for one in all {
+        let anchor = anchor(one.experiment);
+        write!(html, "<a href=\"#{anchor}\">{}</a> ", escaped(one.experiment.id))
+            .expect("text takes everything");
     }
     html += "</nav>\n";
-    for (experiment, findings) in findings {
-        section(&mut html, experiment, findings);
+    for one in all {
+        section(&mut html, one);
     }
     html += "<section><h2>Fitted parameters</h2><table><tr><th>experiments<th>key<th>fitted to\n";
     for fitted in FITTED {
@@ -45,7 +46,8 @@ pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) 
     html
 }
 
-fn section(html: &mut String, experiment: &Experiment, findings: &Findings) {
+fn section(html: &mut String, one: &Reproduced) {
+    let (Reproduced { experiment, findings, .. }, about) = (one, one.about());
     let anchor = anchor(experiment);
     write!(
         html,
@@ -53,7 +55,7 @@ fn section(html: &mut String, experiment: &Experiment, findings: &Findings) {
         escaped(experiment.title),
         escaped(experiment.id),
         escaped(experiment.source),
-        if experiment.world.is_empty() { String::new() } else { format!("<p>{}", escaped(experiment.world)) }
+        if about.is_empty() { String::new() } else { format!("<p>{}", escaped(&about)) }
     )
     .expect("text takes everything");
     for picture in &findings.pictures {

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`experiment`], [`list`] | what an experiment is, and the list of all |
 //! | [`number`] | a number of a paper beside ours, the rule that judges it, the verdict |
+//! | [`against`] | comparison with the numbers of an earlier version |
 //! | [`results`] | the runs of an experiment, and statistics over them |
 //! | [`statistics`] | means, intervals, fairness, rank correlation |
 //! | [`store`] | finished runs on the disk; a hash of all inputs identifies a run |
@@ -22,6 +23,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
+pub mod against;
 mod biscay;
 pub mod experiment;
 pub mod fitted;
@@ -37,7 +39,7 @@ pub mod statistics;
 pub mod store;
 pub mod work;
 
-pub use experiment::{Campaign, Experiment, Findings, Picture, Size};
+pub use experiment::{Campaign, Experiment, Findings, Picture, Reproduced, Size};
 pub use list::{EXPERIMENTS, named};
 pub use number::{Number, Ours, Rule, Verdict};
 pub use results::{Results, Run};

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::experiment::{Experiment, Findings};
+use crate::experiment::Reproduced;
 use crate::fitted::FITTED;
 use crate::number::Number;
 
 /// The page. `command` makes it again; `version` is that of the program.
-pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) -> String {
+pub fn page(all: &[Reproduced], command: &str, version: &str) -> String {
     let mut page = format!(
         "# The papers' evaluations beside ours\n\n`{command}` (version {version}) made this page; do not edit it. A verdict \
          follows from the rule in its row, which is part of the experiment: *reproduced* if the rule holds, *in kind* if the \
@@ -21,11 +21,12 @@ pub fn page(findings: &[(&Experiment, Findings)], command: &str, version: &str) 
         writeln!(page, "| {} | {} | {} |", fitted.experiments, fitted.key, fitted.to)
             .expect("text takes everything");
     }
-    for (experiment, findings) in findings {
+    for one in all {
+        let (Reproduced { experiment, findings, .. }, about) = (one, one.about());
         write!(page, "\n## {}: {}\n\nSource: {}.", experiment.id, experiment.title, experiment.source)
             .expect("text takes everything");
-        if !experiment.world.is_empty() {
-            write!(page, " {}", experiment.world).expect("text takes everything");
+        if !about.is_empty() {
+            write!(page, " {about}").expect("text takes everything");
         }
         page += "\n\n";
         page += &table(&findings.numbers);

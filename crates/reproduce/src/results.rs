@@ -1,5 +1,6 @@
 //! The runs of an experiment.
 
+use airpace_core::count::count;
 use airpace_run::metrics::{Course, FlowMetrics};
 use airpace_run::summary::RunSummary;
 
@@ -57,6 +58,27 @@ impl Results {
         Runs(found.map_or(Vec::new(), |(_, runs)| runs.iter().collect()))
     }
 
+    /// A sentence if seeds change nothing in some runs that differ in nothing else; empty otherwise.
+    pub(crate) fn note_on_seeds(&self) -> String {
+        let (mut cases, mut same) = (0, 0);
+        for (_, runs) in &self.campaigns {
+            let runs = Runs(runs.iter().collect());
+            for scheme in runs.schemes() {
+                for its in runs.with(scheme).each_place() {
+                    cases += u64::from(its.0.len() > 1);
+                    same += u64::from(its.0.len() > 1 && its.differ_by_seed_only());
+                }
+            }
+        }
+        match same {
+            0 => String::new(),
+            _ if same == cases => "The seeds change nothing here.".to_owned(),
+            _ => {
+                format!("The seeds change nothing in {same} of {} of scheme and place.", count(cases, "pair"))
+            }
+        }
+    }
+
     /// The runs of the only campaign.
     pub fn all(&self) -> Runs<'_> {
         self.of("")
@@ -100,12 +122,20 @@ impl<'a> Runs<'a> {
 
     /// For each variant and set of keys: the mean over the seeds of a value of a run. Runs without a value are left out.
     pub fn by_place(&self, of: impl Fn(&Run) -> Option<f64>) -> Vec<(Place<'a>, f64)> {
-        let places = distinct(self.0.iter().map(|run| Place { variant: &run.variant, set: &run.set }));
-        let value = |place: Place<'a>| {
-            let its = self.such(|run| Place { variant: &run.variant, set: &run.set } == place);
-            Some((place, average(&its.values(&of))?))
-        };
-        places.into_iter().filter_map(value).collect()
+        let value = |its: Runs<'a>| Some((Place::of(its.0.first()?), average(&its.values(&of))?));
+        self.each_place().filter_map(value).collect()
+    }
+
+    /// The runs of each variant and set of keys.
+    fn each_place(&self) -> impl Iterator<Item = Runs<'a>> {
+        let places = distinct(self.0.iter().map(|run| Place::of(run)));
+        places.into_iter().map(|place| self.such(|run| Place::of(run) == place))
+    }
+
+    /// Whether all runs have the same results.
+    fn differ_by_seed_only(&self) -> bool {
+        let unseeded = |run: &Run| RunSummary { seed: 0, ..run.summary.clone() };
+        self.0.windows(2).all(|pair| unseeded(pair[0]) == unseeded(pair[1]))
     }
 
     /// Mean over the places of the ratio of a value of the scheme `one` to that of the scheme `other` at the same place.
@@ -131,6 +161,12 @@ pub struct Place<'a> {
     pub variant: &'a str,
     /// The keys that were set, with their values.
     pub set: &'a [(String, String)],
+}
+
+impl<'a> Place<'a> {
+    fn of(run: &'a Run) -> Place<'a> {
+        Place { variant: &run.variant, set: &run.set }
+    }
 }
 
 fn distinct<T: PartialEq + Copy>(values: impl Iterator<Item = T>) -> Vec<T> {

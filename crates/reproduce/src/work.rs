@@ -180,6 +180,7 @@ fn keys(plan: &Plan) -> Result<Vec<Key>, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Reproduced;
     use crate::list::named;
     use crate::{gallery, markdown};
 
@@ -197,9 +198,9 @@ mod tests {
         let again = Work::of(&experiments, Size::Quick, &store).unwrap();
         assert_eq!((again.runs(), again.missing()), (1, 0));
         let results = again.results(experiments[0], &store).unwrap();
-        let findings = (experiments[0].findings)(&results);
-        assert!(findings.numbers.iter().all(|number| number.ours.is_some()));
-        let all = [(experiments[0], findings)];
+        let one = Reproduced::of(experiments[0], &results);
+        assert!(one.findings.numbers.iter().all(|number| number.ours.is_some()));
+        let all = [one];
         let table = markdown::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
         assert!(table.contains("## biscay/fig10") && table.contains("| at most 2.5 |"), "{table}");
         let page = gallery::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");

@@ -7,10 +7,13 @@ use std::sync::atomic::Ordering;
 
 use airpace_core::Refused;
 use airpace_lab::machine;
+use airpace_reproduce::against::{self, Earlier, Entry, moved};
 use airpace_reproduce::{
-    EXPERIMENTS, Experiment, Findings, Size, Store, Verdict as OfNumber, Work, gallery, markdown, named,
+    EXPERIMENTS, Experiment, Number, Reproduced, Size, Store, Verdict as OfNumber, Work, gallery, markdown,
+    named,
 };
 use airpace_run::{Host, RunError, shell};
+use airpace_tables::FileError;
 use anyhow::{Context, bail};
 use serde_json::json;
 
@@ -23,7 +26,7 @@ use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
 ///
 /// The command makes only the runs that are missing. The version, the scenario, the scheme and the seed identify a run, and
 /// experiments share runs. After Ctrl-C, the same command continues. The folder gets index.html with all figures and numbers, figures/*.svg, results.json
-/// and reproduction.md. The exit code is 0 even if numbers differ, because this is a result.
+/// and reproduction.md. The exit code is 0 even if numbers differ from the papers, because this is a result.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace reproduce list\n         airpace reproduce pbe/fig14\n         airpace reproduce all --quick"
@@ -41,6 +44,12 @@ pub struct Args {
     /// The folder of the results, and of finished runs.
     #[arg(long, value_name = "DIR", default_value = "reproduction")]
     out: PathBuf,
+    /// Compares the numbers with those in FILE, the results.json of an earlier version. The exit code is 1 if one has moved.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// Largest change of a number that `--against` accepts, as a share of the earlier number.
+    #[arg(long, value_name = "SHARE", default_value = "0.05", requires = "against", value_parser = share)]
+    tolerance: f64,
     /// Prints one JSON object per number instead of tables.
     #[arg(long)]
     json: bool,
@@ -58,6 +67,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         return list(args.json, out);
     }
     let experiments = named(&args.what)?;
+    let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let size = if args.quick { Size::Quick } else { Size::Whole };
     refuse_other_folder(&args.out)?;
     let store = Store::new(&args.out.join("runs"), BUILD);
@@ -76,26 +86,49 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         );
     }
     ran?;
-    let findings: Vec<(&Experiment, Findings)> = experiments
+    let all: Vec<Reproduced> = experiments
         .iter()
-        .map(|experiment| Ok((*experiment, (experiment.findings)(&work.results(experiment, &store)?))))
+        .map(|experiment| Ok(Reproduced::of(experiment, &work.results(experiment, &store)?)))
         .collect::<Result<_, RunError>>()?;
-    write_all(args, &findings, &host)?;
+    write_all(args, &all, &host)?;
     if args.json {
-        for (experiment, number) in all_numbers(&findings) {
-            writeln!(out, "{}", object(experiment, number))?;
+        for entry in Entry::all(&all) {
+            writeln!(out, "{}", serde_json::to_string(&entry)?)?;
         }
-        return Ok(Verdict::Fine);
+    } else {
+        for one in &all {
+            show(one, out)?;
+        }
     }
-    for (experiment, findings) in &findings {
-        show(experiment, findings, out)?;
-    }
-    if !args.quiet {
-        writeln!(out, "\n{}", fit(&counted(&findings, &work)))?;
+    if !args.json && !args.quiet {
+        writeln!(out, "\n{}", fit(&counted(&all, &work)))?;
         writeln!(out, "Page:    {}", args.out.join("index.html").display())?;
         writeln!(out, "Figures: {}", args.out.join("figures").display())?;
     }
-    Ok(Verdict::Fine)
+    let Some(earlier) = earlier else { return Ok(Verdict::Fine) };
+    let moved = moved(&earlier, &all, args.tolerance);
+    for moved in &moved {
+        terminal::say(fit(&moved.to_string()));
+    }
+    if moved.is_empty() { Ok(Verdict::Fine) } else { Ok(Verdict::Failed) }
+}
+
+/// A share of at least 0.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+    share.ok_or_else(|| format!("`{text}` is no share; give a number such as 0.05"))
+}
+
+/// Maximum size of a `results.json` (bytes).
+///
+/// Chosen: a hundred times the size of one with all experiments.
+const MAX_RESULTS_BYTES: u64 = 10 << 20;
+
+fn read_earlier(path: &Path) -> anyhow::Result<Vec<Earlier>> {
+    let text = airpace_files::read_to_string(path, MAX_RESULTS_BYTES)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("`{}` is no results.json of `airpace reproduce`", path.display()))
 }
 
 fn list(is_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
@@ -149,27 +182,16 @@ fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) ->
     ran
 }
 
-fn all_numbers<'a>(
-    findings: &'a [(&'a Experiment, Findings)],
-) -> impl Iterator<Item = (&'a Experiment, &'a airpace_reproduce::Number)> {
-    findings
-        .iter()
-        .flat_map(|(experiment, findings)| findings.numbers.iter().map(|number| (*experiment, number)))
+fn all_numbers(all: &[Reproduced]) -> impl Iterator<Item = &Number> {
+    all.iter().flat_map(|one| &one.findings.numbers)
 }
 
-fn object(experiment: &Experiment, number: &airpace_reproduce::Number) -> serde_json::Value {
-    let mut object = json!(number);
-    let map = object.as_object_mut().expect("a number is one");
-    map.insert("experiment".to_owned(), json!(experiment.id));
-    map.insert("verdict".to_owned(), json!(number.verdict()));
-    object
-}
-
-fn show(experiment: &Experiment, findings: &Findings, out: &mut dyn Write) -> anyhow::Result<()> {
-    let paint = Paint::stdout();
+fn show(one: &Reproduced, out: &mut dyn Write) -> anyhow::Result<()> {
+    let (paint, about) = (Paint::stdout(), one.about());
+    let Reproduced { experiment, findings, .. } = one;
     writeln!(out, "\n{}", paint.bold(&fit(&format!("{}: {}", experiment.id, experiment.title))))?;
-    if !experiment.world.is_empty() {
-        writeln!(out, "{}", fit(experiment.world))?;
+    if !about.is_empty() {
+        writeln!(out, "{}", fit(&about))?;
     }
     let mut table = Table::new(&["number", "paper", "ours", "verdict"], 1);
     for each in &findings.numbers {
@@ -182,9 +204,9 @@ fn show(experiment: &Experiment, findings: &Findings, out: &mut dyn Write) -> an
 }
 
 /// How many numbers have which verdict, and how many runs were made.
-fn counted(findings: &[(&Experiment, Findings)], work: &Work) -> String {
-    let of = |verdict| all_numbers(findings).filter(|(_, number)| number.verdict() == verdict).count() as u64;
-    let numbers = count(all_numbers(findings).count() as u64, "number");
+fn counted(all: &[Reproduced], work: &Work) -> String {
+    let of = |verdict| all_numbers(all).filter(|number| number.verdict() == verdict).count() as u64;
+    let numbers = count(all_numbers(all).count() as u64, "number");
     format!(
         "{numbers}: {} reproduced, {} in kind, {} differ, {} fitted. {}, of which {} made now.",
         of(OfNumber::Reproduced),
@@ -197,22 +219,17 @@ fn counted(findings: &[(&Experiment, Findings)], work: &Work) -> String {
 }
 
 /// Writes the page, the figures, the table and the numbers.
-fn write_all(args: &Args, findings: &[(&Experiment, Findings)], host: &Host) -> anyhow::Result<()> {
+fn write_all(args: &Args, all: &[Reproduced], host: &Host) -> anyhow::Result<()> {
     let (out, command) = (&args.out, canonical(args));
     let figures = out.join("figures");
-    std::fs::create_dir_all(&figures)
-        .with_context(|| format!("cannot make the folder `{}`", figures.display()))?;
-    for picture in findings.iter().flat_map(|(_, findings)| &findings.pictures) {
+    std::fs::create_dir_all(&figures).map_err(FileError::write("make the folder", &figures))?;
+    for picture in all.iter().flat_map(|one| &one.findings.pictures) {
         write(out, &format!("figures/{}.svg", picture.name), picture.figure.svg().as_bytes())?;
     }
-    let numbers: Vec<_> =
-        all_numbers(findings).map(|(experiment, number)| object(experiment, number)).collect();
-    let mut results = serde_json::to_string_pretty(&numbers)?;
-    results.push('\n');
-    write(out, "results.json", results.as_bytes())?;
-    write(out, "reproduction.md", markdown::page(findings, &command, env!("CARGO_PKG_VERSION")).as_bytes())?;
-    write(out, "index.html", gallery::page(findings, &command, BUILD).as_bytes())?;
-    let experiments: Vec<&Experiment> = findings.iter().map(|(experiment, _)| *experiment).collect();
+    write(out, "results.json", against::results_json(all)?.as_bytes())?;
+    write(out, "reproduction.md", markdown::page(all, &command, env!("CARGO_PKG_VERSION")).as_bytes())?;
+    write(out, "index.html", gallery::page(all, &command, BUILD).as_bytes())?;
+    let experiments: Vec<&Experiment> = all.iter().map(|one| one.experiment).collect();
     write(out, "manifest.json", manifest(args, &experiments, host, true).as_bytes())
 }
 
@@ -234,8 +251,7 @@ fn manifest(args: &Args, experiments: &[&Experiment], host: &Host, is_complete: 
 }
 
 fn write(folder: &Path, name: &str, contents: &[u8]) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
     let path = folder.join(name);
-    airpace_files::replace(&path, contents).with_context(|| format!("cannot write `{}`", path.display()))
+    Ok(airpace_files::replace(&path, contents).map_err(FileError::write("write", &path))?)
 }
