@@ -3,6 +3,7 @@
 mod contributing {
     pub mod aimd;
 }
+#[path = "schemes/plan/mod.rs"]
 mod plan;
 
 use std::time::Duration;

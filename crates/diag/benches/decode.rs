@@ -13,7 +13,7 @@
 //!
 //! `cargo bench -p airpace-diag --bench decode`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 
-#[path = "../tests/recordings_folder/mod.rs"]
+#[path = "../tests/logs/recordings_folder/mod.rs"]
 mod recordings_folder;
 
 use std::collections::BTreeMap;

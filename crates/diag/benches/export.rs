@@ -6,7 +6,7 @@
 //!
 //! `cargo bench -p airpace-diag --bench export`; the logs are in the folder given by `AIRPACE_DATA`, under `diag/`.
 
-#[path = "../tests/recordings_folder/mod.rs"]
+#[path = "../tests/logs/recordings_folder/mod.rs"]
 mod recordings_folder;
 
 use std::hint::black_box;

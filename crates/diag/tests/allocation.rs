@@ -1,5 +1,6 @@
 //! Tests that no packet causes a memory allocation between the port's bytes and the samples.
 
+#[path = "logs/recordings_folder/mod.rs"]
 mod recordings_folder;
 
 use airpace_diag::kpi::{Extractor, KPIS, Subscription};

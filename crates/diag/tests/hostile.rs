@@ -5,6 +5,7 @@
 mod choices;
 #[path = "../../../fuzz/src/diag.rs"]
 mod diag;
+#[path = "logs/recordings_folder/mod.rs"]
 mod recordings_folder;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! Cost of the search for messages, with and without noise; and cost of its SIMD Viterbi decoder compared with the
 //! scalar decoder.
 
-#[path = "../tests/crowd/mod.rs"]
+#[path = "../tests/decoder/crowd/mod.rs"]
 mod crowd;
 
 use std::hint::black_box;

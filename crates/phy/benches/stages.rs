@@ -1,6 +1,6 @@
 //! Cost of each stage of a receiver, for a cell with 100 PRB pairs and two ports.
 
-#[path = "../tests/reference/mod.rs"]
+#[path = "../tests/decoder/reference/mod.rs"]
 mod reference;
 
 use std::hint::black_box;

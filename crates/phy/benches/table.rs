@@ -6,7 +6,7 @@
 //! complete front end: these stages, tracking, the PBCH of every tenth subframe, and the copying of samples. `all` is
 //! listening, search and evidence. A subframe lasts 1000 µs.
 
-#[path = "../tests/crowd/mod.rs"]
+#[path = "../tests/decoder/crowd/mod.rs"]
 mod crowd;
 
 use airpace_phy::channel::Estimator;

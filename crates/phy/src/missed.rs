@@ -28,7 +28,7 @@ const STEP: f32 = 0.1;
 /// Probability that a message to a known user is decoded. Row: number of CCEs. Column: amount of information. The
 /// probability is 1 beyond the last column, and 0 before the first column.
 ///
-/// Source: our measurement. `cargo test -p airpace-phy --test missed -- --nocapture` prints the table; the test
+/// Source: our measurement. `cargo test -p airpace-phy --test decoder missed -- --nocapture` prints the table; the test
 /// compares it
 const CHANCES: [[f32; 12]; 4] = [
     [0.13, 0.31, 0.50, 0.71, 0.88, 0.96, 0.99, 1.0, 1.0, 1.0, 1.0, 1.0],
