@@ -92,15 +92,3 @@ fn pbe_gets_further_carriers_wherever_the_oracle_does() {
         assert!(oracle && pbe, "place {number}: oracle {oracle}, pbe {pbe}");
     }
 }
-
-/// Table for comparison with PBE-CC's Fig. 13: `cargo test -p airpace-sim --test runs carriers -- --ignored --nocapture`
-#[test]
-#[ignore = "a table that takes a minute"]
-fn places_with_further_carriers() {
-    for scheme in
-        ["oracle", "pbe", "pbe@paper", "bbr", "cubic", "verus", "copa", "allegro", "vivace", "sprout"]
-    {
-        let places = (1..=30).filter(|&number| has_further_carriers(number, scheme)).count();
-        println!("{scheme}: {places} of 30");
-    }
-}
