@@ -13,6 +13,7 @@
 | send files with a scheme | `send` |
 | sweep keys, schemes and seeds, here or on a cluster | `sweep` |
 | compare two schemes pair by pair, with an interval | `Run.ratio`, `Sweep.ratio` |
+| repeat the papers' experiments | `reproduce`; `experiments` names them |
 | open a run folder of `airpace sim` | `open` |
 | write a congestion control | subclass `Controller`, pass the class to `simulate` |
 | train an agent; several agents at once | `airpace.gym`; `airpace.zoo` |
@@ -34,6 +35,7 @@ from airpace._diag import bandwidth, diag, kpis
 from airpace._lab import Agreed, Comparison, Emulated, agree, agree_emulator, emulate
 from airpace._radio import Capacity, capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs
 from airpace._ratio import Ratio
+from airpace._reproduce import Reproduced, experiments, reproduce
 from airpace._run import Run, open  # noqa: A004 - the name is `airpace.open`, as in `gzip.open`
 from airpace._send import send
 from airpace._simulate import Scheme, Value, scenarios, schemes, simulate
@@ -53,6 +55,7 @@ __all__ = [
     "Emulated",
     "Loss",
     "Ratio",
+    "Reproduced",
     "Run",
     "Scheme",
     "Sent",
@@ -68,6 +71,7 @@ __all__ = [
     "decode",
     "diag",
     "emulate",
+    "experiments",
     "figures",
     "kpis",
     "lte_mcs_tbs",
@@ -75,6 +79,7 @@ __all__ = [
     "nr_mcs_tbs",
     "open",
     "open_sweep",
+    "reproduce",
     "scenarios",
     "schemes",
     "send",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
@@ -14,23 +13,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 from airpace import _airpace
 from airpace._airpace import Table
 from airpace._arguments import jobs_of, path_of, scenario_of, seeds_of, sets_given, teller_of
+from airpace._cluster import check_cluster, on_cluster
 from airpace._progress import Bar
 from airpace._ratio import Ratio, ratio_of
 from airpace._simulate import Progress, Value, toml
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 #: The values of a key: one, several, or text as after `--set` of `airpace sweep`: `"25,50,100"`, `"10..300/8"`.
 Values: TypeAlias = "Value | Iterable[Value]"
-
-#: Target duration of one task on a worker of a cluster (s). Shorter tasks load the scheduler; a longer task is lost
-#: as a whole if its worker dies.
-TASK_S = 10.0
-
-#: Maximum number of runs in one task.
-MAX_RUNS = 1000
-
 
 class Sweep:
     """Results of a sweep: one table of all metrics, and the runs that failed.
@@ -139,7 +131,7 @@ def sweep(
     folder = None if out is None else path_of("out", out)
     sets = [(key, _values(key, values)) for key, values in sets_given(set, '{"cell.prbs": [25, 50]}').items()]
     if client is not None:
-        _check_cluster(client)
+        check_cluster(client)
     tell = teller_of(progress)
     session = _airpace.SweepSession(
         matrix,
@@ -154,7 +146,7 @@ def sweep(
         if client is None:
             session.run(tell)
         else:
-            _on_cluster(session, client, tell)
+            on_cluster(session, client, tell, _run)
         session.finish()
     finally:
         session.close()
@@ -220,113 +212,3 @@ def _run(spec: str, cells: list[int]) -> tuple[bytes, float]:
     began = time.monotonic()
     lines = _plan(spec).run(cells)
     return lines, time.monotonic() - began
-
-
-class _Tasks:
-    """The tasks of a sweep: determines the runs of the next task."""
-
-    def __init__(self, session: _airpace.SweepSession) -> None:
-        self._session = session
-        self._next = 0
-        self._seconds_per_run: float | None = None
-        self._again: list[list[int]] = []
-
-    def took(self, runs: int, seconds: float) -> None:
-        """Records the duration of a task."""
-        per_run = seconds / max(runs, 1)
-        known = self._seconds_per_run
-        self._seconds_per_run = per_run if known is None else 0.8 * known + 0.2 * per_run
-
-    def parted(self, cells: list[int]) -> None:
-        """Schedules these runs again, each in a task of its own."""
-        self._again.extend([cell] for cell in cells)
-
-    def take(self) -> list[int]:
-        """The runs of the next task; empty if all runs were taken."""
-        if self._again:
-            return self._again.pop()
-        # The division into tasks affects the duration of tasks only, not the results.
-        count = 1 if self._seconds_per_run is None else int(TASK_S / max(self._seconds_per_run, 1e-6))
-        cells = self._session.batch(self._next, min(max(count, 1), MAX_RUNS))
-        self._next += len(cells)
-        return cells
-
-
-def _check_cluster(client: object) -> None:
-    """Refuses an invalid client before anything is written."""
-    try:
-        import distributed  # noqa: F401 - checks that it is installed
-    except ImportError as missing:
-        raise ImportError("a sweep on a cluster needs Dask: pip install distributed") from missing
-    if not hasattr(client, "submit") or not hasattr(client, "nthreads"):
-        raise ValueError(f"client={client!r}: give a dask.distributed.Client, as client=Client(cluster)")
-    if getattr(client, "asynchronous", False) is True:
-        raise ValueError(f"client={client!r} is asynchronous; give one that is not: Client(cluster)")
-    _check_open(client, "nothing was begun")
-
-
-def _check_open(client: object, so: str) -> None:
-    """Refuses a closed client: Dask's own exceptions do not name this cause."""
-    if getattr(client, "status", "running") in ("closing", "closed"):
-        raise RuntimeError(
-            f"the cluster is gone, for client={client!r} is closed; {so}. Make the call with another client"
-        )
-
-
-def _on_cluster(session: _airpace.SweepSession, client: Client, tell: Progress | None) -> None:
-    """Makes the runs on the workers of a Dask cluster."""
-    from distributed import as_completed
-
-    tasks = _Tasks(session)
-    running: dict[Future, list[int]] = {}
-    ended = as_completed()
-
-    def fill() -> None:
-        """Submits a few tasks per thread, so that no thread is idle, and keeps the other runs here."""
-        threads = sum(client.nthreads().values())
-        _check_open(client, "what had ended is kept")
-        while len(running) < max(3 * threads, 2):
-            cells = tasks.take()
-            if not cells:
-                return
-            future = client.submit(_run, session.spec, cells, pure=False)
-            running[future] = cells
-            ended.add(future)
-
-    try:
-        fill()
-        while running:
-            future = next(ended)
-            cells = running.pop(future)
-            if future.status == "finished":
-                lines, seconds = future.result()
-                session.add(cells, lines)
-                tasks.took(len(cells), seconds)
-            elif future.status == "error":
-                # The workers of the task died one after the other, or the task raised. A single run may be the cause.
-                if len(cells) > 1:
-                    tasks.parted(cells)
-                else:
-                    session.fail(cells[0], _reason(future))
-            elif future.status in ("pending", "lost"):
-                # The task had ended, and its worker died with the result: the cluster repeats the task.
-                running[future] = cells
-                ended.add(future)
-            else:
-                raise RuntimeError("the cluster is gone; what had ended is kept, and the same call goes on")
-            done, _, all_cells = session.progress()
-            if tell is not None:
-                tell(done / all_cells, done, all_cells)
-            fill()
-    finally:
-        # A closed client raises here, because it has nothing left to cancel.
-        with contextlib.suppress(Exception):
-            client.cancel(list(running))
-
-
-def _reason(future: Future) -> str:
-    """Why a task failed, as a sentence."""
-    error = future.exception()
-    if type(error).__name__ == "KilledWorker":
-        return "the workers that ran it died, one after the other; they may have had too little memory"
-    return f"the worker could not do it: {type(error).__name__}: {error}"

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import airpace
-from airpace import _sweep
+from airpace import _cluster, _sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -358,7 +358,7 @@ def test_a_run_that_kills_its_workers_fails_alone(monkeypatch: pytest.MonkeyPatc
     session: Any = Session()
     cluster: Any = Deadly()
     monkeypatch.setattr(distributed, "as_completed", lambda: cluster)
-    _sweep._on_cluster(session, cluster, None)
+    _cluster.on_cluster(session, cluster, None, _sweep._run)
     assert set(session.failed) == {1}
     assert "died, one after the other" in session.failed[1]
     assert sorted(session.done) == [0, 2, 3, 4, 5], "runs of the same task are made again"
@@ -398,7 +398,7 @@ def test_what_a_worker_takes_along_is_made_again(monkeypatch: pytest.MonkeyPatch
     session: Any = Session()
     cluster: Any = Forgetful()
     monkeypatch.setattr(distributed, "as_completed", lambda: cluster)
-    _sweep._on_cluster(session, cluster, None)
+    _cluster.on_cluster(session, cluster, None, _sweep._run)
     assert sorted(session.done) == [0, 1, 2, 3, 4, 5]
     assert session.failed == {}
 

@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `simulate` | runs scenarios on threads |
 //! | `sweep` | many runs, on this machine or on workers of a cluster |
+//! | `reproduce` | the papers' experiments, on this machine or on workers of a cluster |
 //! | `attend` | long work, while Python shows progress and handles Ctrl-C |
 //! | `calls` | calls from simulations into Python code of users |
 //! | `run` | results of a simulation or of a run folder |
@@ -38,6 +39,7 @@ mod events;
 mod lab;
 mod radio;
 mod raise;
+mod reproduce;
 mod run;
 mod send;
 mod simulate;
@@ -62,6 +64,8 @@ mod _airpace {
     use super::lab::{agree, agree_emulator, emulate, part};
     #[pymodule_export]
     use super::radio::{capacity, lte_mcs_tbs, lte_tbs, nr_mcs_tbs};
+    #[pymodule_export]
+    use super::reproduce::{Reproduction, ReproductionPlan, experiments};
     #[pymodule_export]
     use super::run::{Run, figures, open, page};
     #[pymodule_export]

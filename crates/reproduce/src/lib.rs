@@ -14,6 +14,7 @@
 //! | [`statistics`] | means, intervals, fairness, rank correlation |
 //! | [`store`] | finished runs on the disk; a hash of all inputs identifies a run |
 //! | [`work`] | executes the runs that are missing |
+//! | [`folder`] | the files of a reproduction |
 //! | [`fitted`] | parameters that were fitted to a number of a paper |
 //! | [`gallery`], [`markdown`] | the page and the table of the findings |
 //! | `pbe`, `biscay`, `morc` | the experiments |
@@ -27,6 +28,7 @@ pub mod against;
 mod biscay;
 pub mod experiment;
 pub mod fitted;
+pub mod folder;
 pub mod gallery;
 pub mod list;
 mod look;
@@ -40,6 +42,7 @@ pub mod store;
 pub mod work;
 
 pub use experiment::{Campaign, Experiment, Findings, Picture, Reproduced, Size};
+pub use folder::{Folder, Origin};
 pub use list::{EXPERIMENTS, named};
 pub use number::{Number, Ours, Rule, Verdict};
 pub use results::{Results, Run};

@@ -28,7 +28,8 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The folder of finished runs.
 #[derive(Clone, Debug)]
 pub struct Store {
-    root: PathBuf,
+    /// `None` if nothing is stored.
+    root: Option<PathBuf>,
     /// The build of the program, such as its commit: part of every key, because another build may give other numbers.
     build: String,
 }
@@ -36,21 +37,26 @@ pub struct Store {
 impl Store {
     /// The store in the folder `root`, which is created with the first run, for runs of this build of the program.
     pub fn new(root: &Path, build: &str) -> Store {
-        Store { root: root.to_owned(), build: build.to_owned() }
+        Store { root: Some(root.to_owned()), build: build.to_owned() }
+    }
+
+    /// A store that has no runs, for a process that sends its runs to another.
+    pub fn nowhere() -> Store {
+        Store { root: None, build: String::new() }
     }
 
     /// The run with this key; `None` if it was not made, or if its file is damaged, so that it is made again.
     pub fn get(&self, key: Key) -> Option<Stored> {
-        let text = airpace_files::read_to_string(&self.path(key), MAX_BYTES).ok()?;
+        let text = airpace_files::read_to_string(&self.path(key)?, MAX_BYTES).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// Stores a run.
+    /// Stores a run. A store without a folder drops it.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn put(&self, key: Key, run: &Stored) -> Result<(), RunError> {
-        let path = self.path(key);
+        let Some(path) = self.path(key) else { return Ok(()) };
         let folder = path.parent().expect("a run is in a folder");
         std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
         let text = serde_json::to_string(run).expect("plain data with text keys");
@@ -58,11 +64,11 @@ impl Store {
         Ok(())
     }
 
-    fn path(&self, key: Key) -> PathBuf {
+    fn path(&self, key: Key) -> Option<PathBuf> {
         let name = key.to_string();
         let build: String =
             self.build.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        self.root.join(build).join(&name[..2]).join(format!("{name}.json"))
+        Some(self.root.as_ref()?.join(build).join(&name[..2]).join(format!("{name}.json")))
     }
 }
 
@@ -85,7 +91,7 @@ mod tests {
         assert_eq!(store.get(Key([7; 16])), Some(run));
         assert_eq!(store.get(Key([8; 16])), None);
         assert_eq!(Store::new(folder.path(), "0.1.0 def").get(Key([7; 16])), None);
-        std::fs::write(store.path(Key([7; 16])), "{").unwrap();
+        std::fs::write(store.path(Key([7; 16])).unwrap(), "{").unwrap();
         assert_eq!(store.get(Key([7; 16])), None, "a damaged run is made again");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use airpace_core::Refused;
 use airpace_run::sweep::{Key, Plan, Runner, VARIANT};
 use airpace_run::{RunError, threads};
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Size};
 use crate::results::{Results, Run};
@@ -16,9 +17,27 @@ use crate::store::{Store, Stored};
 /// The runs of some experiments.
 pub struct Work {
     plans: Vec<Planned>,
-    /// The runs without a result, each once: index of the plan, number of the run.
-    missing: Vec<(usize, u64)>,
-    runs: usize,
+    /// All runs, each once.
+    runs: Vec<Task>,
+    /// Indices of the runs without a result.
+    missing: Vec<usize>,
+}
+
+/// A run of one or more campaigns.
+struct Task {
+    /// Index of a plan that has it.
+    plan: usize,
+    /// Number of the run in this plan.
+    number: u64,
+    key: Key,
+}
+
+/// A run that another process has made, as it sends it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sent {
+    key: String,
+    run: Stored,
 }
 
 /// A campaign of an experiment, with the keys of its runs.
@@ -53,25 +72,27 @@ impl Work {
             }
         }
         let mut known = BTreeSet::new();
-        let mut missing = Vec::new();
-        for (index, planned) in plans.iter().enumerate() {
-            for (number, key) in (0..).zip(&planned.keys) {
-                if known.insert(*key) && store.get(*key).is_none() {
-                    missing.push((index, number));
+        let mut runs = Vec::new();
+        for (plan, planned) in plans.iter().enumerate() {
+            for (number, key) in (0..).zip(planned.keys.iter().copied()) {
+                if known.insert(key) {
+                    runs.push(Task { plan, number, key });
                 }
             }
         }
-        Ok(Work { plans, missing, runs: known.len() })
+        let missing = (0..runs.len()).filter(|run| store.get(runs[*run].key).is_none()).collect();
+        Ok(Work { plans, runs, missing })
     }
 
     /// Number of all runs, each counted once.
     pub fn runs(&self) -> usize {
-        self.runs
+        self.runs.len()
     }
 
-    /// Number of runs that are missing.
-    pub fn missing(&self) -> usize {
-        self.missing.len()
+    /// Indices of the runs that are missing, among all runs. The indices are the same for the same experiments in every
+    /// process of the same version.
+    pub fn missing(&self) -> &[usize] {
+        &self.missing
     }
 
     /// Executes the missing runs with `jobs` threads, and stores each as soon as it has ended.
@@ -90,26 +111,13 @@ impl Work {
         let work = || {
             let mut runner: Option<(usize, Runner<'_>)> = None;
             while !stopped.load(Ordering::Relaxed) {
-                let Some(&(plan, number)) = self.missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                    return;
-                };
-                if runner.as_ref().is_none_or(|(known, _)| *known != plan) {
-                    runner = Some((plan, Runner::new(&self.plans[plan].plan)));
-                }
-                let (_, runner) = runner.as_mut().expect("it was just made");
+                let Some(&run) = self.missing.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
                 let tell = |_| {
                     let stop = listener(progress()).is_break();
                     stopped.fetch_or(stop, Ordering::Relaxed) || stop
                 };
-                let Some((key, ended)) = runner.run_with_courses(number, &tell) else { return };
-                let kept = match ended {
-                    Ok((summary, courses)) => store.put(key, &Stored { summary, courses }),
-                    Err(reason) => {
-                        let of = self.plans[plan].experiment;
-                        Err(RunError::Sweep(Refused::new(format!("{of}: a run failed: {reason}"))))
-                    }
-                };
-                if let Err(error) = kept {
+                let Some(ended) = self.execute(run, &mut runner, &tell) else { return };
+                if let Err(error) = ended.and_then(|stored| store.put(self.runs[run].key, &stored)) {
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     stopped.store(true, Ordering::Relaxed);
                 }
@@ -124,6 +132,62 @@ impl Work {
                 Err(RunError::Stopped { ended: done.into_inner(), runs: self.missing.len() })
             }
             None => Ok(()),
+        }
+    }
+
+    /// Executes a run. `runner` is that of the last run, which is used again if both are of the same plan. `None` if `tell`
+    /// stopped it.
+    fn execute<'w>(
+        &'w self,
+        run: usize,
+        runner: &mut Option<(usize, Runner<'w>)>,
+        tell: &dyn Fn(f64) -> bool,
+    ) -> Option<Result<Stored, RunError>> {
+        let Task { plan, number, .. } = self.runs[run];
+        let planned = &self.plans[plan];
+        if runner.as_ref().is_none_or(|(known, _)| *known != plan) {
+            *runner = Some((plan, Runner::new(&planned.plan)));
+        }
+        let (_, runner) = runner.as_mut()?;
+        let (_, ended) = runner.run_with_courses(number, tell)?;
+        Some(ended.map(|(summary, courses)| Stored { summary, courses }).map_err(|reason| {
+            RunError::Sweep(Refused::new(format!("{}: a run failed: {reason}", planned.experiment)))
+        }))
+    }
+
+    /// Executes these runs, one after the other, for another process: a line per run, for [`Work::add`].
+    ///
+    /// # Errors
+    /// A run does not exist, or failed.
+    pub fn lines(&self, runs: &[usize]) -> Result<String, RunError> {
+        let mut lines = String::new();
+        let mut runner = None;
+        for &run in runs {
+            let Some(task) = self.runs.get(run) else {
+                let what = format!("there is no run {run}; there are {}", self.runs.len());
+                return Err(RunError::Sweep(Refused::new(what)));
+            };
+            let Some(ended) = self.execute(run, &mut runner, &|_| false) else { continue };
+            let sent = Sent { key: task.key.to_string(), run: ended? };
+            lines += &serde_json::to_string(&sent).expect("plain data with text keys");
+            lines.push('\n');
+        }
+        Ok(lines)
+    }
+
+    /// Stores a run that another process has made, given as a line of [`Work::lines`].
+    ///
+    /// # Errors
+    /// The line is damaged or of another run, as from another version, or it cannot be stored.
+    pub fn add(&self, store: &Store, run: usize, line: &str) -> Result<(), RunError> {
+        let sent: Option<Sent> = serde_json::from_str(line).ok();
+        let known = self.runs.get(run).map(|task| task.key);
+        match (sent, known) {
+            (Some(Sent { key, run }), Some(known)) if key == known.to_string() => store.put(known, &run),
+            _ => {
+                let what = format!("what was sent for run {run} is not this run; is it of another version?");
+                Err(RunError::Sweep(Refused::new(what)))
+            }
         }
     }
 
@@ -190,13 +254,13 @@ mod tests {
         let store = Store::new(folder.path(), "test");
         let experiments = named(&["biscay/fig10".to_owned()]).unwrap();
         let work = Work::of(&experiments, Size::Quick, &store).unwrap();
-        assert_eq!((work.runs(), work.missing()), (1, 1));
+        assert_eq!((work.runs(), work.missing()), (1, &[0][..]));
         let stopped = work.run(&store, 2, &|_| ControlFlow::Break(()));
         assert!(matches!(stopped, Err(RunError::Stopped { ended: 0, runs: 1 })), "{stopped:?}");
         assert!(work.results(experiments[0], &store).is_err(), "a missing run is no result");
         work.run(&store, 2, &|_| ControlFlow::Continue(())).unwrap();
         let again = Work::of(&experiments, Size::Quick, &store).unwrap();
-        assert_eq!((again.runs(), again.missing()), (1, 0));
+        assert_eq!((again.runs(), again.missing()), (1, &[][..]));
         let results = again.results(experiments[0], &store).unwrap();
         let one = Reproduced::of(experiments[0], &results);
         assert!(one.findings.numbers.iter().all(|number| number.ours.is_some()));
@@ -205,5 +269,25 @@ mod tests {
         assert!(table.contains("## biscay/fig10") && table.contains("| at most 2.5 |"), "{table}");
         let page = gallery::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
         assert!(page.contains("<svg") && page.contains("id=\"biscay-fig10\"") && !page.contains("NaN"));
+    }
+    #[test]
+    fn runs_of_another_process_are_the_same_and_strange_ones_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [here, there] = ["here", "there"].map(|name| Store::new(&folder.path().join(name), "test"));
+        let experiments = named(&["biscay/fig10".to_owned(), "morc/fig5".to_owned()]).unwrap();
+        let work = Work::of(&experiments, Size::Quick, &here).unwrap();
+        assert!(work.missing().len() > 1);
+        let lines = work.lines(work.missing()).unwrap();
+        for (run, line) in work.missing().iter().zip(lines.lines()) {
+            work.add(&there, *run, line).unwrap();
+        }
+        work.run(&here, 2, &|_| ControlFlow::Continue(())).unwrap();
+        assert!(work.runs.iter().all(|task| here.get(task.key) == there.get(task.key)));
+        let second = lines.lines().nth(1).unwrap();
+        for line in [second, "", &second[..second.len() / 2]] {
+            let refused = work.add(&there, 0, line).unwrap_err().to_string();
+            assert!(refused.contains("is not this run"), "{refused}");
+        }
+        assert!(work.lines(&[work.runs()]).unwrap_err().to_string().contains("there is no run"));
     }
 }

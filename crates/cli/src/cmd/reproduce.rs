@@ -7,13 +7,12 @@ use std::sync::atomic::Ordering;
 
 use airpace_core::Refused;
 use airpace_lab::machine;
-use airpace_reproduce::against::{self, Earlier, Entry, moved};
+use airpace_reproduce::against::{Earlier, Entry, moved};
 use airpace_reproduce::{
-    EXPERIMENTS, Experiment, Number, Reproduced, Size, Store, Verdict as OfNumber, Work, gallery, markdown,
+    EXPERIMENTS, Experiment, Folder, Number, Origin, Reproduced, Size, Store, Verdict as OfNumber, Work,
     named,
 };
 use airpace_run::{Host, RunError, shell};
-use airpace_tables::FileError;
 use anyhow::{Context, bail};
 use serde_json::json;
 
@@ -69,15 +68,16 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let experiments = named(&args.what)?;
     let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let size = if args.quick { Size::Quick } else { Size::Whole };
-    refuse_other_folder(&args.out)?;
-    let store = Store::new(&args.out.join("runs"), BUILD);
-    let work = Work::of(&experiments, size, &store)?;
     let jobs = args.jobs.map_or_else(machine::cores, usize::from);
     let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command_as_typed(), jobs) };
-    write(&args.out, "manifest.json", manifest(args, &experiments, &host, false).as_bytes())?;
+    let (command, version) = (canonical(args), env!("CARGO_PKG_VERSION"));
+    let folder =
+        Folder::open(&args.out, Origin { command, version, build: BUILD, size, host }, &experiments)?;
+    let store = Store::new(&Folder::runs(&args.out), BUILD);
+    let work = Work::of(&experiments, size, &store)?;
     let ran = run_with_progress(&work, &store, jobs, args.quiet);
     if let Err(RunError::Stopped { ended, .. }) = ran {
-        let kept = work.runs() - work.missing() + ended;
+        let kept = work.runs() - work.missing().len() + ended;
         bail!(
             "stopped; {} of {} are done and kept in `{}`. The same command goes on",
             thousands(kept as u64),
@@ -90,7 +90,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         .iter()
         .map(|experiment| Ok(Reproduced::of(experiment, &work.results(experiment, &store)?)))
         .collect::<Result<_, RunError>>()?;
-    write_all(args, &all, &host)?;
+    folder.finish(&all)?;
     if args.json {
         for entry in Entry::all(&all) {
             writeln!(out, "{}", serde_json::to_string(&entry)?)?;
@@ -102,8 +102,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     if !args.json && !args.quiet {
         writeln!(out, "\n{}", fit(&counted(&all, &work)))?;
-        writeln!(out, "Page:    {}", args.out.join("index.html").display())?;
-        writeln!(out, "Figures: {}", args.out.join("figures").display())?;
+        writeln!(out, "Page:    {}", folder.page().display())?;
+        writeln!(out, "Figures: {}", folder.figures().display())?;
     }
     let Some(earlier) = earlier else { return Ok(Verdict::Fine) };
     let moved = moved(&earlier, &all, args.tolerance);
@@ -149,27 +149,10 @@ fn list(is_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// Maximum size of a manifest (bytes).
-///
-/// Chosen: a thousand times the size of one.
-const MAX_MANIFEST_BYTES: u64 = 1 << 20;
-
-/// Refuses a folder with other contents.
-fn refuse_other_folder(folder: &Path) -> anyhow::Result<()> {
-    let Ok(mut entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    // The folders of runs and sweeps have a manifest too.
-    let manifest = airpace_files::read_to_string(&folder.join("manifest.json"), MAX_MANIFEST_BYTES).ok();
-    let manifest = manifest.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
-    if entries.next().is_some() && manifest.is_none_or(|manifest| manifest.get("experiments").is_none()) {
-        bail!("`{}` is not empty and holds no reproduction; give --out another folder", folder.display());
-    }
-    Ok(())
-}
-
 fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) -> Result<(), RunError> {
     let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(Refused::of(error.as_ref())))?;
     let bar = terminal::progress(is_quiet);
-    bar.set_length(work.missing() as u64);
+    bar.set_length(work.missing().len() as u64);
     let ran = work.run(store, jobs, &|at| {
         bar.set_position(at.done as u64);
         bar.set_message(format!("{} of {}", thousands(at.done as u64), count(at.missing as u64, "run")));
@@ -214,23 +197,8 @@ fn counted(all: &[Reproduced], work: &Work) -> String {
         of(OfNumber::Differs) + of(OfNumber::Missing),
         of(OfNumber::Fitted),
         count(work.runs() as u64, "run"),
-        thousands(work.missing() as u64)
+        thousands(work.missing().len() as u64)
     )
-}
-
-/// Writes the page, the figures, the table and the numbers.
-fn write_all(args: &Args, all: &[Reproduced], host: &Host) -> anyhow::Result<()> {
-    let (out, command) = (&args.out, canonical(args));
-    let figures = out.join("figures");
-    std::fs::create_dir_all(&figures).map_err(FileError::write("make the folder", &figures))?;
-    for picture in all.iter().flat_map(|one| &one.findings.pictures) {
-        write(out, &format!("figures/{}.svg", picture.name), picture.figure.svg().as_bytes())?;
-    }
-    write(out, "results.json", against::results_json(all)?.as_bytes())?;
-    write(out, "reproduction.md", markdown::page(all, &command, env!("CARGO_PKG_VERSION")).as_bytes())?;
-    write(out, "index.html", gallery::page(all, &command, BUILD).as_bytes())?;
-    let experiments: Vec<&Experiment> = all.iter().map(|one| one.experiment).collect();
-    write(out, "manifest.json", manifest(args, &experiments, host, true).as_bytes())
 }
 
 /// The command that gives the same results.
@@ -239,19 +207,4 @@ fn canonical(args: &Args) -> String {
     words.extend(args.what.iter().cloned());
     words.extend(args.quick.then(|| "--quick".to_owned()));
     shell::join(&words)
-}
-
-fn manifest(args: &Args, experiments: &[&Experiment], host: &Host, is_complete: bool) -> String {
-    let ids: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();
-    let manifest = json!({
-        "version": env!("CARGO_PKG_VERSION"), "commit": env!("AIRPACE_COMMIT"), "complete": is_complete,
-        "command": canonical(args), "experiments": ids, "quick": args.quick, "host": host,
-    });
-    format!("{manifest:#}\n")
-}
-
-fn write(folder: &Path, name: &str, contents: &[u8]) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
-    let path = folder.join(name);
-    Ok(airpace_files::replace(&path, contents).map_err(FileError::write("write", &path))?)
 }
