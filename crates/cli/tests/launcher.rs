@@ -569,13 +569,17 @@ fn a_failed_test_run_leaves_no_lints_and_no_files_behind() {
     machine.program("rustc", "#!/bin/sh\necho \"$HOME\"\n");
     fs::create_dir_all(machine.home().join("lib/rustlib/wasm32-unknown-unknown/lib")).expect("a folder");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for file in ["test", ".ci/skipped", ".ci/checks"] {
+    for file in ["test", ".ci/skipped", ".ci/checks", ".ci/tests"] {
         airpace_testing::copy_program(&source.join(file), &machine.root().join(file));
     }
     airpace_testing::write_program(&machine.root().join(".ci/deny"), "#!/bin/sh\n");
     for tool in ["date", "grep", "nice", "setsid", "sleep", "sort"] {
         machine.link(tool);
     }
+    // `python3` may be a script that needs more programs, so the link is to the interpreter itself.
+    let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = text(&asked.expect("python3 is on this machine").stdout);
+    symlink(python.trim(), machine.tools().join("python3")).expect("a link");
     let failed = machine.start(&machine.root().join("test"), &machine.root(), &[]);
     let said = format!("{}{}", text(&failed.stdout), text(&failed.stderr));
     assert_eq!(failed.status.code(), Some(101), "{said}");
