@@ -423,6 +423,7 @@ impl DeviceWays {
     fn new(plan: &NetworkPlan, device: usize) -> DeviceWays {
         let flows = |direction: Direction| {
             let flows = plan.flows.iter().filter(move |flow| usize::from(flow.device.0) == device);
+            let flows = flows.filter(|flow| flow.crosses_last_hop);
             flows.filter(move |flow| plan.is_two_way || flow.direction == direction)
         };
         let way = |direction: Direction| {

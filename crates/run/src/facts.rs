@@ -17,7 +17,8 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             name: flow.label.clone(),
             device: DeviceId(flow.device),
             direction: flow.direction,
-            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
+            // A server leg sends as fast as the leg behind it, with which it shares nothing.
+            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr" && !flow.ends_at_proxy(),
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),
             size: flow.size(),
@@ -42,7 +43,7 @@ pub(crate) fn has_nr(scenario: &Scenario) -> bool {
 /// earlier transfers at that time are included.
 fn transfers_due(flow: &Flow, duration: Time) -> u64 {
     let span = flow.stop().min(duration) - flow.start();
-    match (flow.transfer_size(), flow.transfers_every()) {
+    match (flow.transfer_size().filter(|_| !flow.ends_at_proxy()), flow.transfers_every()) {
         (None, _) => 0,
         (Some(_), None) => u64::from(!span.is_zero()),
         (Some(_), Some(every)) => span.as_nanos().div_ceil(every.as_nanos().max(1)) as u64,

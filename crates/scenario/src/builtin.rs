@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 34] = scenarios![
+static BUILTIN: [(&str, &str); 35] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -44,6 +44,7 @@ static BUILTIN: [(&str, &str); 34] = scenarios![
     "morc-five-flows",
     "morc-fig4",
     "morc-table1",
+    "morc-proxy",
     "short-flows",
     "video",
 ];

@@ -16,7 +16,7 @@ mod last_hop;
 mod transfers;
 
 use crate::Origin;
-use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage};
+use crate::document::{AckPath, DecoderConfig, Device, Document, Expect, Flow, Outage, Part};
 
 /// Maximum duration of a run, in seconds: eleven days.
 const MAX_RUN_S: f64 = 1e6;
@@ -113,7 +113,7 @@ impl Document {
         each("flow", &self.flow, |flow| flow.check(self))?;
         let own_schemes = self.flow.iter().enumerate().map(|(index, flow)| {
             let own = flow.scheme.as_ref();
-            own.map(|scheme| known_scheme(&format!("flow.{index}.scheme"), scheme)).transpose()
+            own.map(|scheme| known_scheme(&self.key_of(index, "scheme"), scheme)).transpose()
         });
         let own_schemes = own_schemes.collect::<Result<_, _>>()?;
         self.check_directions()?;
@@ -238,6 +238,8 @@ impl Document {
             direction: flow.direction,
             acks_cross_cell: flow.acks == AckPath::Cell || self.records_both_ways(),
             crosses_internet: flow.internet,
+            crosses_last_hop: !flow.ends_at_proxy(),
+            has_plain_wires: flow.has_plain_wires(),
             rtt_ms: flow.rtt_ms,
             data_bytes: flow.mss(),
         });
@@ -249,6 +251,30 @@ impl Document {
             devices: self.device.len(),
             flows: flows.collect(),
         })
+        .map_err(|error| self.at_proxy(error))
+    }
+
+    /// The path of a key of a flow in the scenario's file. A server leg has its keys in the table `proxy` of its flow.
+    fn key_of(&self, flow: usize, key: &str) -> String {
+        match self.flow[flow].part {
+            Part::ToProxy { device_leg, .. } => format!("flow.{device_leg}.proxy.{key}"),
+            Part::Whole | Part::FromProxy { .. } => format!("flow.{flow}.{key}"),
+        }
+    }
+
+    /// An error of the network about the round trip of a leg as an error about its proxy.
+    fn at_proxy(&self, error: ConfigError) -> ConfigError {
+        let leg =
+            self.flow.iter().enumerate().find(|(index, flow)| {
+                flow.part != Part::Whole && error.key == format!("flow.{index}.rtt_ms")
+            });
+        let Some((index, flow)) = leg else { return error };
+        let (name, flow) = match flow.part {
+            Part::ToProxy { device_leg, .. } => ("server", usize::from(device_leg)),
+            _ => ("device", index),
+        };
+        let reason = format!("makes a leg to the {name} whose round trip {}", error.reason);
+        ConfigError::new(format!("flow.{flow}.proxy.rtt_ms"), reason)
     }
 
     /// Whether the last hop replays recordings of both directions. ACKs then cross the last hop too.

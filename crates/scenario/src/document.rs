@@ -18,11 +18,13 @@ use crate::words;
 mod cellular;
 mod last_hop;
 mod misreport;
+mod proxy;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
 pub use last_hop::{BackTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 pub use misreport::Misreport;
+pub use proxy::{Leg, Part, Proxy};
 
 /// Content of a scenario file: one experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -206,6 +208,11 @@ pub struct Flow {
     pub ack_delay_ms: f64,
     /// Misreporting of the measured capacity by the receiver. Only flows under `pbe` are affected.
     pub misreport: Option<Misreport>,
+    /// A proxy that splits the connection of the download.
+    pub proxy: Option<Proxy>,
+    /// The part of its connection that the flow is.
+    #[serde(skip)]
+    pub part: Part,
 }
 
 /// Connection of a flow's transfers after the first.

@@ -57,7 +57,7 @@ mod words;
 pub use builtin::builtin;
 pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
-    Expect, Flow, Heavy, Light, Misreport, Outage, SynthTrace, SynthTrains, TraceHop,
+    Expect, Flow, Heavy, Leg, Light, Misreport, Outage, Part, Proxy, SynthTrace, SynthTrains, TraceHop,
 };
 pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};
@@ -131,6 +131,7 @@ impl Scenario {
             .map_err(|error| ScenarioError::typing(&|key| overrides::origin(sets, key, file_name), &error))?;
         document.label();
         let origin = Origin { file: file_name.to_owned(), sets: sets.to_vec(), tree };
+        document.split_connections().map_err(|error| origin.refuse(error))?;
         let plan = document.plan(&origin).map_err(|error| origin.refuse(error))?;
         Ok(Scenario { document, plan, origin })
     }

@@ -46,8 +46,13 @@ impl Scenario {
     /// Reads the scenario's files, for runs that are ended by their programs: such runs may use every part of a trace.
     ///
     /// # Errors
-    /// The errors of [`Scenario::prepare`]; here, a hole anywhere in a trace is an error.
+    /// The errors of [`Scenario::prepare`]; here, a hole anywhere in a trace is an error, and so is a proxy.
     pub fn prepare_endless(&self) -> Result<Prepared, ScenarioError> {
+        if let Some(flow) = self.flow.iter().position(|flow| flow.proxy.is_some()) {
+            let reason =
+                "splits a simulated connection; programs have connections of their own: remove it".to_owned();
+            return Err(self.origin.refuse_key(&format!("flow.{flow}.proxy"), reason));
+        }
         self.read(None)
     }
 

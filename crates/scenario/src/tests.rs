@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use airpace_core::Bytes;
 use airpace_core::remedy::explain_plainly;
 
 use super::*;
@@ -222,4 +223,37 @@ fn packets_must_have_a_size_that_fits_into_a_queue() {
     let queue = ("device", "[{ radio.queue_bytes = 2000 }]");
     let large = refusal(SMALL, &[("flow.0.mss_bytes", "4000"), ("cell.prbs", "50"), queue]);
     assert!(large.contains("the cell's queue holds 2000 bytes"), "{large}");
+}
+
+#[test]
+fn a_proxy_makes_two_flows_of_one() {
+    let split = load(SMALL, &[("flow.0.proxy.rtt_ms", "15"), ("flow.0.label", "phone")]).unwrap();
+    let [device, server] = &split.flow[..] else { panic!("{} flows", split.flow.len()) };
+    assert_eq!((device.label.as_str(), device.rtt_ms, device.internet), ("phone", 15.0, false));
+    assert_eq!((server.label.as_str(), server.rtt_ms, server.internet), ("phone, server leg", 25.0, true));
+    assert_eq!(server.scheme.as_deref(), Some("cubic"));
+    assert!(server.ends_at_proxy() && server.part == Part::ToProxy { device_leg: 0, buffer: Bytes(6 << 20) });
+    assert!(device.has_plain_wires() && !server.has_plain_wires());
+    let again = Scenario::load(&split.to_toml(), "again.toml", &[]).unwrap();
+    assert_eq!(again.flow, split.flow, "the text of the scenario has one flow");
+}
+
+#[test]
+fn a_proxy_that_cannot_stand_there_is_refused() {
+    for (sets, wanted) in [
+        (&[("flow.0.proxy.rtt_ms", "40")][..], "flow.0.proxy.rtt_ms"),
+        (&[("flow.0.proxy.rtt_ms", "0")], "flow.0.proxy.rtt_ms"),
+        (&[("flow.0.proxy.internet", "phone")], "flow.0.proxy.internet"),
+        (&[("flow.0.proxy.rtt_ms", "5"), ("flow.0.proxy.scheme", "cubik")], "flow.0.proxy.scheme"),
+        (&[("flow.0.proxy.rtt_ms", "5"), ("flow.0.proxy.buffer_bytes", "100")], "flow.0.proxy.buffer_bytes"),
+        (&[("flow.0.proxy.rtt_ms", "5"), ("flow.0.direction", "up")], "downloads only"),
+        (&[("flow.0.proxy.rtt_ms", "5"), ("flow.0.rate_mbps", "2")], "beside `rate_mbps`"),
+        (&[("flow.0.proxy.rtt_ms", "39.999"), ("forward.rate_mbps", "1")], "a leg to the server"),
+        (&[("flow.0.proxy.rtt_ms", "2"), ("cell.prbs", "50")], "a leg to the device"),
+    ] {
+        let refused = refusal(SMALL, sets);
+        assert!(refused.contains(wanted), "{sets:?}: {refused}");
+    }
+    let split = load(SMALL, &[("flow.0.proxy.rtt_ms", "15")]).unwrap();
+    assert!(split.prepare_endless().unwrap_err().to_string().contains("flow.0.proxy"));
 }

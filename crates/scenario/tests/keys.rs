@@ -109,6 +109,8 @@ fn add_structures(text: &str, structures: &mut BTreeMap<String, Structure>) {
             }
         } else if line == "}" {
             inside = None;
+        } else if attributes.contains("serde(skip)") {
+            // No key of a scenario.
         } else if let (Some(structure), Some((name, of))) =
             (&inside, code.strip_prefix("pub ").and_then(|rest| rest.strip_suffix(',')?.split_once(": ")))
         {

@@ -13,7 +13,7 @@
 use std::ops::ControlFlow;
 
 use airpace_cc::registry::{DeviceFlows, FlowRegistry};
-use airpace_cc::{Inspect, SchemeError, SchemeSpec};
+use airpace_cc::{Inspect, SchemeSpec};
 use airpace_core::{DeviceId, Direction, FlowId, Packet, Rider, Streams, Time};
 use airpace_event::{Acked, Detail, Event, Lost, Recorder, Source};
 use airpace_path::Network;
@@ -33,6 +33,7 @@ use airpace_scenario::Prepared;
 mod acks;
 mod data;
 mod millisecond;
+mod proxies;
 mod transfers;
 
 use transfers::ReturnPacket;
@@ -112,7 +113,7 @@ impl<'a> Driver<'a> {
         recorder: &'a mut dyn Recorder,
         mut replacement: Option<EndpointReplacement>,
         foresight: Foresight,
-    ) -> Result<Driver<'a>, SchemeError> {
+    ) -> Result<Driver<'a>, RunError> {
         let scenario = prepared.scenario();
         let streams = Streams::new(seed);
         let mut order: Vec<usize> = (0..scenario.flow.len()).collect();

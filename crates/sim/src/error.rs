@@ -13,6 +13,11 @@ pub enum RunError {
     /// An option of a scheme has an error.
     #[error(transparent)]
     Scheme(#[from] SchemeError),
+    /// A scheme uses inputs that a leg of a split connection does not have.
+    #[error(
+        "scheme `{0}` uses inputs that a leg of a split connection does not have; choose another, or remove the proxy"
+    )]
+    NotSplit(String),
     /// The senders send far more data than the path transfers, and no queue drops the excess.
     #[error(
         "more than {MAX_UNDER_WAY} packets are under way at {} s: lower the rate at which they are sent, or bound the queues",

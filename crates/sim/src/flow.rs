@@ -13,13 +13,15 @@ use airpace_event::Fate;
 
 use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
+use crate::error::RunError;
 use crate::foresight::Departures;
 use crate::lie;
+use crate::relay::InOrder;
 use crate::replacement::Replace;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
 use crate::transfers::Transfers;
-use airpace_scenario::{Flow, Misreport, Scenario};
+use airpace_scenario::{Flow, Misreport, Part, Scenario};
 
 /// Maximum random delay of a flow's start after the scenario's start time, in ms, so that different seeds start flows at
 /// different points of a subframe.
@@ -56,6 +58,12 @@ pub(crate) struct FlowState {
     pub(crate) connections: Connections,
     /// `None` if the flow has unlimited data, or its application writes at its own rate.
     pub(crate) transfers: Option<Transfers>,
+    /// The part of its connection that the flow is.
+    pub(crate) part: Part,
+    /// The bytes of a server leg that have arrived at the proxy.
+    pub(crate) at_proxy: InOrder,
+    /// Bytes that the application has written: only kept for a server leg.
+    pub(crate) written: Bytes,
     /// Number of ACKs and requests that were put on the network.
     pub(crate) acks_on_path: u64,
     pub(crate) traffic: Traffic,
@@ -79,7 +87,7 @@ impl FlowState {
         spec: &SchemeSpec,
         streams: &Streams,
         replace: Option<Replace>,
-    ) -> Result<FlowState, SchemeError> {
+    ) -> Result<FlowState, RunError> {
         let stream = |part: &str| streams.stream(&format!("flow.{index}.{part}"));
         let mss = flow.mss();
         let (id, ack) = (FlowId(index as u16), flow.ack_policy());
@@ -91,14 +99,23 @@ impl FlowState {
         }
         let receiver_sees = ends.receiver.as_ref().map_or(Sees::Packets, |receiver| receiver.sees());
         if receiver_sees == Sees::DeviceOnly && flow.direction == Direction::Uplink {
-            return Err(SchemeError::DownloadsOnly(spec.text().to_owned()));
+            return Err(SchemeError::DownloadsOnly(spec.text().to_owned()).into());
+        }
+        let is_known = match flow.part {
+            Part::Whole => true,
+            // A proxy has no radio, and its capacity depends on what the other leg brings.
+            Part::ToProxy { .. } => receiver_sees == Sees::Packets && ends.controller.sees() == Sees::Packets,
+            Part::FromProxy { .. } => ends.controller.sees() != Sees::Truth,
+        };
+        if !is_known {
+            return Err(RunError::NotSplit(spec.text().to_owned()));
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), mss);
-        let transfers = Transfers::new(flow, traffic.start());
-        let backlog = match transfers {
-            Some(_) => Backlog::Limited(Bytes::ZERO),
-            None => traffic.backlog(),
+        let transfers = Transfers::new(flow, traffic.start()).filter(|_| !flow.ends_at_proxy());
+        let backlog = match (&transfers, flow.part) {
+            (None, Part::Whole) => traffic.backlog(),
+            _ => Backlog::Limited(Bytes::ZERO),
         };
         let are_renewed = transfers.as_ref().is_some_and(Transfers::need_connections);
         let clock = DeviceClock::new(&scenario.device[usize::from(flow.device)].clock);
@@ -120,6 +137,9 @@ impl FlowState {
             lie: flow.misreport.filter(|_| spec.scheme().name == "pbe"),
             connections: Connections::new(maker, are_renewed)?,
             transfers,
+            part: flow.part,
+            at_proxy: InOrder::default(),
+            written: Bytes::ZERO,
             acks_on_path: 0,
             traffic,
             has_started: false,
@@ -141,9 +161,9 @@ impl FlowState {
         self.last_arrival.is_some_and(|last| now - last < ACTIVE_FOR)
     }
 
-    /// Returns whether the flow's data goes to the device.
+    /// Returns whether the flow's data goes to the device, and not to a server or a proxy.
     pub(crate) fn device_receives(&self) -> bool {
-        self.direction == Direction::Downlink
+        self.direction == Direction::Downlink && !matches!(self.part, Part::ToProxy { .. })
     }
 
     /// Returns the reading of the sender's clock at `now`.
@@ -180,9 +200,13 @@ impl FlowState {
 
     /// Notes which packet the packet `transmit` retransmits, if any.
     pub(crate) fn note_copy(&mut self, transmit: &Transmit) {
-        if let (Some(transfers), Some(original)) = (&mut self.transfers, transmit.copy_of) {
-            let first = self.connections.first_packet();
+        let Some(original) = transmit.copy_of else { return };
+        let first = self.connections.first_packet();
+        if let Some(transfers) = &mut self.transfers {
             transfers.note_copy(first + transmit.number, first + original);
+        }
+        if let Part::ToProxy { .. } = self.part {
+            self.at_proxy.note_copy(first + transmit.number, first + original);
         }
     }
 

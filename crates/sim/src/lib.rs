@@ -41,6 +41,7 @@ mod error;
 mod flow;
 mod foresight;
 mod lie;
+mod relay;
 mod replacement;
 mod run;
 mod stats;

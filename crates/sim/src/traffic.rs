@@ -115,6 +115,11 @@ impl Traffic {
         }
     }
 
+    /// Takes at most this many bytes of what the application still has to write.
+    pub(crate) fn take_most(&mut self, most: Bytes) -> Bytes {
+        if self.is_on { self.take(most) } else { Bytes::ZERO }
+    }
+
     /// Withdraws the bytes written ahead but not sent when a pause starts; the application writes them after the pause.
     fn take_back(&mut self, sender: &mut Sender) {
         if self.writes.is_some() {

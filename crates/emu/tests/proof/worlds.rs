@@ -150,6 +150,8 @@ fn plan(
         direction,
         acks_cross_cell: true,
         crosses_internet: true,
+        crosses_last_hop: true,
+        has_plain_wires: false,
         rtt_ms,
         data_bytes: DATA_BYTES,
     };

@@ -23,6 +23,10 @@ pub struct FlowConfig {
     pub acks_cross_cell: bool,
     /// Whether the flow's data crosses the Internet queue.
     pub crosses_internet: bool,
+    /// Whether the flow's packets cross the last hop; a flow to a proxy ends before it.
+    pub crosses_last_hop: bool,
+    /// Whether the flow's wires have a delay only, without the losses, jitter and rate of other wires.
+    pub has_plain_wires: bool,
     /// Minimum round-trip time over the whole empty path, in ms.
     pub rtt_ms: f64,
     /// Bytes of the flow's full-sized data packets on the wire.

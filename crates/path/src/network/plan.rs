@@ -156,6 +156,9 @@ impl NetworkPlan {
 
     /// The rate of a flow's wire in this direction; `None` is no limit.
     pub(super) fn rate_of_wire(&self, flow: &FlowConfig, direction: Direction) -> Option<Rate> {
+        if flow.has_plain_wires {
+            return None;
+        }
         if direction == flow.direction { self.forward.rate() } else { self.reverse.rate() }
     }
 
@@ -194,17 +197,20 @@ impl NetworkPlan {
             let queue = self.internet.as_ref().filter(|_| self.crosses_internet(flow, direction));
             queue.map_or(Duration::ZERO, |queue| queue.base_delay(bytes))
         };
-        let mut delay = last_hop.base_delay(flow.direction, flow.data_bytes);
-        delay = delay.saturating_add(queue(flow.direction, flow.data_bytes));
-        delay = delay.saturating_add(queue(back, ACK_BYTES));
-        if flow.acks_cross_cell {
+        let mut delay = queue(flow.direction, flow.data_bytes).saturating_add(queue(back, ACK_BYTES));
+        if flow.crosses_last_hop {
+            delay = delay.saturating_add(last_hop.base_delay(flow.direction, flow.data_bytes));
+        }
+        if flow.crosses_last_hop && flow.acks_cross_cell {
             delay = delay.saturating_add(last_hop.base_delay(back, ACK_BYTES));
         }
-        let serialisation =
-            |wire: &WirePlan, bytes| wire.rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+        let serialisation = |direction, bytes| {
+            let rate = self.rate_of_wire(flow, direction);
+            rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes))
+        };
         delay
-            .saturating_add(serialisation(&self.forward, flow.data_bytes))
-            .saturating_add(serialisation(&self.reverse, ACK_BYTES))
+            .saturating_add(serialisation(flow.direction, flow.data_bytes))
+            .saturating_add(serialisation(back, ACK_BYTES))
     }
 }
 

@@ -71,12 +71,15 @@ impl<D, A> Flow<D, A> {
             let is_near = carries_data
                 && direction == Direction::Downlink
                 && plan.near.iter().any(|flow| usize::from(flow.0) == index);
+            let config = if flow.has_plain_wires { &WirePlan::IDEAL } else { config };
             let config = match is_near {
                 true => config.seen_from_far_end().unwrap_or(WirePlan::IDEAL),
                 false => config.with_delay(wire_delay),
             };
             let wire = Wire::new(&config, streams, &name);
-            let crosses_last_hop = plan.last_hop.carries(direction) && (carries_data || flow.acks_cross_cell);
+            let crosses_last_hop = flow.crosses_last_hop
+                && plan.last_hop.carries(direction)
+                && (carries_data || flow.acks_cross_cell);
             let crosses_internet = plan.crosses_internet(flow, direction);
             // Hops in the order from the server to the device.
             let mut hops = vec![Hop::Wire];

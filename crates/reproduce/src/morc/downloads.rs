@@ -14,7 +14,8 @@ pub(crate) static FIG_4: Experiment = Experiment {
     title: "Download times of 50 MB over a link that loses one packet in 2,800",
     source: "MORC §4.1 Fig. 4",
     world: "The paper's 12 ms stand on top of LTE and of the way to the server, which it does not state. At 12 ms in all, CUBIC \
-            cannot take 15 s; the round trip is fitted to CUBIC's longest download.",
+            cannot take 15 s; the round trip is fitted to CUBIC's longest download. The paper's downloads went through its \
+            proxy at the SGi-LAN; ours have no proxy unless the row says so.",
     campaigns,
     findings,
 };
@@ -28,9 +29,20 @@ fn campaigns(size: Size) -> Vec<Campaign> {
     vec![
         campaign("", "120mbps-0.036percent", 12 + WAY_MS),
         campaign("as stated", "120mbps-0.036percent", 12),
+        campaign(SPLIT, "120mbps-0.036percent", 12 + WAY_MS + SERVER_MS)
+            .with("flow.0.proxy.rtt_ms", 12 + WAY_MS)
+            .with("flow.0.proxy.internet", "device"),
         campaign(LONG, "120mbps-0.05percent", 30 + WAY_MS),
     ]
 }
+
+/// The campaign with the paper's proxy: the lossy link is between the proxy and the phone.
+const SPLIT: &str = "through a proxy";
+
+/// Round trip between the server and the proxy.
+///
+/// Chosen: a server in another country of the continent.
+const SERVER_MS: u32 = 30;
 
 /// Round trip over LTE and to the server, to which the paper's 12 or 30 ms are added.
 const WAY_MS: u32 = 18;
@@ -52,7 +64,7 @@ const PAPER: [(&str, [f64; 5]); 2] =
 
 fn findings(results: &Results) -> Findings {
     let mut numbers = Vec::new();
-    for (world, suffix) in [("", ""), ("as stated", ", 12 ms in all")] {
+    for (world, suffix) in [("", ""), ("as stated", ", 12 ms in all"), (SPLIT, ", through a proxy")] {
         let runs = results.of(world);
         let is_fit = world.is_empty();
         for (scheme, paper) in PAPER {

@@ -26,6 +26,7 @@ impl Driver<'_> {
             return;
         }
         let sender_time = flow.sender_time(self.now);
+        self.write_to_proxy(index);
         let mut sent = 0u64;
         loop {
             if sent % LOOK_EVERY == LOOK_EVERY - 1 && self.is_crowded() {
@@ -86,13 +87,14 @@ impl Driver<'_> {
                             let device = &mut self.devices[usize::from(packet.device.0)];
                             let shared = match flow.device_receives() {
                                 true => device.observe_received(self.now, flow, &packet),
-                                // A server has no radio, so its flows share no radio.
+                                // A server and a proxy have no radio, so their flows share no radio.
                                 false => DeviceFlows::ALONE,
                             };
                             let is_duplicate = flow.arrive(self.now, &packet, header, shared);
                             self.record_arrival(packet, Fate::Delivered, is_duplicate);
                             self.count_arrival(index, &packet);
                             self.acknowledge(index);
+                            self.forward_from_proxy(index, &packet);
                         }
                         // The ACK belongs to an earlier connection.
                         Load::Ack(&ReturnPacket::Ack { connection, .. })
@@ -102,6 +104,7 @@ impl Driver<'_> {
                             let outcome = flow.sender.on_ack(clock, frame);
                             self.record_outcome(index, outcome.expect("an acker acknowledges what arrived"));
                             self.transmit(index);
+                            self.make_room_at_proxy(index);
                         }
                         Load::Ack(&ReturnPacket::Request { transfer, feedback }) => {
                             self.answer(index, transfer, feedback.as_bytes());

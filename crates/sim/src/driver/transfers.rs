@@ -3,6 +3,7 @@
 use airpace_cc::endpoint::AckFrame;
 use airpace_core::{Direction, Packet, Rider};
 use airpace_event::{Event, Transfer, TransferStep};
+use airpace_scenario::Part;
 
 use super::Driver;
 use crate::agenda::FlowPart;
@@ -74,7 +75,12 @@ impl Driver<'_> {
         let flow = &mut self.flows[index];
         let next_packet = flow.stats.sent;
         let bytes = flow.transfers.as_mut().and_then(|transfers| transfers.serve(transfer, next_packet));
-        bytes.map(|bytes| flow.sender.offer(bytes)).is_some()
+        let Some(bytes) = bytes else { return false };
+        // The bytes of a leg to a device come from the server leg.
+        if flow.part == Part::Whole {
+            flow.sender.offer(bytes);
+        }
+        true
     }
 
     /// Counts the bytes of an arrived packet for the flow's current transfer.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airpace_core::{Rng, Streams, Time};
 use airpace_event::Discard;
-use airpace_sim::{RunError, Scenario, SchemeSpec, builtin};
+use airpace_sim::{Scenario, SchemeSpec, builtin};
 
 /// Maximum memory of a scenario and of a tenth of a second of its run, in bytes.
 const MAX_BYTES: u64 = 2 << 30;
@@ -112,9 +112,7 @@ fn attempt(text: &str, sets: &[(String, String)], scheme: &str) -> String {
     });
     match ran {
         Ok(_) => "ran".to_owned(),
-        Err(refusal @ (RunError::Scenario(_) | RunError::Scheme(_) | RunError::Crowded { .. })) => {
-            refusal.to_string()
-        }
+        Err(refusal) => refusal.to_string(),
     }
 }
 

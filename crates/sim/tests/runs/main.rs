@@ -20,6 +20,7 @@ mod oracle;
 mod pbe_on_links_that_fade;
 mod pbe_on_the_cell;
 mod programs;
+mod proxies;
 mod ran;
 mod recorded;
 mod ring;
