@@ -57,7 +57,7 @@ mod words;
 pub use builtin::builtin;
 pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
-    Expect, Flow, Heavy, Light, Misreport, Outage, SynthTrace, SynthTrains, TraceHop,
+    Expect, Flow, Heavy, Light, Misreport, Outage, RateChange, SynthTrace, SynthTrains, TraceHop,
 };
 pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};
