@@ -17,6 +17,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             name: flow.label.clone(),
             device: DeviceId(flow.device),
             direction: flow.direction,
+            primary: primary(scenario, flow),
             greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),
@@ -31,6 +32,13 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
         duration,
         flows: flows.collect(),
     }
+}
+
+/// Number of the primary carrier of the flow's device, if the last hop is a cell.
+fn primary(scenario: &Scenario, flow: &Flow) -> Option<u8> {
+    scenario.cell.as_ref()?;
+    let carriers = &scenario.device[usize::from(flow.device)].radio.carriers;
+    Some(carriers.first().copied().unwrap_or(0))
 }
 
 /// Whether the cell of `scenario` has carriers of NR.
