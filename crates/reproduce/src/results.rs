@@ -1,6 +1,6 @@
 //! The runs of an experiment.
 
-use airpace_run::metrics::{Course, FlowMetrics};
+use airpace_run::metrics::{Course, FlowMetrics, RadioTrace};
 use airpace_run::summary::RunSummary;
 
 use crate::number::Ours;
@@ -26,6 +26,8 @@ pub struct Run {
     pub summary: RunSummary,
     /// The courses of its flows.
     pub courses: Vec<Course>,
+    /// The radio in detail, if the campaign requests it.
+    pub trace: Option<RadioTrace>,
 }
 
 impl Run {

@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use airpace_core::Refused;
+use airpace_core::{Refused, Time};
 use airpace_run::sweep::{Key, Plan, Runner, VARIANT};
 use airpace_run::{RunError, threads};
+use airpace_tables::facts::Span;
 
 use crate::experiment::{Experiment, Size};
 use crate::results::{Results, Run};
@@ -27,6 +28,7 @@ struct Planned {
     campaign: &'static str,
     plan: Plan,
     keys: Vec<Key>,
+    traced_ms: Option<(u64, u64)>,
 }
 
 /// Progress of the work.
@@ -49,14 +51,17 @@ impl Work {
             for campaign in (experiment.campaigns)(size) {
                 let plan = Plan::new(campaign.spec()?)?;
                 let keys = keys(&plan)?;
-                plans.push(Planned { experiment: experiment.id, campaign: campaign.name, plan, keys });
+                let (experiment, traced_ms) = (experiment.id, campaign.traced_ms);
+                plans.push(Planned { experiment, campaign: campaign.name, plan, keys, traced_ms });
             }
         }
         let mut known = BTreeSet::new();
         let mut missing = Vec::new();
         for (index, planned) in plans.iter().enumerate() {
             for (number, key) in (0..).zip(&planned.keys) {
-                if known.insert(*key) && store.get(*key).is_none() {
+                let has_trace = |span_ms| store.trace(*key, span_ms).is_some();
+                let is_stored = || store.get(*key).is_some() && planned.traced_ms.is_none_or(has_trace);
+                if known.insert((*key, planned.traced_ms)) && !is_stored() {
                     missing.push((index, number));
                 }
             }
@@ -101,9 +106,19 @@ impl Work {
                     let stop = listener(progress()).is_break();
                     stopped.fetch_or(stop, Ordering::Relaxed) || stop
                 };
-                let Some((key, ended)) = runner.run_with_courses(number, &tell) else { return };
+                let traced_ms = self.plans[plan].traced_ms;
+                let span = traced_ms.map(|(from_ms, until_ms)| Span {
+                    start: Time::from_millis(from_ms),
+                    end: Time::from_millis(until_ms),
+                });
+                let Some((key, ended)) = runner.run_with_courses(number, span, &tell) else { return };
                 let kept = match ended {
-                    Ok((summary, courses)) => store.put(key, &Stored { summary, courses }),
+                    Ok((summary, (courses, trace))) => {
+                        let kept = traced_ms.zip(trace);
+                        let kept =
+                            kept.map_or(Ok(()), |(span_ms, trace)| store.put_trace(key, span_ms, &trace));
+                        kept.and_then(|()| store.put(key, &Stored { summary, courses }))
+                    }
                     Err(reason) => {
                         let of = self.plans[plan].experiment;
                         Err(RunError::Sweep(Refused::new(format!("{of}: a run failed: {reason}"))))
@@ -142,7 +157,9 @@ impl Planned {
     fn runs(&self, store: &Store) -> Result<Vec<Run>, RunError> {
         let run = |(number, key): (u64, &Key)| {
             let cell = self.plan.cell(number);
-            let Some(Stored { summary, courses }) = store.get(*key) else {
+            let trace = self.traced_ms.and_then(|span_ms| store.trace(*key, span_ms));
+            let stored = store.get(*key).filter(|_| self.traced_ms.is_none() || trace.is_some());
+            let Some(Stored { summary, courses }) = stored else {
                 let what =
                     format!("{}: the run {key} is missing; the same command makes it", self.experiment);
                 return Err(RunError::Sweep(Refused::new(what)));
@@ -156,6 +173,7 @@ impl Planned {
                 seed: cell.seed,
                 summary,
                 courses,
+                trace,
             })
         };
         (0..).zip(&self.keys).map(run).collect()
