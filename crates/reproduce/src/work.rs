@@ -223,4 +223,26 @@ mod tests {
         let page = gallery::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
         assert!(page.contains("<svg") && page.contains("id=\"biscay-fig10\"") && !page.contains("NaN"));
     }
+
+    #[test]
+    fn an_experiment_with_details_of_the_radio_needs_them_beside_its_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path(), "test");
+        let experiments = named(&["pbe/fig2".to_owned(), "pbe/fig3".to_owned()]).unwrap();
+        let work = Work::of(&experiments, Size::Quick, &store).unwrap();
+        work.run(&store, 2, &|_| ControlFlow::Continue(())).unwrap();
+        for experiment in &experiments {
+            let results = work.results(experiment, &store).unwrap();
+            let findings = (experiment.findings)(&results);
+            assert!(findings.numbers.iter().all(|number| number.ours.is_some()), "{}", experiment.id);
+            assert_eq!(findings.pictures.len(), 1, "{}", experiment.id);
+        }
+        let is_trace = |path: &std::path::Path| path.to_string_lossy().contains(".radio-");
+        let folders = std::fs::read_dir(folder.path().join("test")).unwrap();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
+        let trace = files.map(|file| file.unwrap().path()).find(|path| is_trace(path)).unwrap();
+        std::fs::remove_file(trace).unwrap();
+        let again = Work::of(&experiments, Size::Quick, &store).unwrap();
+        assert_eq!((again.runs(), again.missing()), (2, 1), "a run without its details is made again");
+    }
 }
