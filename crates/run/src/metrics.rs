@@ -198,11 +198,9 @@ impl Meter {
         let metrics = |(flow, sharer): (FlowMeter, &Sharer)| {
             let side = (flow.device(), flow.direction());
             let mut metrics = flow.finish(sharer.mean(&jain));
-            let its = primary.iter().filter(|(carrier, _)| Some(*carrier) == sharer.primary);
-            metrics.radio = self.radio.of_flow(side).map(|radio| RadioUse {
-                jain_primary: its.clone().next().and_then(|(_, windows)| sharer.mean(windows)),
-                ..radio
-            });
+            let windows = primary.iter().find(|(carrier, _)| Some(*carrier) == sharer.primary);
+            let jain_primary = windows.and_then(|(_, windows)| sharer.mean(windows));
+            metrics.radio = self.radio.of_flow(side).map(|radio| RadioUse { jain_primary, ..radio });
             metrics
         };
         let flows = self.flows.into_iter().zip(&sharers).map(metrics).collect();
