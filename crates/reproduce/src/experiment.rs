@@ -64,12 +64,15 @@ pub struct Campaign {
     pub seeds: Vec<u64>,
     /// Number of members of each stratum of a population; `None` for all.
     pub per_stratum: Option<usize>,
+    /// The span in whole milliseconds, from and until, of which the runs keep the radio in detail.
+    pub traced_ms: Option<(u64, u64)>,
 }
 
 impl Campaign {
     /// Runs of a built-in scenario.
     pub fn of(scenario: &'static str, schemes: &'static [&'static str], seeds: Vec<u64>) -> Campaign {
-        Campaign { name: "", scenario, text: "", set: Vec::new(), schemes, seeds, per_stratum: None }
+        let (name, text, set, per_stratum, traced_ms) = ("", "", Vec::new(), None, None);
+        Campaign { name, scenario, text, set, schemes, seeds, per_stratum, traced_ms }
     }
 
     /// The campaign with a key set.

@@ -20,6 +20,21 @@ pub static FITTED: &[Fitted] = &[
         key: "forward.loss, drawn from 1e-5 to 1e-3; device.0.radio.queue_bytes, drawn from 0.2 to 3 MB",
         to: "PBE-CC ÷ CUBIC of 2.3 in throughput",
     },
+    Fitted {
+        experiments: "pbe/fig2",
+        key: "cell.aggregation.on_ms = 120, the default",
+        to: "second carrier after 0.13 s",
+    },
+    Fitted {
+        experiments: "pbe/fig7",
+        key: "forward.jitter_mean_ms = 1.06",
+        to: "jitter of at most 3 ms in 94.1 % of the packets",
+    },
+    Fitted {
+        experiments: "pbe/users",
+        key: "cell.background.hour = busy: population, control_per_second, load",
+        to: "68 % control users, 70 % of their grants with four PRBs, 15 and 1.3 users in 40 ms, fewer than four messages",
+    },
     Fitted { experiments: "pbe/fig14", key: "flow.0.rtt_ms = 72", to: "p95 delay of PBE-CC, 64 ms" },
     Fitted {
         experiments: "pbe/fig14",

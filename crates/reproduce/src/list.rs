@@ -9,6 +9,12 @@ use crate::{biscay, morc, pbe};
 /// All experiments: by paper, then in the order of the paper.
 pub static EXPERIMENTS: &[&Experiment] = &[
     &pbe::places::TABLE_1,
+    &pbe::second_carrier::FIG_2,
+    &pbe::lost_block::FIG_3,
+    &pbe::users::FIG_5,
+    &pbe::overhead::FIG_6,
+    &pbe::users::USERS,
+    &pbe::overhead::FIG_7,
     &pbe::places::FIG_10,
     &pbe::places::FIG_11,
     &pbe::places::FIG_13,

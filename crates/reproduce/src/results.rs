@@ -1,7 +1,7 @@
 //! The runs of an experiment.
 
 use airpace_core::count::count;
-use airpace_run::metrics::{Course, FlowMetrics};
+use airpace_run::metrics::{Course, FlowMetrics, RadioTrace};
 use airpace_run::summary::RunSummary;
 
 use crate::number::Ours;
@@ -27,6 +27,8 @@ pub struct Run {
     pub summary: RunSummary,
     /// The courses of its flows.
     pub courses: Vec<Course>,
+    /// The radio in detail, if the campaign requests it.
+    pub trace: Option<RadioTrace>,
 }
 
 impl Run {

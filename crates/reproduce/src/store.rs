@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use airpace_run::RunError;
-use airpace_run::metrics::Course;
+use airpace_run::metrics::{Course, RadioTrace};
 use airpace_run::summary::RunSummary;
 use airpace_run::sweep::Key;
 use airpace_tables::FileError;
@@ -56,12 +56,31 @@ impl Store {
     /// # Errors
     /// The file cannot be written.
     pub fn put(&self, key: Key, run: &Stored) -> Result<(), RunError> {
-        let Some(path) = self.path(key) else { return Ok(()) };
-        let folder = path.parent().expect("a run is in a folder");
-        std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
-        let text = serde_json::to_string(run).expect("plain data with text keys");
-        airpace_files::replace(&path, text).map_err(FileError::write("write", &path))?;
-        Ok(())
+        match self.path(key) {
+            Some(path) => write(&path, run),
+            None => Ok(()),
+        }
+    }
+
+    /// The details of a run's radio in a span of milliseconds; `None` if they were not kept, or if the file is damaged.
+    pub fn trace(&self, key: Key, span_ms: (u64, u64)) -> Option<RadioTrace> {
+        let text = airpace_files::read_to_string(&self.path_of_trace(key, span_ms)?, MAX_BYTES).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Stores the details of a run's radio. A store without a folder drops them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put_trace(&self, key: Key, span_ms: (u64, u64), trace: &RadioTrace) -> Result<(), RunError> {
+        match self.path_of_trace(key, span_ms) {
+            Some(path) => write(&path, trace),
+            None => Ok(()),
+        }
+    }
+
+    fn path_of_trace(&self, key: Key, (from_ms, until_ms): (u64, u64)) -> Option<PathBuf> {
+        Some(self.path(key)?.with_extension(format!("radio-{from_ms}-{until_ms}.json")))
     }
 
     fn path(&self, key: Key) -> Option<PathBuf> {
@@ -70,6 +89,14 @@ impl Store {
             self.build.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         Some(self.root.as_ref()?.join(build).join(&name[..2]).join(format!("{name}.json")))
     }
+}
+
+fn write(path: &Path, content: &impl Serialize) -> Result<(), RunError> {
+    let folder = path.parent().expect("a run is in a folder");
+    std::fs::create_dir_all(folder).map_err(FileError::write("make the folder", folder))?;
+    let text = serde_json::to_string(content).expect("plain data with text keys");
+    airpace_files::replace(path, text).map_err(FileError::write("write", path))?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -91,6 +118,10 @@ mod tests {
         assert_eq!(store.get(Key([7; 16])), Some(run));
         assert_eq!(store.get(Key([8; 16])), None);
         assert_eq!(Store::new(folder.path(), "0.1.0 def").get(Key([7; 16])), None);
+        let trace = RadioTrace { span_s: (1.0, 2.0), ..RadioTrace::default() };
+        store.put_trace(Key([7; 16]), (1000, 2000), &trace).unwrap();
+        assert_eq!(store.trace(Key([7; 16]), (1000, 2000)), Some(trace));
+        assert_eq!(store.trace(Key([7; 16]), (1000, 3000)), None, "another span");
         std::fs::write(store.path(Key([7; 16])).unwrap(), "{").unwrap();
         assert_eq!(store.get(Key([7; 16])), None, "a damaged run is made again");
     }

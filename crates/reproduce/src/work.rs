@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use airpace_core::Refused;
+use airpace_core::{Refused, Time};
+use airpace_run::metrics::RadioTrace;
 use airpace_run::sweep::{Key, Plan, Runner, VARIANT};
 use airpace_run::{RunError, threads};
+use airpace_tables::facts::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Size};
@@ -37,7 +39,16 @@ struct Task {
 #[serde(deny_unknown_fields)]
 struct Sent {
     key: String,
-    run: Stored,
+    made: Made,
+}
+
+/// The results of a run.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Made {
+    stored: Stored,
+    /// The details of the radio, if the plan asks for them.
+    trace: Option<RadioTrace>,
 }
 
 /// A campaign of an experiment, with the keys of its runs.
@@ -46,6 +57,7 @@ struct Planned {
     campaign: &'static str,
     plan: Plan,
     keys: Vec<Key>,
+    traced_ms: Option<(u64, u64)>,
 }
 
 /// Progress of the work.
@@ -68,19 +80,24 @@ impl Work {
             for campaign in (experiment.campaigns)(size) {
                 let plan = Plan::new(campaign.spec()?)?;
                 let keys = keys(&plan)?;
-                plans.push(Planned { experiment: experiment.id, campaign: campaign.name, plan, keys });
+                let (experiment, traced_ms) = (experiment.id, campaign.traced_ms);
+                plans.push(Planned { experiment, campaign: campaign.name, plan, keys, traced_ms });
             }
         }
         let mut known = BTreeSet::new();
         let mut runs = Vec::new();
         for (plan, planned) in plans.iter().enumerate() {
             for (number, key) in (0..).zip(planned.keys.iter().copied()) {
-                if known.insert(key) {
+                if known.insert((key, planned.traced_ms)) {
                     runs.push(Task { plan, number, key });
                 }
             }
         }
-        let missing = (0..runs.len()).filter(|run| store.get(runs[*run].key).is_none()).collect();
+        let is_stored = |Task { plan, key, .. }: &Task| {
+            let has_trace = |span_ms| store.trace(*key, span_ms).is_some();
+            store.get(*key).is_some() && plans[*plan].traced_ms.is_none_or(has_trace)
+        };
+        let missing = (0..runs.len()).filter(|run| !is_stored(&runs[*run])).collect();
         Ok(Work { plans, runs, missing })
     }
 
@@ -117,7 +134,7 @@ impl Work {
                     stopped.fetch_or(stop, Ordering::Relaxed) || stop
                 };
                 let Some(ended) = self.execute(run, &mut runner, &tell) else { return };
-                if let Err(error) = ended.and_then(|stored| store.put(self.runs[run].key, &stored)) {
+                if let Err(error) = ended.and_then(|made| self.keep(store, run, &made)) {
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     stopped.store(true, Ordering::Relaxed);
                 }
@@ -142,17 +159,32 @@ impl Work {
         run: usize,
         runner: &mut Option<(usize, Runner<'w>)>,
         tell: &dyn Fn(f64) -> bool,
-    ) -> Option<Result<Stored, RunError>> {
+    ) -> Option<Result<Made, RunError>> {
         let Task { plan, number, .. } = self.runs[run];
         let planned = &self.plans[plan];
         if runner.as_ref().is_none_or(|(known, _)| *known != plan) {
             *runner = Some((plan, Runner::new(&planned.plan)));
         }
         let (_, runner) = runner.as_mut()?;
-        let (_, ended) = runner.run_with_courses(number, tell)?;
-        Some(ended.map(|(summary, courses)| Stored { summary, courses }).map_err(|reason| {
+        let span = planned.traced_ms.map(|(from_ms, until_ms)| Span {
+            start: Time::from_millis(from_ms),
+            end: Time::from_millis(until_ms),
+        });
+        let (_, ended) = runner.run_with_courses(number, span, tell)?;
+        let made =
+            ended.map(|(summary, (courses, trace))| Made { stored: Stored { summary, courses }, trace });
+        Some(made.map_err(|reason| {
             RunError::Sweep(Refused::new(format!("{}: a run failed: {reason}", planned.experiment)))
         }))
+    }
+
+    /// Stores the results of a run.
+    fn keep(&self, store: &Store, run: usize, made: &Made) -> Result<(), RunError> {
+        let Task { plan, key, .. } = self.runs[run];
+        if let (Some(span_ms), Some(trace)) = (self.plans[plan].traced_ms, &made.trace) {
+            store.put_trace(key, span_ms, trace)?;
+        }
+        store.put(key, &made.stored)
     }
 
     /// Executes these runs, one after the other, for another process: a line per run, for [`Work::add`].
@@ -168,7 +200,7 @@ impl Work {
                 return Err(RunError::Sweep(Refused::new(what)));
             };
             let Some(ended) = self.execute(run, &mut runner, &|_| false) else { continue };
-            let sent = Sent { key: task.key.to_string(), run: ended? };
+            let sent = Sent { key: task.key.to_string(), made: ended? };
             lines += &serde_json::to_string(&sent).expect("plain data with text keys");
             lines.push('\n');
         }
@@ -183,7 +215,9 @@ impl Work {
         let sent: Option<Sent> = serde_json::from_str(line).ok();
         let known = self.runs.get(run).map(|task| task.key);
         match (sent, known) {
-            (Some(Sent { key, run }), Some(known)) if key == known.to_string() => store.put(known, &run),
+            (Some(Sent { key, made }), Some(known)) if key == known.to_string() => {
+                self.keep(store, run, &made)
+            }
             _ => {
                 let what = format!("what was sent for run {run} is not this run; is it of another version?");
                 Err(RunError::Sweep(Refused::new(what)))
@@ -206,7 +240,9 @@ impl Planned {
     fn runs(&self, store: &Store) -> Result<Vec<Run>, RunError> {
         let run = |(number, key): (u64, &Key)| {
             let cell = self.plan.cell(number);
-            let Some(Stored { summary, courses }) = store.get(*key) else {
+            let trace = self.traced_ms.and_then(|span_ms| store.trace(*key, span_ms));
+            let stored = store.get(*key).filter(|_| self.traced_ms.is_none() || trace.is_some());
+            let Some(Stored { summary, courses }) = stored else {
                 let what =
                     format!("{}: the run {key} is missing; the same command makes it", self.experiment);
                 return Err(RunError::Sweep(Refused::new(what)));
@@ -220,6 +256,7 @@ impl Planned {
                 seed: cell.seed,
                 summary,
                 courses,
+                trace,
             })
         };
         (0..).zip(&self.keys).map(run).collect()
@@ -270,11 +307,13 @@ mod tests {
         let page = gallery::page(&all, "airpace reproduce biscay/fig10 --quick", "0.1.0");
         assert!(page.contains("<svg") && page.contains("id=\"biscay-fig10\"") && !page.contains("NaN"));
     }
+
     #[test]
     fn runs_of_another_process_are_the_same_and_strange_ones_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [here, there] = ["here", "there"].map(|name| Store::new(&folder.path().join(name), "test"));
-        let experiments = named(&["biscay/fig10".to_owned(), "morc/fig5".to_owned()]).unwrap();
+        let experiments =
+            named(&["pbe/fig3".to_owned(), "biscay/fig10".to_owned(), "morc/fig5".to_owned()]).unwrap();
         let work = Work::of(&experiments, Size::Quick, &here).unwrap();
         assert!(work.missing().len() > 1);
         let lines = work.lines(work.missing()).unwrap();
@@ -283,11 +322,34 @@ mod tests {
         }
         work.run(&here, 2, &|_| ControlFlow::Continue(())).unwrap();
         assert!(work.runs.iter().all(|task| here.get(task.key) == there.get(task.key)));
+        assert!(Work::of(&experiments, Size::Quick, &there).unwrap().missing().is_empty());
         let second = lines.lines().nth(1).unwrap();
         for line in [second, "", &second[..second.len() / 2]] {
             let refused = work.add(&there, 0, line).unwrap_err().to_string();
             assert!(refused.contains("is not this run"), "{refused}");
         }
         assert!(work.lines(&[work.runs()]).unwrap_err().to_string().contains("there is no run"));
+    }
+
+    #[test]
+    fn an_experiment_with_details_of_the_radio_needs_them_beside_its_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path(), "test");
+        let experiments = named(&["pbe/fig2".to_owned(), "pbe/fig3".to_owned()]).unwrap();
+        let work = Work::of(&experiments, Size::Quick, &store).unwrap();
+        work.run(&store, 2, &|_| ControlFlow::Continue(())).unwrap();
+        for experiment in &experiments {
+            let results = work.results(experiment, &store).unwrap();
+            let findings = (experiment.findings)(&results);
+            assert!(findings.numbers.iter().all(|number| number.ours.is_some()), "{}", experiment.id);
+            assert_eq!(findings.pictures.len(), 1, "{}", experiment.id);
+        }
+        let is_trace = |path: &std::path::Path| path.to_string_lossy().contains(".radio-");
+        let folders = std::fs::read_dir(folder.path().join("test")).unwrap();
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
+        let trace = files.map(|file| file.unwrap().path()).find(|path| is_trace(path)).unwrap();
+        std::fs::remove_file(trace).unwrap();
+        let again = Work::of(&experiments, Size::Quick, &store).unwrap();
+        assert_eq!((again.runs(), again.missing().len()), (2, 1), "a run without its details is made again");
     }
 }

@@ -29,6 +29,7 @@ fn facts() -> RunFacts {
             name: "phone".to_owned(),
             device: DeviceId(0),
             direction: Direction::Downlink,
+            primary: None,
             scheme: "pbe".to_owned(),
             greedy: true,
             active: vec![Span { start: Time::ZERO, end: duration }],

@@ -17,6 +17,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             name: flow.label.clone(),
             device: DeviceId(flow.device),
             direction: flow.direction,
+            primary: primary(scenario, flow),
             // A server leg sends as fast as the leg behind it, with which it shares nothing.
             greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr" && !flow.ends_at_proxy(),
             scheme: scheme.text().to_owned(),
@@ -32,6 +33,13 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
         duration,
         flows: flows.collect(),
     }
+}
+
+/// Number of the primary carrier of the flow's device, if the last hop is a cell.
+fn primary(scenario: &Scenario, flow: &Flow) -> Option<u8> {
+    scenario.cell.as_ref()?;
+    let carriers = &scenario.device[usize::from(flow.device)].radio.carriers;
+    Some(carriers.first().copied().unwrap_or(0))
 }
 
 /// Whether the cell of `scenario` has carriers of NR.

@@ -15,6 +15,7 @@
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
 //! | completion time, start-up | of a flow's transfers: see [`Transfers`] |
 //! | share of a state | fraction of the active time that the controller spent in that state |
+//! | use of the radio, users of the carrier | see [`RadioUse`] |
 //!
 //! A path reports the capacity of its narrowest link. While the Internet is the bottleneck, this is the Internet's rate.
 //! When the Internet becomes the bottleneck, packets that are already queued at the last hop arrive faster than this
@@ -28,6 +29,8 @@ pub mod course;
 mod delay;
 mod fairness;
 mod flow;
+mod radio;
+pub mod radio_trace;
 #[cfg(test)]
 mod tests;
 mod transfers;
@@ -44,12 +47,16 @@ use fairness::{Fairness, FairnessMeter, Sharer};
 pub use fairness::{JainWindow, jain};
 use flow::FlowMeter;
 pub use flow::{FlowMetrics, Throughput100ms};
+use radio::RadioMeter;
+pub use radio::{RadioUse, USER_WINDOW};
+pub use radio_trace::{RadioTrace, RadioTraceMeter};
 pub use transfers::{Times, TransferTimes, Transfers};
 
 /// Receives the events of a run, and returns the metrics of every flow at the end.
 pub struct Meter {
     flows: Vec<FlowMeter>,
     fairness: FairnessMeter,
+    radio: RadioMeter,
     carriers: Vec<Carrier>,
 }
 
@@ -63,9 +70,12 @@ pub struct Measured {
     pub jain: Vec<JainWindow>,
     /// Jain's index of the PRBs granted to the devices of greedy flows of a direction, for each window of 1 s with at
     /// least two such devices.
+    pub jain_prbs: Vec<JainWindow>,
+    /// The same index of the PRBs on the primary carrier that the devices share. Devices with different primary carriers are
+    /// not compared.
     ///
     /// The fairness figures of PBE-CC show this index.
-    pub jain_prbs: Vec<JainWindow>,
+    pub jain_primary: Vec<JainWindow>,
     /// The carriers in the events, in ascending order of their numbers.
     pub carriers: Vec<Carrier>,
 }
@@ -122,6 +132,7 @@ impl Meter {
         Meter {
             flows: facts.flows.iter().map(|flow| FlowMeter::new(flow, facts.duration)).collect(),
             fairness: FairnessMeter::new(facts),
+            radio: RadioMeter::new(facts),
             carriers: Vec::new(),
         }
     }
@@ -134,6 +145,7 @@ impl Meter {
                 if let Some(flow) = self.flows.get_mut(slot) {
                     flow.on_arrived(arrived);
                     self.fairness.on_arrived(slot, arrived);
+                    self.radio.on_arrived((flow.device(), flow.direction()), arrived);
                 }
             }
             Event::Capacity(capacity) => {
@@ -154,9 +166,11 @@ impl Meter {
                 }
                 for (dci, owner) in report.dcis.iter().zip(subframe.owners) {
                     if let Owner::Device(device) = owner {
-                        self.fairness.on_prbs((*device, dci.direction), report.time, dci.prbs.len());
+                        let prbs = dci.prbs.len();
+                        self.fairness.on_prbs((*device, dci.direction), report.time, report.carrier.0, prbs);
                     }
                 }
+                self.radio.on_subframe(subframe);
             }
             Event::Transfer(transfer) => {
                 if let Some(flow) = self.flows.get_mut(usize::from(transfer.flow.0)) {
@@ -175,14 +189,23 @@ impl Meter {
             .map(|flow| Sharer {
                 device: flow.device(),
                 direction: flow.direction(),
+                primary: flow.primary(),
                 greedy: flow.greedy(),
                 active: flow.active().to_vec(),
             })
             .collect();
-        let Fairness { bytes: jain, prbs: jain_prbs } = self.fairness.finish(&sharers);
-        let flows = self.flows.into_iter().zip(&sharers);
-        let flows = flows.map(|(flow, sharer)| flow.finish(sharer.mean(&jain))).collect();
-        Measured { flows, jain, jain_prbs, carriers: self.carriers }
+        let Fairness { bytes: jain, prbs: jain_prbs, primary } = self.fairness.finish(&sharers);
+        let metrics = |(flow, sharer): (FlowMeter, &Sharer)| {
+            let side = (flow.device(), flow.direction());
+            let mut metrics = flow.finish(sharer.mean(&jain));
+            let windows = primary.iter().find(|(carrier, _)| Some(*carrier) == sharer.primary);
+            let jain_primary = windows.and_then(|(_, windows)| sharer.mean(windows));
+            metrics.radio = self.radio.of_flow(side).map(|radio| RadioUse { jain_primary, ..radio });
+            metrics
+        };
+        let flows = self.flows.into_iter().zip(&sharers).map(metrics).collect();
+        let jain_primary = primary.into_iter().flat_map(|(_, windows)| windows).collect();
+        Measured { flows, jain, jain_prbs, jain_primary, carriers: self.carriers }
     }
 
     fn see_carrier(&mut self, report: &RadioReport, prbs: u16) {

@@ -87,6 +87,9 @@ pub struct RunSummary {
     pub jain: Vec<JainWindow>,
     /// Jain's index of granted PRBs, for each window of 1 s with greedy flows of a direction on at least two devices.
     pub jain_prbs: Vec<JainWindow>,
+    /// The same index of the PRBs on the primary carrier that the devices share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jain_primary: Vec<JainWindow>,
     /// Carriers of the cell; empty if the scenario has no cell.
     pub carriers: Vec<Carrier>,
     /// For emulated runs: metrics per device and direction, over all connections. Entries without packets and without a
@@ -217,6 +220,7 @@ impl RunSummary {
                 .collect(),
             jain: measured.jain,
             jain_prbs: measured.jain_prbs,
+            jain_primary: measured.jain_primary,
             carriers: measured.carriers,
             links: Vec::new(),
         }

@@ -437,9 +437,7 @@ impl Flow {
             (Some(_), None) => return Err(ConfigError::new("off_s", "is missing; `on_s` needs it")),
             (None, Some(_)) => return Err(ConfigError::new("on_s", "is missing; `off_s` needs it")),
         }
-        if let Some(rate) = self.rate_mbps {
-            positive("rate_mbps", rate)?;
-        }
+        self.check_rates()?;
         if self.ack_every == 0 {
             return Err(ConfigError::new("ack_every", "is 0; give 1 to acknowledge every packet"));
         }

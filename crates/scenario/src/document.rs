@@ -19,12 +19,14 @@ mod cellular;
 mod last_hop;
 mod misreport;
 mod proxy;
+mod rate_change;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
 pub use last_hop::{BackTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 pub use misreport::Misreport;
 pub use proxy::{Leg, Part, Proxy};
+pub use rate_change::RateChange;
 
 /// Content of a scenario file: one experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -181,6 +183,10 @@ pub struct Flow {
     pub off_s: Option<f64>,
     /// Rate at which the application produces data, in Mbit/s. If absent, the application always has more data.
     pub rate_mbps: Option<f64>,
+    /// Later changes of `rate_mbps`. The scheme must be able to carry each rate: `cbr` sends no faster than its own
+    /// `rate_mbps`.
+    #[serde(default)]
+    pub schedule: Vec<RateChange>,
     /// Amount of data to send, in bytes. If absent, the amount is unlimited.
     pub bytes: Option<u64>,
     /// Interval of transfers of `bytes` each, in ms. A transfer that is due while the previous transfer is in progress

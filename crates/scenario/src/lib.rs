@@ -57,7 +57,8 @@ mod words;
 pub use builtin::builtin;
 pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
-    Expect, Flow, Heavy, Leg, Light, Misreport, Outage, Part, Proxy, SynthTrace, SynthTrains, TraceHop,
+    Expect, Flow, Heavy, Leg, Light, Misreport, Outage, Part, Proxy, RateChange, SynthTrace, SynthTrains,
+    TraceHop,
 };
 pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};

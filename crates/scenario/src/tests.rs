@@ -176,6 +176,34 @@ fn every_refusal_names_place_key_and_remedy() {
 }
 
 #[test]
+fn changes_of_a_rate_come_in_order_and_need_a_rate() {
+    let steps = ("flow.0.schedule", "[{ at_s = 2, rate_mbps = 6 }, { at_s = 3, rate_mbps = 0 }]");
+    let flow = &load(SMALL, &[("flow.0.rate_mbps", "40"), steps]).unwrap().flow[0];
+    assert_eq!(flow.schedule.iter().map(|step| step.at_s).collect::<Vec<_>>(), [2.0, 3.0]);
+    for (rate, steps, said) in [
+        (
+            None,
+            "[{ at_s = 2, rate_mbps = 6 }]",
+            "that has none; add `rate_mbps`, the rate until the first change",
+        ),
+        (Some("40"), "[{ at_s = 0, rate_mbps = 6 }]", "not after `start_s` (0); set `rate_mbps`"),
+        (
+            Some("40"),
+            "[{ at_s = 2, rate_mbps = 6 }, { at_s = 2, rate_mbps = 7 }]",
+            "`flow.0.schedule.1.at_s` is 2, not after the change before (2); put the changes in order",
+        ),
+        (Some("40"), "[{ at_s = 2, rate_mbps = -6 }]", "`flow.0.schedule.0.rate_mbps` is -6"),
+        (Some("40"), "[{ at_s = 2, rate_mbps = 1e6 }]", "the most is 100000"),
+        (Some("40"), "[{ at_s = 2 }]", "rate_mbps"),
+    ] {
+        let mut sets = vec![("flow.0.schedule", steps)];
+        sets.extend(rate.map(|rate| ("flow.0.rate_mbps", rate)));
+        let text = refusal(SMALL, &sets);
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[test]
 fn texts_have_an_end() {
     for (key, length, most) in [("name", 101, 100), ("flow.0.label", 201, 200), ("about", 10_001, 10_000)] {
         let text = refusal(SMALL, &[(key, &"x".repeat(length))]);

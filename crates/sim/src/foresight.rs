@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use airpace_core::{Bytes, Rate, Time};
 use airpace_path::network::{CellService, LinkState};
-use airpace_scenario::Flow;
+use airpace_scenario::{Flow, RateChange};
 
 /// Time for which an Oracle looks ahead at the capacity of the whole band, in ms, so that enough bytes wait before the
 /// channel improves.
@@ -120,6 +120,11 @@ impl Foresight {
         let later = Flow {
             start_s: flow.start_s + lead_s,
             stop_s: flow.stop_s.map(|stop_s| stop_s + lead_s),
+            schedule: flow
+                .schedule
+                .iter()
+                .map(|change| RateChange { at_s: change.at_s + lead_s, ..*change })
+                .collect(),
             ..flow.clone()
         };
         if course.departures.is_some() {
@@ -127,6 +132,7 @@ impl Foresight {
         }
         Cow::Owned(Flow {
             rate_mbps: None,
+            schedule: Vec::new(),
             bytes: None,
             every_ms: None,
             connection: None,

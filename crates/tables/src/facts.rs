@@ -28,6 +28,8 @@ pub struct FlowFacts {
     pub device: DeviceId,
     /// Downlink if data is sent to the device, uplink if data is sent by the device.
     pub direction: Direction,
+    /// Number of the primary carrier of the device; `None` if the last hop is no cell.
+    pub primary: Option<u8>,
     /// Scheme of the flow, as spelled.
     pub scheme: String,
     /// Whether the flow uses all available capacity. Fairness is computed over such flows only, because a flow with a

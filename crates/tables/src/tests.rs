@@ -51,6 +51,7 @@ fn flow(index: u16, name: &str) -> FlowFacts {
         name: name.to_owned(),
         device: DeviceId(0),
         direction: Direction::Downlink,
+        primary: None,
         scheme: "pbe".to_owned(),
         greedy: true,
         active: Vec::new(),

@@ -103,6 +103,8 @@ fn facts_of(flows: impl Iterator<Item = ((String, Side), Option<Span>)>) -> Vec<
             name,
             device,
             direction,
+            // The metrics of a cell's radio are those of simulated flows.
+            primary: None,
             scheme: SCHEME.to_owned(),
             // Whether a program would use more capacity is unknown.
             greedy: false,

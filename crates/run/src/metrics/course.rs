@@ -86,14 +86,13 @@ struct Flow {
 }
 
 impl CourseMeter {
-    /// A meter for a run with these flows. `primaries` has the number of the primary carrier of each device, if the last hop
-    /// is a cell.
-    pub fn new(facts: &RunFacts, primaries: &[Option<u8>]) -> CourseMeter {
+    /// A meter for a run with these flows.
+    pub fn new(facts: &RunFacts) -> CourseMeter {
         let intervals = facts.duration.as_nanos().div_ceil(INTERVAL.as_nanos() as u64) as usize;
         let flow = |flow: &airpace_tables::facts::FlowFacts| Flow {
             device: flow.device,
             direction: flow.direction,
-            primary: primaries.get(usize::from(flow.device.0)).copied().flatten(),
+            primary: flow.primary,
             delays_us: Vec::new(),
             interval: 0,
             all_delays_us: Vec::new(),

@@ -3,7 +3,7 @@
 use airpace_core::{DeviceId, Direction, Time};
 use airpace_event::{Arrived, Fate};
 use airpace_tables::direction::{self, is_down};
-use airpace_tables::facts::{RunFacts, Span};
+use airpace_tables::facts::{FlowFacts, RunFacts, Span};
 use serde::{Deserialize, Serialize};
 
 use super::rounded;
@@ -37,25 +37,43 @@ pub struct JainWindow {
 }
 
 /// A device and a direction.
-type Side = (DeviceId, Direction);
+pub(super) type Side = (DeviceId, Direction);
 
 /// Counts bytes per flow, and PRBs per device and direction, in windows of 1 s.
 pub(super) struct FairnessMeter {
     bytes: Vec<Vec<u64>>,
     /// By device and direction, in ascending order: granted PRBs per window.
-    sides: Vec<(Side, Vec<u64>)>,
+    sides: Vec<SharedPrbs>,
     windows: usize,
+}
+
+/// PRBs that a device was granted in one direction, per window.
+struct SharedPrbs {
+    side: Side,
+    /// Number of the device's primary carrier, if the last hop is a cell.
+    primary: Option<u8>,
+    all: Vec<u64>,
+    on_primary: Vec<u64>,
 }
 
 impl FairnessMeter {
     pub(super) fn new(facts: &RunFacts) -> FairnessMeter {
         let windows = (facts.duration.as_nanos() / 1_000_000_000) as usize;
-        let mut sides: Vec<Side> = facts.flows.iter().map(|flow| (flow.device, flow.direction)).collect();
+        let side = |flow: &FlowFacts| ((flow.device, flow.direction), flow.primary);
+        let mut sides: Vec<(Side, Option<u8>)> = facts.flows.iter().map(side).collect();
         sides.sort_unstable();
         sides.dedup();
         FairnessMeter {
             bytes: vec![vec![0; windows]; facts.flows.len()],
-            sides: sides.into_iter().map(|side| (side, vec![0; windows])).collect(),
+            sides: sides
+                .into_iter()
+                .map(|(side, primary)| SharedPrbs {
+                    side,
+                    primary,
+                    all: vec![0; windows],
+                    on_primary: vec![0; windows],
+                })
+                .collect(),
             windows,
         }
     }
@@ -69,11 +87,14 @@ impl FairnessMeter {
         }
     }
 
-    pub(super) fn on_prbs(&mut self, side: Side, time: Time, prbs: u16) {
-        if let Ok(place) = self.sides.binary_search_by_key(&side, |known| known.0)
-            && let Some(count) = self.sides[place].1.get_mut(window_of(time))
+    pub(super) fn on_prbs(&mut self, side: Side, time: Time, carrier: u8, prbs: u16) {
+        let window = window_of(time);
+        if window < self.windows
+            && let Ok(place) = self.sides.binary_search_by_key(&side, |known| known.side)
         {
-            *count += u64::from(prbs);
+            let shared = &mut self.sides[place];
+            shared.all[window] += u64::from(prbs);
+            shared.on_primary[window] += if shared.primary == Some(carrier) { u64::from(prbs) } else { 0 };
         }
     }
 
@@ -83,14 +104,28 @@ impl FairnessMeter {
             let there = (0..sharers.len()).filter(|slot| sharers[*slot].takes_part(window, direction));
             there.map(|slot| self.bytes[slot][window] as f64).collect()
         });
-        let prbs = self.windows_of(|window, direction| {
+        let is_there = |window, direction, side: Side| {
             let takes_part =
-                |device, sharer: &Sharer| sharer.device == device && sharer.takes_part(window, direction);
-            let there = |side: Side| side.1 == direction && sharers.iter().any(|it| takes_part(side.0, it));
-            let sides = self.sides.iter().filter(|(side, _)| there(*side));
-            sides.map(|(_, prbs)| prbs[window] as f64).collect()
+                |sharer: &Sharer| sharer.device == side.0 && sharer.takes_part(window, direction);
+            side.1 == direction && sharers.iter().any(takes_part)
+        };
+        let prbs = self.windows_of(|window, direction| {
+            let sides = self.sides.iter().filter(|shared| is_there(window, direction, shared.side));
+            sides.map(|shared| shared.all[window] as f64).collect()
         });
-        Fairness { bytes, prbs }
+        let mut primaries: Vec<u8> = self.sides.iter().filter_map(|shared| shared.primary).collect();
+        primaries.sort_unstable();
+        primaries.dedup();
+        let on_primary = |carrier: u8| {
+            let windows = self.windows_of(|window, direction| {
+                let sides = self.sides.iter().filter(|shared| {
+                    shared.primary == Some(carrier) && is_there(window, direction, shared.side)
+                });
+                sides.map(|shared| shared.on_primary[window] as f64).collect()
+            });
+            (carrier, windows)
+        };
+        Fairness { bytes, prbs, primary: primaries.into_iter().map(on_primary).collect() }
     }
 
     /// The windows of the downlink, then the windows of the uplink. Flows of different directions do not share capacity.
@@ -109,6 +144,7 @@ impl FairnessMeter {
 pub(super) struct Sharer {
     pub(super) device: DeviceId,
     pub(super) direction: Direction,
+    pub(super) primary: Option<u8>,
     pub(super) greedy: bool,
     pub(super) active: Vec<Span>,
 }
@@ -139,6 +175,8 @@ pub(super) struct Fairness {
     pub(super) bytes: Vec<JainWindow>,
     /// Index of granted PRBs, over at least two devices with greedy flows that are active for the whole window.
     pub(super) prbs: Vec<JainWindow>,
+    /// The index of the PRBs on a primary carrier, by number of the carrier.
+    pub(super) primary: Vec<(u8, Vec<JainWindow>)>,
 }
 
 fn window_of(time: Time) -> usize {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::delay::{DelayMeter, Delays};
 use super::nearest_rank;
+use super::radio::RadioUse;
 use super::rounded;
 use super::transfers::{TransferMeter, Transfers};
 
@@ -48,6 +49,9 @@ pub struct FlowMetrics {
     /// Times of the flow's transfers; `None` for a flow without transfers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
+    /// Use of the radio by the flow's device; `None` if the last hop is no cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RadioUse>,
 }
 
 /// Percentiles of throughput per 100 ms in Mbit/s; `None` if no such interval lies completely in the active time.
@@ -68,6 +72,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct FlowMeter {
     device: DeviceId,
     direction: Direction,
+    primary: Option<u8>,
     greedy: bool,
     active: Vec<Span>,
     /// Index of the first active span that ends after the latest event.
@@ -102,6 +107,7 @@ impl FlowMeter {
         FlowMeter {
             device: facts.device,
             direction: facts.direction,
+            primary: facts.primary,
             greedy: facts.greedy,
             active: facts
                 .active
@@ -137,6 +143,11 @@ impl FlowMeter {
 
     pub(super) fn device(&self) -> DeviceId {
         self.device
+    }
+
+    /// Number of the primary carrier of the flow's device, if the last hop is a cell.
+    pub(super) fn primary(&self) -> Option<u8> {
+        self.primary
     }
 
     pub(super) fn direction(&self) -> Direction {
@@ -242,6 +253,7 @@ impl FlowMeter {
             active_s: rounded(active_s),
             packets: self.packets,
             transfers: self.transfers.finish(),
+            radio: None,
         }
     }
 

@@ -8,12 +8,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
+pub(crate) fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
     let flows = (0..).zip(flows).map(|(index, active)| FlowFacts {
         flow: FlowId(index),
         name: format!("flow {index}"),
         device: DeviceId(index),
         direction: Direction::Downlink,
+        primary: None,
         scheme: "pbe".to_owned(),
         greedy: true,
         active: active
@@ -33,7 +34,7 @@ fn facts(flows: &[&[(u64, u64)]]) -> RunFacts {
 }
 
 /// A packet of `flow` with the delay `one_way` on a path with an empty delay of 20 ms.
-fn arrival(flow: u16, at: Time, one_way: Duration, fate: Fate) -> Arrived {
+pub(crate) fn arrival(flow: u16, at: Time, one_way: Duration, fate: Fate) -> Arrived {
     let packet = Packet {
         flow: FlowId(flow),
         device: DeviceId(flow),

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use airpace_core::remedy::{Refused, Remedy, UserTask, explain_plainly};
 use airpace_event::{Detail, Discard, Event, Recorder};
 use airpace_sim::{Prepared, Scenario, SchemeSpec, Variants};
-use airpace_tables::facts::RunFacts;
+use airpace_tables::facts::{RunFacts, Span};
 use ring::digest::{Context, SHA256, digest};
 
 use super::axis::text_of;
@@ -25,7 +25,7 @@ use crate::flows::FlowRow;
 use crate::judge::Judge;
 use crate::manifest::ManifestChoice;
 use crate::matrix::run_judged;
-use crate::metrics::{Course, CourseMeter};
+use crate::metrics::{Course, CourseMeter, RadioTrace, RadioTraceMeter};
 use crate::summary::RunSummary;
 use crate::threads;
 
@@ -289,22 +289,21 @@ impl<'a> Runner<'a> {
         Some(Record { key, result: result.map(rows) })
     }
 
-    /// Executes a run like [`Runner::run`], and returns its key with all of its metrics and the courses of its flows, or the
-    /// reason why it failed.
+    /// Executes a run like [`Runner::run`], and returns its key with all of its metrics, the courses of its flows, and the
+    /// details of its radio in `traced`, or the reason why it failed.
     pub fn run_with_courses(
         &mut self,
         index: u64,
+        traced: Option<Span>,
         tell: &dyn Fn(f64) -> bool,
-    ) -> Option<Executed<Vec<Course>>> {
-        let meter = |facts: &RunFacts, scenario: &Scenario| {
-            let primary = |device: &airpace_sim::scenario::Device| {
-                scenario.cell.as_ref()?;
-                Some(device.radio.carriers.first().copied().unwrap_or(0))
-            };
-            CourseMeter::new(facts, &scenario.device.iter().map(primary).collect::<Vec<_>>())
+    ) -> Option<Executed<(Vec<Course>, Option<RadioTrace>)>> {
+        let meter = |facts: &RunFacts, _: &Scenario| {
+            let trace = traced.map(|span| RadioTraceMeter::new(facts, span));
+            Detailed { courses: CourseMeter::new(facts), trace }
         };
         let (key, result) = self.execute(index, &meter, tell)?;
-        Some((key, result.map(|(run, meter)| (run, meter.finish()))))
+        let finished = |meter: Detailed| (meter.courses.finish(), meter.trace.map(RadioTraceMeter::finish));
+        Some((key, result.map(|(run, meter)| (run, finished(meter)))))
     }
 
     /// Executes a run, whose events the recorder that `further` creates receives too.
@@ -362,6 +361,25 @@ fn measure<R: Recorder>(
         Ok(true) => Ok(Some((RunSummary::new(&facts, judge.finish()?), recorder))),
         Ok(false) => Ok(None),
         Err(reason) => Err(reason.into()),
+    }
+}
+
+/// Records the courses of the flows, and the details of the radio if they are requested.
+struct Detailed {
+    courses: CourseMeter,
+    trace: Option<RadioTraceMeter>,
+}
+
+impl Recorder for Detailed {
+    fn record(&mut self, event: Event<'_>) {
+        self.courses.record(event);
+        if let Some(trace) = &mut self.trace {
+            trace.record(event);
+        }
+    }
+
+    fn wants(&self, detail: Detail) -> bool {
+        self.courses.wants(detail)
     }
 }
 

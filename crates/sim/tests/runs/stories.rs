@@ -342,6 +342,30 @@ fn a_queue_marks_whom_asks_for_it_and_drops_nothing_of_it() {
 }
 
 #[test]
+fn an_application_changes_its_rate_at_the_scheduled_times() {
+    let scenario = scenario(
+        "duration_s = 6
+        forward.rate_mbps = 100
+        [[flow]]
+        rtt_ms = 20
+        rate_mbps = 40
+        schedule = [{ at_s = 2, rate_mbps = 6 }, { at_s = 3, rate_mbps = 0 }, { at_s = 4, rate_mbps = 20 }]",
+    );
+    for scheme in ["cbr:rate_mbps=90", "cubic"] {
+        let (_, notebook) = run(&scenario, scheme, 1);
+        let flow = &notebook.flows[0];
+        for (from_s, until_s, mbps) in [(1.0, 2.0, 40.0), (2.1, 3.0, 6.0), (3.1, 4.0, 0.0), (4.5, 6.0, 20.0)]
+        {
+            let carried = flow.mbps(from_s, until_s);
+            assert!(
+                (carried - mbps).abs() <= 0.02 * mbps,
+                "{scheme}, {from_s} s: {carried} of {mbps} Mbit/s"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_application_with_pauses_sends_only_while_it_is_on() {
     let phases = [(100, 100, 1.0), (50, 50, 1.0), (20, 180, 5.0), (300, 700, 20.0)];
     for ((on_ms, off_ms, mbps), flow) in phases.into_iter().flat_map(|phase| {
