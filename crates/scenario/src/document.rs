@@ -20,7 +20,7 @@ mod last_hop;
 mod misreport;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
-pub use last_hop::{BackTrace, SynthTrace, TraceHop};
+pub use last_hop::{BackTrace, RecordedTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 pub use misreport::Misreport;
 
