@@ -49,6 +49,16 @@ pub static FITTED: &[Fitted] = &[
         to: "p95 delay of CUBIC, 416 ms",
     },
     Fitted {
+        experiments: "biscay/table1, fig5 to fig9",
+        key: "trace.recorded.cell.prbs, .bandwidth_mhz and .uplink.background.load of scenario biscay-links",
+        to: "throughput of BISCAY with two flows, 12.8 (mobile) and 8.89 Mbit/s (static) each",
+    },
+    Fitted {
+        experiments: "biscay/table1, fig6, fig8, table2, fig9",
+        key: "flow.0.rtt_ms = 8",
+        to: "mean delay of BISCAY with two mobile flows, 5.63 ms",
+    },
+    Fitted {
         experiments: "morc/fig4",
         key: "flow.0.rtt_ms = 12 or 30, and 18 more",
         to: "longest download of CUBIC, 15.38 s",

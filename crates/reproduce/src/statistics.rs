@@ -79,6 +79,25 @@ pub fn kendall(one: &[f64], other: &[f64]) -> Option<f64> {
     Some(sum as f64 / (count * (count - 1) / 2) as f64)
 }
 
+/// Correlation of two lists: 1 if one rises linearly with the other, -1 if it falls. `None` with fewer than two values, or if
+/// the values of a list are equal.
+///
+/// Source: Pearson 1895, Note on Regression and Inheritance in the Case of Two Parents
+pub fn pearson(one: &[f64], other: &[f64]) -> Option<f64> {
+    let count = one.len().min(other.len());
+    let (one, other) = (&one[..count], &other[..count]);
+    let (one_mean, other_mean) = (average(one)?, average(other)?);
+    let (mut products, mut one_squares, mut other_squares) = (0.0, 0.0, 0.0);
+    for (a, b) in one.iter().zip(other) {
+        let (a, b) = (a - one_mean, b - other_mean);
+        products += a * b;
+        one_squares += a * a;
+        other_squares += b * b;
+    }
+    let scale = libm::sqrt(one_squares * other_squares);
+    (scale > 0.0).then(|| products / scale)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +115,15 @@ mod tests {
         assert_eq!(mean(&values), mean(&values), "the same values give the same interval");
         assert_eq!(mean(&[2.0, 2.0, 2.0]).unwrap().interval, None);
         assert_eq!(mean(&[]), None);
+    }
+
+    #[test]
+    fn values_correlate() {
+        assert_eq!(pearson(&[1.0, 2.0, 3.0], &[5.0, 7.0, 9.0]), Some(1.0));
+        assert_eq!(pearson(&[1.0, 2.0, 3.0], &[3.0, 1.0, -1.0]), Some(-1.0));
+        assert_eq!(pearson(&[1.0, 2.0, 1.0, 2.0], &[1.0, 1.0, 2.0, 2.0]), Some(0.0));
+        assert_eq!(pearson(&[1.0, 1.0], &[1.0, 2.0]), None, "a constant correlates with nothing");
+        assert_eq!(pearson(&[1.0], &[1.0]), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 35] = scenarios![
+static BUILTIN: [(&str, &str); 36] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -32,6 +32,7 @@ static BUILTIN: [(&str, &str); 35] = scenarios![
     "biscay-three-flows",
     "biscay-wired-bottleneck",
     "biscay-trace",
+    "biscay-links",
     "nr-idle",
     "nr-busy",
     "nr-uplink",

@@ -22,7 +22,7 @@ mod proxy;
 mod rate_change;
 
 pub use cellular::{CellularHop, CellularWay, Heavy, Light, SynthTrains};
-pub use last_hop::{BackTrace, SynthTrace, TraceHop};
+pub use last_hop::{BackTrace, RecordedTrace, SynthTrace, TraceHop};
 pub(crate) use last_hop::{SynthRate, TraceSource};
 pub use misreport::Misreport;
 pub use proxy::{Leg, Part, Proxy};

@@ -39,6 +39,7 @@ use std::ops::Deref;
 
 use airpace_cc::SchemeSpec;
 use airpace_path::ConfigError;
+pub use airpace_path::recording::{ModemKpis, Recording};
 
 mod builtin;
 mod check;
@@ -57,8 +58,8 @@ mod words;
 pub use builtin::builtin;
 pub use document::{
     AckPath, BackTrace, CellularHop, CellularWay, ClockConfig, Connection, DecoderConfig, Device, Document,
-    Expect, Flow, Heavy, Leg, Light, Misreport, Outage, Part, Proxy, RateChange, SynthTrace, SynthTrains,
-    TraceHop,
+    Expect, Flow, Heavy, Leg, Light, Misreport, Outage, Part, Proxy, RateChange, RecordedTrace, SynthTrace,
+    SynthTrains, TraceHop,
 };
 pub use error::{ScenarioError, SettingPlace};
 pub use prepare::{MAX_RECORDING_BYTES, Prepared};

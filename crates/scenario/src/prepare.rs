@@ -9,10 +9,11 @@ use airpace_core::remedy::{Remedy, UserTask};
 use airpace_core::{Direction, Streams};
 use airpace_path::cellular::CellularLink;
 use airpace_path::network::{CellularPlan, TracePlan};
+use airpace_path::recording::Recording;
 use airpace_path::trace::{KpiTrace, SizeOffsets, Trace, TraceError, Trains};
 use airpace_path::{ConfigError, NetworkPlan};
 
-use crate::document::{CellularWay, SynthRate, SynthTrace, TraceHop, TraceSource};
+use crate::document::{CellularWay, RecordedTrace, SynthRate, SynthTrace, TraceHop, TraceSource};
 use crate::replay::{KpiReplay, Replay, TraceReplay};
 use crate::{Origin, Scenario, ScenarioError};
 
@@ -26,12 +27,18 @@ const MAX_HOLE: Duration = Duration::from_secs(5);
 /// Chosen: mahimahi's format has about nine bytes for each packet, so this length is an hour at 100 Mbit/s.
 pub const MAX_RECORDING_BYTES: u64 = 256 << 20;
 
+/// Interval of a recording's KPIs if the scenario sets none: the modem's granted bytes are summed up over 100 ms.
+///
+/// Source: BISCAY §3.2.2
+const GRANTED_EVERY_MS: u32 = 100;
+
 /// A scenario whose files were read. It can be run any number of times, also from several threads.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     scenario: Scenario,
     network: NetworkPlan,
     replays: Vec<Replay>,
+    recording: Option<Arc<Recording>>,
 }
 
 impl Scenario {
@@ -59,7 +66,8 @@ impl Scenario {
     /// Reads the scenario's files; `run` is the duration of a run, or `None` if only the run's programs end it.
     fn read(&self, run: Option<Duration>) -> Result<Prepared, ScenarioError> {
         let planned = &self.plan.network;
-        let mut reader = Reader { scenario: self, origin: &self.origin, run, replays: vec![] };
+        let mut reader =
+            Reader { scenario: self, origin: &self.origin, run, replays: vec![], recording: None };
         let network = match (&self.trace, &self.cellular) {
             (Some(hop), _) => planned.over_trace(reader.read_hop(hop)?),
             (None, Some(hop)) => {
@@ -69,7 +77,7 @@ impl Scenario {
             }
             (None, None) => planned.clone(),
         };
-        Ok(Prepared { scenario: self.clone(), network, replays: reader.replays })
+        Ok(Prepared { scenario: self.clone(), network, replays: reader.replays, recording: reader.recording })
     }
 }
 
@@ -81,6 +89,8 @@ struct Reader<'a> {
     run: Option<Duration>,
     /// Recordings that the reader has read so far.
     replays: Vec<Replay>,
+    /// The recording of a simulated cell, if the scenario has one.
+    recording: Option<Arc<Recording>>,
 }
 
 impl Reader<'_> {
@@ -116,19 +126,48 @@ impl Reader<'_> {
     }
 
     fn read_hop(&mut self, hop: &TraceHop) -> Result<TracePlan, ScenarioError> {
-        let trace = self.trace_of(&hop.source())?;
+        let direction = self.scenario.flow[0].direction;
+        let (trace, granted) = match &hop.recorded {
+            Some(recorded) => {
+                let recording = self.record(hop, recorded, direction)?;
+                let every_ms = hop.kpi_every_ms.unwrap_or(GRANTED_EVERY_MS);
+                let granted = recording.granted_bandwidth(Duration::from_millis(every_ms.into()));
+                (recording.trace.clone(), Some(granted))
+            }
+            None => (self.trace_of(&hop.source())?, None),
+        };
         let kpi = match (&hop.kpi, hop.kpi_every_ms) {
+            _ if granted.is_some() => granted.filter(|_| hop.telemetry),
             (Some(file), _) => Some(self.read_kpi(file, &trace)?),
             (None, Some(every_ms)) => Some(KpiTrace::of(&trace, Duration::from_millis(every_ms.into()))),
             (None, None) => None,
         };
-        let direction = self.scenario.flow[0].direction;
         let refuse = |error: ConfigError, table| self.origin.refuse(error.within("link").within(table));
         let plan = TracePlan::new(Arc::new(trace), kpi.map(Arc::new), direction, hop.telemetry, &hop.link)
             .map_err(|error| refuse(error, "trace"))?;
         let Some(back) = &hop.back else { return Ok(plan) };
         let trace = Arc::new(self.trace_of(&back.source())?);
         plan.with_back(trace, &back.link).map_err(|error| refuse(error, "trace.back"))
+    }
+
+    /// Records the cell of a scenario.
+    fn record(
+        &mut self,
+        hop: &TraceHop,
+        recorded: &RecordedTrace,
+        direction: Direction,
+    ) -> Result<Arc<Recording>, ScenarioError> {
+        let table = "trace.recorded";
+        let plan = recorded.plan().map_err(|error| self.origin.refuse(error.within(table)))?;
+        let (length, streams) = (Duration::from_secs(recorded.seconds.into()), Streams::new(recorded.seed));
+        let recording = Recording::make(&plan, direction, length, &streams).map_err(|error| {
+            let reason = format!("cannot be recorded: {error}");
+            self.origin.refuse_key(table, reason).but(error.remedy)
+        })?;
+        self.check_holes(&hop.source(), &recording.trace, table, "")?;
+        let recording = Arc::new(recording);
+        self.recording = Some(recording.clone());
+        Ok(recording)
     }
 
     /// Returns the trace of one direction, from a file or from a model.
@@ -156,30 +195,41 @@ impl Reader<'_> {
     fn read_trace(&mut self, source: &TraceSource<'_>, file: &Path) -> Result<Trace, ScenarioError> {
         let table = source.table;
         let key = format!("{table}.file");
-        let refuse = |reason: String| self.origin.refuse_key(&key, reason);
         let bytes = self.read_file(&key, file)?;
         let (trace, rates) = Trace::read(&bytes, source.column)
             .map_err(|error| self.refuse_file(&key, "is not a trace", file, error))?;
+        self.check_holes(source, &trace, &key, &format!(": {}", file.display()))?;
+        self.replays.push(Replay::Trace(TraceReplay::of(source, file, &trace, rates, self.run)));
+        Ok(trace)
+    }
+
+    /// Rejects a trace with a hole in the part that a run uses. `key` is the key of the error, `of` the end of its text.
+    fn check_holes(
+        &self,
+        source: &TraceSource<'_>,
+        trace: &Trace,
+        key: &str,
+        of: &str,
+    ) -> Result<(), ScenarioError> {
+        let table = source.table;
         // A run with a random start may meet every hole.
         let from_ms = source.start_s.fixed_ms().map_err(|error| self.origin.refuse(error.within(table)))?;
         let hole = match (from_ms, self.run) {
             (Some(from_ms), Some(run)) => trace.longest_hole_in(from_ms, run.as_millis() as u64),
             _ => trace.longest_hole(),
         };
-        if hole.length >= MAX_HOLE && !source.allow_holes {
-            let remedy = Remedy::new("cut the trace there, or allow holes if the outage is meant (")
-                .setting(format!("{table}.allow_holes"), "true")
-                .text(")");
-            let error = refuse(format!(
-                "has no delivery opportunity for {:.1} s from {:.1} s on: {}",
-                hole.length.as_secs_f64(),
-                hole.start_ms as f64 * 1e-3,
-                file.display(),
-            ));
-            return Err(error.but(remedy));
+        if hole.length < MAX_HOLE || source.allow_holes {
+            return Ok(());
         }
-        self.replays.push(Replay::Trace(TraceReplay::of(source, file, &trace, rates, self.run)));
-        Ok(trace)
+        let remedy = Remedy::new("cut the trace there, or allow holes if the outage is meant (")
+            .setting(format!("{table}.allow_holes"), "true")
+            .text(")");
+        let reason = format!(
+            "has no delivery opportunity for {:.1} s from {:.1} s on{of}",
+            hole.length.as_secs_f64(),
+            hole.start_ms as f64 * 1e-3,
+        );
+        Err(self.origin.refuse_key(key, reason).but(remedy))
     }
 
     fn read_kpi(&mut self, file: &Path, trace: &Trace) -> Result<KpiTrace, ScenarioError> {
@@ -235,6 +285,11 @@ impl Prepared {
     /// The errors of [`NetworkPlan::for_devices`].
     pub fn devices_network(&self) -> Result<NetworkPlan, ScenarioError> {
         self.network.for_devices().map_err(|error| self.scenario.origin.refuse(error))
+    }
+
+    /// The recording of a simulated cell, if the scenario has one (`[trace.recorded]`).
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_deref()
     }
 
     /// The recordings that runs replay, in the order in which the files were read.

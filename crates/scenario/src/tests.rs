@@ -98,6 +98,27 @@ fn a_cellular_link_reads_as_mm_cellular_takes_it() {
 }
 
 #[test]
+fn a_trace_can_be_recorded_in_a_simulated_cell() {
+    let sets = [
+        ("trace.recorded.seconds", "2"),
+        ("trace.recorded.cell.prbs", "25"),
+        ("trace.recorded.radio.channel", "{ sinr_db = 12, fading = \"epa\" }"),
+    ];
+    let of = |more: &[(&str, &str)]| load(SMALL, &[&sets, more].concat()).unwrap().prepare().unwrap();
+    let recorded = |more: &[(&str, &str)]| of(more).recording().unwrap().clone();
+    let one = recorded(&[]);
+    assert_eq!((one.trace.period_ms(), one.kpis.len()), (2000, 2000));
+    assert_eq!(one, recorded(&[]), "all schemes of a scenario meet the same trace");
+    assert_ne!(one.trace, recorded(&[("trace.recorded.seed", "2")]).trace);
+    assert_ne!(
+        one.trace,
+        recorded(&[("flow.0.direction", "up")]).trace,
+        "the first flow's direction is recorded"
+    );
+    assert!(of(&[("trace.kpi_every_ms", "1")]).replays().is_empty(), "no file was read");
+}
+
+#[test]
 fn a_scenario_survives_being_written_and_read() {
     let scenario = load(SMALL, &[("flow.0.rtt_ms", "162")]).unwrap();
     let again = load(&scenario.to_toml(), &[]).unwrap();
@@ -145,6 +166,13 @@ fn every_refusal_names_place_key_and_remedy() {
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.link.start_s", "1")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back", "no-such.up")]),
         unready(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.back.synth", "{ mean_mbps = 1e-6 }")]),
+        refusal(SMALL, &[("trace", "x.up"), ("trace.recorded.seconds", "3")]),
+        refusal(SMALL, &[("trace.synth.mean_mbps", "3"), ("trace.recorded.seconds", "3")]),
+        refusal(SMALL, &[("trace.kpi", "x.csv"), ("trace.recorded.seconds", "3")]),
+        refusal(SMALL, &[("trace.recorded.seconds", "0")]),
+        refusal(SMALL, &[("trace.recorded.cell.prbs", "7")]),
+        refusal(SMALL, &[("trace.recorded.radio.carriers", "[3]")]),
+        unready(SMALL, &[("trace.recorded.radio.channel.sinr_db", "-40"), ("trace.recorded.seconds", "1")]),
         refusal(SMALL, &[("trace", "x.up"), ("cellular.up.light", "x.up")]),
         refusal(SMALL, &[("cellular.up.light", "x.up"), ("device", "[{}, {}]")]),
         refusal(SMALL, &[("cellular.up.light.files", "x.up")]),

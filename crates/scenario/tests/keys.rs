@@ -56,7 +56,12 @@ struct Entry {
 
 enum Kind {
     Table,
-    Key { is_required: bool, is_list: bool },
+    /// A table with the keys of a table that has its own section.
+    Same,
+    Key {
+        is_required: bool,
+        is_list: bool,
+    },
 }
 
 fn root() -> PathBuf {
@@ -126,6 +131,9 @@ fn add_structures(text: &str, structures: &mut BTreeMap<String, Structure>) {
     }
 }
 
+/// Structures whose keys the page lists only once, with the table of that list.
+const OWN_SECTIONS: [(&str, &str); 2] = [("CellConfig", "cell"), ("DeviceRadioConfig", "device.N.radio")];
+
 /// Adds the keys of a structure, then its tables with their keys.
 fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: &str, all: &mut Vec<Entry>) {
     let structure = &structures[name];
@@ -133,6 +141,10 @@ fn add_entries(structures: &BTreeMap<String, Structure>, path: &[String], name: 
     for field in &structure.fields {
         let full = [path, std::slice::from_ref(&field.name)].concat();
         let bare = field.bare();
+        if OWN_SECTIONS.iter().any(|(of, section)| *of == bare && *section != full.join(".")) {
+            all.push(Entry { path: full, about: field.about.clone(), of: Kind::Same });
+            continue;
+        }
         if structures.get(&bare).is_some_and(|structure| !structure.fields.is_empty()) {
             let full = if field.is_list() { [full, vec!["N".to_owned()]].concat() } else { full };
             tables.push((full, bare, field.about.clone()));
@@ -190,7 +202,7 @@ fn smallest(entries: &[Entry]) -> Table {
     for Entry { path, of, .. } in entries {
         match of {
             Kind::Table => drop(table_at(&mut scenario, path)),
-            Kind::Key { is_required: false, .. } => {}
+            Kind::Same | Kind::Key { is_required: false, .. } => {}
             Kind::Key { is_required: true, .. } => {
                 let candidates = [Value::Integer(1), Value::String("x".to_owned())];
                 // Only the value's type matters: a wrong type yields a different error than a missing key elsewhere.
@@ -272,11 +284,19 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
     let mut lead = String::new();
     for Entry { path, about, of } in &entries {
         let name = path.join(".");
-        let Kind::Key { is_required, is_list } = of else {
+        if let Kind::Table = of {
             (heading, lead) = (Some(format!("`{name}`")), format!("{about}\n\n"));
             continue;
-        };
+        }
         assert!(!about.is_empty(), "{name} has no documentation");
+        if let Some(heading) = heading.take() {
+            let table = "| key | default | what it is |\n| --- | --- | --- |";
+            writeln!(page, "## {heading}\n\n{lead}{table}").expect("a string takes all");
+        }
+        let Kind::Key { is_required, is_list } = of else {
+            writeln!(page, "| `{name}` | *a table* | {about} |").expect("a string takes all");
+            continue;
+        };
         let words = words(&scenario, path);
         let place: Vec<&str> = path.iter().map(String::as_str).filter(|part| *part != "N").collect();
         let found = shown.get(&place.join("."));
@@ -307,10 +327,6 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         let is_new = |word: &String| !about.contains(&format!("`{word}`"));
         let listed = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let words = if words.iter().any(is_new) { format!(" One of {listed}.") } else { String::new() };
-        if let Some(heading) = heading.take() {
-            let table = "| key | default | what it is |\n| --- | --- | --- |";
-            writeln!(page, "## {heading}\n\n{lead}{table}").expect("a string takes all");
-        }
         writeln!(page, "| `{name}` | {default} | {about}{words} |").expect("a string takes all");
     }
     let page = page.replace("|\n## ", "|\n\n## ");
@@ -323,6 +339,8 @@ fn every_key_of_a_scenario_is_listed_with_its_words_and_its_default() {
         "| `forward.loss` | `0` | ",
         "| `internet.rate_mbps` | `inf` | ",
         "| `trace.link.start_s` | `0` | ",
+        "| `trace.recorded.seconds` | `60` | ",
+        "| `trace.recorded.cell` | *a table* | ",
         "| `cell.cfi` | *absent* | ",
         "| `device.N.radio.channel.fading` | `none` | ",
     ] {

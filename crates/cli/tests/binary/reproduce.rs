@@ -17,11 +17,11 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
     assert!(page.contains("<svg") && page.contains("BISCAY Fig. 10") && !page.contains("NaN"));
     assert!(shell.read("reproduction/figures/biscay-fig10.svg").contains("<svg"));
     let results = shell.read("reproduction/results.json");
-    let lines = shell.run(&["reproduce", "biscay", "--quick", "--json"]).json();
+    let lines = shell.run(&["reproduce", "biscay/fig10", "--quick", "--json"]).json();
     assert_eq!(lines.len(), 6);
     assert!(lines.iter().all(|line| line["experiment"] == "biscay/fig10" && line["verdict"].is_string()));
     assert_eq!(shell.read("reproduction/results.json"), results, "the same numbers");
-    let text = shell.run(&["reproduce", "biscay", "--quick"]).fine().replace('\n', " ");
+    let text = shell.run(&["reproduce", "biscay/fig10", "--quick"]).fine().replace('\n', " ");
     assert!(text.contains("of which 0 made now"), "{text}");
 }
 

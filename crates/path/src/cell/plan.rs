@@ -1,6 +1,7 @@
 //! Plan of a cell: validated configurations that can be instantiated for any seed.
 
 use airpace_core::tables::nr::McsTable;
+use airpace_core::{Bytes, DeviceId, Direction};
 
 use super::adaptation::{AdaptationConfig, AdaptationPlan};
 use super::bler::Bler;
@@ -60,6 +61,17 @@ impl CellPlan {
     /// Number of devices in the cell.
     pub fn devices(&self) -> usize {
         self.devices.len()
+    }
+
+    /// Size of the queue of a device's data in this direction.
+    ///
+    /// # Panics
+    /// If the cell has no such device.
+    pub fn queue_of(&self, device: DeviceId, direction: Direction) -> Bytes {
+        Bytes(match direction {
+            Direction::Downlink => self.devices[usize::from(device.0)].config.queue_bytes,
+            Direction::Uplink => self.config.uplink.queue_bytes,
+        })
     }
 }
 

@@ -91,7 +91,7 @@ impl Trace {
     }
 
     /// The trace with a period of at least `period_ms`, which may add an outage at its end.
-    pub(super) fn lasting(mut self, period_ms: u64) -> Trace {
+    pub(crate) fn lasting(mut self, period_ms: u64) -> Trace {
         self.period_ms = self.period_ms.max(period_ms);
         self
     }

@@ -4,16 +4,28 @@ use std::sync::Arc;
 
 use airpace_core::Direction;
 use airpace_path::ConfigError;
+use airpace_path::cell::CellPlan;
 use airpace_path::cellular::CellularLink;
 use airpace_path::config_error::positive;
 use airpace_path::trace::{Trace, TraceConfig, TraceLink, Trains};
 
-use crate::document::{CellularHop, SynthTrace, TraceHop};
+use crate::document::{CellularHop, RecordedTrace, SynthTrace, TraceHop};
 
 impl TraceHop {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         check_link(&self.link)?;
         self.synth.as_ref().map_or(Ok(()), SynthTrace::check)?;
+        if let Some(recorded) = &self.recorded {
+            let others =
+                [("file", self.file.is_some()), ("synth", self.synth.is_some()), ("kpi", self.kpi.is_some())];
+            if let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there) {
+                let reason = format!(
+                    "stands beside `{other}`, but a recording makes both the trace and its KPIs; remove one of them"
+                );
+                return Err(ConfigError::new("recorded", reason));
+            }
+            recorded.plan().map_err(|error| error.within("recorded"))?;
+        }
         if let Some(back) = &self.back {
             let checked = check_link(&back.link);
             checked
@@ -30,6 +42,27 @@ impl TraceHop {
             }
         }
         Ok(())
+    }
+}
+
+/// Maximum length of a recording, in seconds.
+///
+/// Chosen: ten minutes. A recording takes about as long as a run of a cell, and is made before each command's runs.
+const MAX_RECORDED_S: u32 = 600;
+
+impl RecordedTrace {
+    /// The plan of the recorded cell, which has a single device.
+    pub(crate) fn plan(&self) -> Result<CellPlan, ConfigError> {
+        if !(1..=MAX_RECORDED_S).contains(&self.seconds) {
+            let reason = format!("is {}; give 1 to {MAX_RECORDED_S}", self.seconds);
+            return Err(ConfigError::new("seconds", reason));
+        }
+        CellPlan::new(&self.cell, std::slice::from_ref(&self.radio)).map_err(|error| {
+            match error.key.strip_prefix("device.0.") {
+                Some(key) => ConfigError::new(format!("radio.{key}"), error.reason),
+                None => error.within("cell"),
+            }
+        })
     }
 }
 

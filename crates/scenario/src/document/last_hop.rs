@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use airpace_core::Rate;
+use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::trace::synth::Model;
 use airpace_path::trace::{Start, TraceConfig};
 use serde::Deserialize;
@@ -21,6 +22,9 @@ pub struct TraceHop {
     pub column: Option<String>,
     /// The trace to replay if no `file` is given: a synthetic trace, as made by `airpace trace synth`.
     pub synth: Option<SynthTrace>,
+    /// A trace that is recorded in a simulated cell before the runs, in place of `file` and `synth`, together with the KPIs of
+    /// the modem, in place of `kpi`.
+    pub recorded: Option<Box<RecordedTrace>>,
     /// A table of the bandwidths that the modem reported while the trace was recorded, `time_ms,bandwidth_mbps`, as
     /// made by `airpace trace kpi`. Relative paths work as for `file`. Radio reports then contain these bandwidths as
     /// the device's own grants, from each value's time in the trace until the next value's time.
@@ -28,7 +32,7 @@ pub struct TraceHop {
     /// Source: BISCAY §4 (the trace-based version)
     pub kpi: Option<PathBuf>,
     /// If no `kpi` is given: make such a table from the trace itself, with one bandwidth per interval of this many
-    /// milliseconds.
+    /// milliseconds. For a `recorded` trace: the interval over which the modem's granted bytes are summed up; 100 if absent.
     pub kpi_every_ms: Option<u32>,
     /// Whether devices receive a radio report per millisecond, made from the trace's delivery opportunities or from
     /// `kpi`.
@@ -84,6 +88,35 @@ pub struct SynthTrace {
     /// Seed of the random numbers of the trace. The trace is the same in all runs, like a recording.
     #[serde(default = "first_seed")]
     pub seed: u64,
+}
+
+/// A trace that is recorded in a simulated cell: a device whose queue is always full sends packets of 1500 bytes through the
+/// cell, in the direction of the first flow. Each packet that leaves the cell is a delivery opportunity. The KPIs are the
+/// bytes that the cell granted to the device.
+///
+/// Source: BISCAY §5.3.1
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordedTrace {
+    /// The cell, with the keys of a scenario's `[cell]`.
+    pub cell: CellConfig,
+    /// The radio of the recorded device, with the keys of `device.0.radio`.
+    pub radio: DeviceRadioConfig,
+    /// Length of the recording in seconds, at most 600; after this time, the trace repeats.
+    pub seconds: u32,
+    /// Seed of the random numbers of the recording. The recording is the same in all runs and for all schemes.
+    pub seed: u64,
+}
+
+impl Default for RecordedTrace {
+    fn default() -> RecordedTrace {
+        RecordedTrace {
+            cell: CellConfig::default(),
+            radio: DeviceRadioConfig::default(),
+            seconds: a_minute(),
+            seed: first_seed(),
+        }
+    }
 }
 
 /// The rate that a scenario sets for a synthetic trace.

@@ -84,7 +84,11 @@ fn keys_below(text: &str, path: &str, keys: &mut BTreeSet<String>) {
 /// Returns built-in scenarios, which together use all kinds of keys, each with its keys.
 fn scenarios() -> Vec<(&'static str, String, Vec<String>)> {
     let texts = builtin().iter().map(|(name, text)| {
-        let text = text.replace("[trace]", "[trace]\nsynth.mean_mbps = 5\nsynth.seconds = 2");
+        // A trace that is recorded needs no other source, but less time.
+        let text = match text.contains("[trace.recorded]") {
+            true => text.replace("seconds = 10", "seconds = 1"),
+            false => text.replace("[trace]", "[trace]\nsynth.mean_mbps = 5\nsynth.seconds = 2"),
+        };
         let mut keys = BTreeSet::new();
         keys_below(&text, "", &mut keys);
         (*name, text, keys.into_iter().collect())
@@ -132,6 +136,7 @@ fn the_keys_of_a_scenario_are_found() {
         "cell.prbs",
         "flow.0.on_s",
         "trace.synth.seconds",
+        "trace.recorded.cell.prbs",
         "internet.rate_mbps",
         "device.0.clock.drift_ppm",
     ] {
@@ -200,6 +205,8 @@ fn what_would_fill_the_memory_is_refused_with_its_key_and_its_limit() {
         "trace.synth.seconds",
         "86400",
     );
+    let (_, links) = builtin().iter().find(|(name, _)| *name == "biscay-links").expect("recorded links");
+    refused(links, &[("trace.recorded.seconds", "4294967295")], "trace.recorded.seconds", "600");
     let flows = format!(
         "name = \"many\"\nduration_s = 1\n[internet]\nrate_mbps = 10\n{}",
         "[[flow]]\nrtt_ms = 9\n".repeat(70_000)
