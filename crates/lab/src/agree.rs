@@ -303,6 +303,7 @@ fn can_be_played(scenario: &Scenario) -> Result<(), LabError> {
                 "bytes",
                 "flows of agree have no end of their own",
             ),
+            (flow.video.is_some(), "video", "flows of agree always have data to send"),
             (flow.misreport.is_some(), "misreport", "real receivers report what they measure"),
             (flow.mss() != Bytes(1_500), "mss_bytes", "real transports send packets of 1500 bytes"),
         ];

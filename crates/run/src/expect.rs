@@ -10,7 +10,7 @@ use airpace_sim::scenario::Expect;
 use serde_json::Value;
 
 use crate::error::RunError;
-use crate::metrics::{FlowMetrics, Transfers, rounded};
+use crate::metrics::{FlowMetrics, Transfers, Video, rounded};
 use crate::summary::{RunSummary, Verdict};
 
 /// Metrics that are maps from the name of a state. A state that is missing in the map was never entered.
@@ -113,7 +113,8 @@ pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
 
 /// The paths of all metrics except those per state.
 pub(crate) fn metrics() -> Vec<String> {
-    let example = FlowMetrics { transfers: Some(Transfers::default()), ..FlowMetrics::default() };
+    let (transfers, video) = (Some(Transfers::default()), Some(Video::default()));
+    let example = FlowMetrics { transfers, video, ..FlowMetrics::default() };
     let example = serde_json::to_value(example).expect("plain data with text keys");
     let mut known = Vec::new();
     list_paths(&example, "", &mut known);

@@ -17,7 +17,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             name: flow.label.clone(),
             device: DeviceId(flow.device),
             direction: flow.direction,
-            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr",
+            greedy: flow.rate_mbps.is_none() && flow.video.is_none() && scheme.scheme().name != "cbr",
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),
             size: flow.size(),
@@ -50,10 +50,10 @@ fn transfers_due(flow: &Flow, duration: Time) -> u64 {
 }
 
 /// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. The list is empty
-/// for a flow with several transfers, which is active during each transfer; these periods are known only from the
+/// for a flow with several transfers, or with a video, which is active during each transfer; these periods are known only from the
 /// events.
 fn active(flow: &Flow, duration: Time) -> Vec<Span> {
-    if flow.every_ms.is_some() {
+    if flow.every_ms.is_some() || flow.video.is_some() {
         return Vec::new();
     }
     let (start, stop) = (flow.start(), flow.stop().min(duration));

@@ -15,6 +15,7 @@ use crate::clock::DeviceClock;
 use crate::connections::{Connections, Maker};
 use crate::foresight::Departures;
 use crate::lie;
+use crate::playing::Playing;
 use crate::replacement::Replace;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
@@ -54,7 +55,7 @@ pub(crate) struct FlowState {
     /// Configuration of a receiver that misreports.
     lie: Option<Misreport>,
     pub(crate) connections: Connections,
-    /// `None` if the flow has unlimited data, or its application writes at its own rate.
+    /// `None` if the flow has unlimited data, or its application writes at a fixed rate.
     pub(crate) transfers: Option<Transfers>,
     /// Number of ACKs and requests that were put on the network.
     pub(crate) acks_on_path: u64,
@@ -95,7 +96,12 @@ impl FlowState {
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), mss);
-        let transfers = Transfers::new(flow, traffic.start());
+        let playing = flow.video.as_ref().map(|config| {
+            let span = (traffic.start(), traffic.stop());
+            let sizes = streams.draws(&format!("flow.{index}.video"));
+            Playing::new(config, flow.viewing.unwrap_or_default(), sizes, span)
+        });
+        let transfers = Transfers::new(flow, traffic.start(), playing);
         let backlog = match transfers {
             Some(_) => Backlog::Limited(Bytes::ZERO),
             None => traffic.backlog(),

@@ -131,6 +131,8 @@ impl Foresight {
             every_ms: None,
             connection: None,
             request_bytes: 0,
+            video: None,
+            viewing: None,
             ..later
         })
     }
