@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 34] = scenarios![
+static BUILTIN: [(&str, &str); 36] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -46,4 +46,6 @@ static BUILTIN: [(&str, &str); 34] = scenarios![
     "morc-table1",
     "short-flows",
     "video",
+    "video-adaptive",
+    "video-lab",
 ];
