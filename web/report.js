@@ -137,7 +137,7 @@ function scenarioSection(s) {
   const specs = figures.filter((spec) => spec.applies(s));
   const compare = specs.filter((spec) => !spec.course).map((spec) => figureCard(s, view, spec));
   const course = specs.filter((spec) => spec.course).map((spec) => figureCard(s, view, spec));
-  section.append(el("div", { class: "cards" }, [expectationsCard(s), ...compare, metricsCard(s), transfersCard(s)].filter(Boolean)));
+  section.append(el("div", { class: "cards" }, [expectationsCard(s), ...compare, metricsCard(s), transfersCard(s), videosCard(s)].filter(Boolean)));
   const halves = course.filter((card) => !card.classList.contains("wide"));
   if (halves.length % 2 === 1) halves.at(-1).classList.add("wide");
   if (course.length) {

@@ -75,6 +75,23 @@ function transfersCard(s) {
     ]) }, "CSV"))));
 }
 
+function videosCard(s) {
+  if (!s.videos) return null;
+  const headings = [el("th", { class: "name", scope: "col" }, "scheme, flow"), ...s.videos.headings.map((name) => el("th", { scope: "col" }, name))];
+  const rows = s.videos.rows.map((row) => el("tr", {},
+    el("th", { scope: "row" }, el("span", { class: "scheme" }, schemeSwatch(styleOf(s, row.scheme)), el("span", {}, row.scheme)),
+      el("small", {}, [row.flow, row.own_scheme].filter((name) => name !== null).join(", "))),
+    row.texts.map((text) => el("td", {}, text))));
+  return el("article", { class: "card wide", id: `${s.name}.videos` }, el("h3", {}, "Adaptive video"),
+    el("p", { class: "muted" }, "Means over the seeds. Bitrate: that of the representations, in Mbit/s; sent at: the server's throughput while it sends, " +
+      "in Mbit/s; score: quality of experience from 1 (bad) to 5 (excellent)."),
+    table(headings, el("tbody", {}, rows)),
+    el("div", { class: "foot" }, commandLine(s.command, el("button", { type: "button", click: () => saveCsv(`${s.name}-videos.csv`, [
+      ["scheme", "flow", ...s.videos.headings],
+      ...s.videos.rows.map((row) => [row.scheme, row.flow, ...row.texts]),
+    ]) }, "CSV"))));
+}
+
 function expectationsCard(s) {
   if (s.expectations.length === 0) return null;
   const met = s.expectations.filter((verdict) => verdict.passed).length;

@@ -8,6 +8,7 @@ use airpace_run::comparison;
 use airpace_run::numbers::{SHARE_OF_ORACLE, Shown, Spread, is_zero, shown};
 use airpace_run::summary::{by_scheme, is_under_test};
 use airpace_run::transfers::{self, COLUMNS as COLUMNS_OF_TRANSFERS};
+use airpace_run::videos;
 use airpace_run::{Choice, Outcome, RunSummary, Summary, metric};
 use airpace_sim::Scenario;
 
@@ -63,6 +64,13 @@ pub fn write_tables(
             transfers.write(out, paint)?;
             let note = "Transfers of all seeds together: seconds from the beginning until the last byte arrived; \
                         start-up: until the client could show something.";
+            writeln!(out, "{}", fit(note))?;
+        }
+        if let Some(videos) = video_table(&runs) {
+            writeln!(out)?;
+            videos.write(out, paint)?;
+            let note = "Video: start-up, stalls and score of the viewer; Mbit/s of the chosen representations, and of the \
+                        server while it sends. The score is 1 (bad) to 5 (excellent).";
             writeln!(out, "{}", fit(note))?;
         }
         for sentence in comparison::sentences(&runs) {
@@ -129,6 +137,20 @@ fn transfer_table(runs: &[&RunSummary]) -> Option<Table> {
         let own = row.own_scheme.as_ref().map_or_else(String::new, |scheme| format!(" ({scheme})"));
         let cells = [row.scheme.clone(), format!("{}{own}", row.flow), row.complete_text()];
         table.row(cells.into_iter().chain(row.texts()).collect());
+    }
+    (!rows.is_empty()).then_some(table)
+}
+
+/// The table of adaptive videos; `None` if no flow has one.
+fn video_table(runs: &[&RunSummary]) -> Option<Table> {
+    let heads: Vec<&str> =
+        ["scheme", "flow"].into_iter().chain(videos::COLUMNS.iter().map(|(head, ..)| *head)).collect();
+    let mut table = Table::new(&heads, 2);
+    let rows = videos::rows(runs);
+    for row in &rows {
+        let own = row.own_scheme.as_ref().map_or_else(String::new, |scheme| format!(" ({scheme})"));
+        let cells = [row.scheme.clone(), format!("{}{own}", row.flow)];
+        table.row(cells.into_iter().chain(row.texts.iter().cloned()).collect());
     }
     (!rows.is_empty()).then_some(table)
 }

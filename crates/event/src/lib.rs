@@ -65,6 +65,8 @@ pub enum Event<'a> {
     Reported(&'a Reported<'a>),
     /// A transfer of a flow reached a step.
     Transfer(Transfer),
+    /// The report on the adaptive video of a flow, at the end of the run.
+    Viewed(&'a Viewed<'a>),
 }
 
 /// The fate of a packet.
@@ -174,6 +176,60 @@ pub enum TransferStep {
     StartedUp,
     /// All bytes of the transfer have arrived.
     Complete,
+}
+
+/// The report on the adaptive video of a flow. There is one report per flow with a video, after all other events.
+#[derive(Clone, Copy, Debug)]
+pub struct Viewed<'a> {
+    /// Time of the report.
+    pub time: Time,
+    /// The flow of this event.
+    pub flow: FlowId,
+    /// The viewing.
+    pub video: &'a Viewing,
+}
+
+/// The viewing of an adaptive video. Instants are seconds of the run's clock.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Viewing {
+    /// Time from the start of the video until its first picture; `None` if playback has not started.
+    pub start_up_s: Option<f64>,
+    /// Media played, in seconds.
+    pub played_s: f64,
+    /// Interruptions of playback, in order.
+    pub stalls: Vec<Stall>,
+    /// Number of pairs of successive segments with different representations.
+    pub switches: u64,
+    /// Number of segments that were abandoned and requested in a lower representation.
+    pub abandoned: u64,
+    /// Quality of experience from 1 (bad) to 5 (excellent); `None` if less than a second was played.
+    pub score: Option<f64>,
+    /// The segments that arrived completely, in order.
+    pub segments: Vec<Segment>,
+}
+
+/// An interruption of the playback of a video.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// Start of the interruption.
+    pub start_s: f64,
+    /// Length of the interruption, up to the end of the run.
+    pub length_s: f64,
+}
+
+/// A segment of an adaptive video that arrived completely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segment {
+    /// Time at which the client requested it.
+    pub requested_s: f64,
+    /// Time from the request to the last byte.
+    pub download_s: f64,
+    /// Size.
+    pub bytes: Bytes,
+    /// Average bitrate of its representation.
+    pub bitrate_mbps: f64,
+    /// Height of its pictures, in pixels.
+    pub height: u32,
 }
 
 /// Internal values of a flow's scheme at an instant.

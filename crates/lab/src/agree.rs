@@ -304,6 +304,7 @@ fn can_be_played(scenario: &Scenario) -> Result<(), LabError> {
                 "flows of agree have no end of their own",
             ),
             (!flow.schedule.is_empty(), "schedule", "real applications keep their rate"),
+            (flow.video.is_some(), "video", "flows of agree always have data to send"),
             (flow.misreport.is_some(), "misreport", "real receivers report what they measure"),
             (flow.proxy.is_some(), "proxy", "only the simulator splits connections"),
             (flow.mss() != Bytes(1_500), "mss_bytes", "real transports send packets of 1500 bytes"),

@@ -23,6 +23,7 @@ mod style;
 pub mod sweep;
 mod table;
 mod transfers;
+mod videos;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -20,6 +20,7 @@ use super::series::{self, Budget, CapacityCourse, FlowCourse, is_first_seed};
 use super::style::{SchemeStyle, styles};
 use super::table::{Column, Row, columns, columns_of_programs, rows};
 use super::transfers::TransferTable;
+use super::videos::VideoTable;
 use crate::PageError;
 
 /// All data of the page about one scenario.
@@ -50,6 +51,9 @@ pub(super) struct ScenarioData {
     /// A row for each scheme and flow with transfers.
     #[serde(skip_serializing_if = "Option::is_none")]
     transfers: Option<TransferTable>,
+    /// A row for each scheme and flow with an adaptive video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    videos: Option<VideoTable>,
     /// Length of the intervals of all time series, in s.
     interval_s: f64,
     courses: Vec<FlowCourse>,
@@ -148,6 +152,7 @@ impl ScenarioData {
             columns,
             agreement: agreement.cloned().filter(|_| is_emulated).map(AgreementData::of),
             transfers: TransferTable::of(&runs),
+            videos: VideoTable::of(&runs),
             expectations: summary
                 .expectations
                 .iter()

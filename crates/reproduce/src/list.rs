@@ -35,9 +35,13 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &biscay::flows::FIG_9,
     &biscay::bottleneck::FIG_10,
     &biscay::sampling::FIG_11A,
+    &morc::video::FIG_2,
     &morc::downloads::FIG_4,
     &morc::links::TABLE_1,
     &morc::flows::FIG_5,
+    &morc::video::FIG_6,
+    &morc::video::LAB,
+    &morc::marks::TABLE_2,
 ];
 
 /// The experiments that `words` name: `all`, a paper (`pbe`), or an experiment (`pbe/fig14`). The order is that of

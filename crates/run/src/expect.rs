@@ -10,7 +10,7 @@ use airpace_sim::scenario::Expect;
 use serde_json::Value;
 
 use crate::error::RunError;
-use crate::metrics::{FlowMetrics, RadioUse, Transfers, rounded};
+use crate::metrics::{FlowMetrics, RadioUse, Transfers, Video, rounded};
 use crate::summary::{RunSummary, Verdict};
 
 /// Metrics that are maps from the name of a state. A state that is missing in the map was never entered.
@@ -115,6 +115,7 @@ pub fn value(metrics: &FlowMetrics, path: &str) -> Option<f64> {
 pub(crate) fn metrics() -> Vec<String> {
     let example = FlowMetrics {
         transfers: Some(Transfers::default()),
+        video: Some(Video::default()),
         radio: Some(RadioUse::default()),
         ..FlowMetrics::default()
     };

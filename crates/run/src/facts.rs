@@ -18,8 +18,7 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
             device: DeviceId(flow.device),
             direction: flow.direction,
             primary: primary(scenario, flow),
-            // A server leg sends as fast as the leg behind it, with which it shares nothing.
-            greedy: flow.rate_mbps.is_none() && scheme.scheme().name != "cbr" && !flow.ends_at_proxy(),
+            greedy: is_greedy(flow, &scheme),
             scheme: scheme.text().to_owned(),
             active: active(flow, duration),
             size: flow.size(),
@@ -33,6 +32,13 @@ pub fn of(scenario: &Scenario, under_test: &SchemeSpec, seed: u64) -> RunFacts {
         duration,
         flows: flows.collect(),
     }
+}
+
+/// Whether a flow takes all that the path gives.
+fn is_greedy(flow: &Flow, scheme: &SchemeSpec) -> bool {
+    // A server leg sends as fast as the leg behind it, with which it shares nothing.
+    let is_limited = flow.rate_mbps.is_some() || flow.video.is_some() || flow.ends_at_proxy();
+    !is_limited && scheme.scheme().name != "cbr"
 }
 
 /// Number of the primary carrier of the flow's device, if the last hop is a cell.
@@ -59,10 +65,10 @@ fn transfers_due(flow: &Flow, duration: Time) -> u64 {
 }
 
 /// Periods in which the flow's application sends: from start to stop, `on_s` of every `on_s + off_s`. The list is empty
-/// for a flow with several transfers, which is active during each transfer; these periods are known only from the
+/// for a flow with several transfers, or with a video, which is active during each transfer; these periods are known only from the
 /// events.
 fn active(flow: &Flow, duration: Time) -> Vec<Span> {
-    if flow.every_ms.is_some() {
+    if flow.every_ms.is_some() || flow.video.is_some() {
         return Vec::new();
     }
     let (start, stop) = (flow.start(), flow.stop().min(duration));

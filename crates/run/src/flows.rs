@@ -12,7 +12,8 @@
 //! | `greedy` | bool | whether the flow uses all available capacity |
 //! | one per metric | f64 | named as in `[[expect]]`, such as `queueing_delay_ms.p95`; null if the metric has no value |
 //!
-//! The table contains the metrics of [`crate::metrics`], except those per state and the list of single transfers.
+//! The table contains the metrics of [`crate::metrics`], except those per state and the lists of single transfers and
+//! segments.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +27,8 @@ use serde::{Deserialize, Serialize};
 use crate::expect::{metrics, numbers};
 use crate::summary::{FlowSummary, RunSummary};
 
-/// Path of the only metric of a summary that is not a number.
-const LIST: &str = "transfers.each";
+/// Paths of the metrics of a summary that are not numbers.
+const LISTS: [&str; 2] = ["transfers.each", "video.each"];
 
 /// The names of the columns in front of the metrics.
 const FIRST: [&str; 9] =
@@ -65,7 +66,10 @@ impl FlowRow {
             direction: direction::word(flow.direction).to_owned(),
             scheme: flow.scheme.clone(),
             greedy: flow.greedy,
-            values: values.filter(|(metric, _)| metric != LIST).map(|(_, value)| value).collect(),
+            values: values
+                .filter(|(metric, _)| !LISTS.contains(&metric.as_str()))
+                .map(|(_, value)| value)
+                .collect(),
         }
     }
 }
@@ -73,7 +77,7 @@ impl FlowRow {
 /// The metrics of the table, which are also the names of their columns.
 pub fn metric_names() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-    NAMES.get_or_init(|| metrics().into_iter().filter(|metric| metric != LIST).collect())
+    NAMES.get_or_init(|| metrics().into_iter().filter(|metric| !LISTS.contains(&metric.as_str())).collect())
 }
 
 /// Whether the table has a column with this name.

@@ -41,6 +41,7 @@ pub mod summary;
 pub mod sweep;
 pub mod threads;
 pub mod transfers;
+pub mod videos;
 pub mod wire;
 
 pub use agreement::Agreement;

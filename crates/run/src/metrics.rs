@@ -14,6 +14,7 @@
 //! | Jain's index | (Σx)² / (n · Σx²) over the n greedy flows of a direction active together, per 1 s window; then the mean |
 //! | throughput per 100 ms | percentiles over the 100 ms intervals that lie wholly in the active time |
 //! | completion time, start-up | of a flow's transfers: see [`Transfers`] |
+//! | start-up, stalls, bitrate, score | of a flow's adaptive video: see [`Video`] |
 //! | share of a state | fraction of the active time that the controller spent in that state |
 //! | use of the radio, users of the carrier | see [`RadioUse`] |
 //!
@@ -34,6 +35,7 @@ pub mod radio_trace;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod video;
 
 use airpace_core::Direction;
 use airpace_event::{Event, Owner};
@@ -51,6 +53,7 @@ use radio::RadioMeter;
 pub use radio::{RadioUse, USER_WINDOW};
 pub use radio_trace::{RadioTrace, RadioTraceMeter};
 pub use transfers::{Times, TransferTimes, Transfers};
+pub use video::{SegmentRates, SegmentTimes, Video};
 
 /// Receives the events of a run, and returns the metrics of every flow at the end.
 pub struct Meter {
@@ -175,6 +178,11 @@ impl Meter {
             Event::Transfer(transfer) => {
                 if let Some(flow) = self.flows.get_mut(usize::from(transfer.flow.0)) {
                     flow.on_transfer(transfer);
+                }
+            }
+            Event::Viewed(viewed) => {
+                if let Some(flow) = self.flows.get_mut(usize::from(viewed.flow.0)) {
+                    flow.on_viewed(viewed);
                 }
             }
             Event::Sent(_) | Event::Acked(_) | Event::Lost(_) | Event::Reported(_) => {}

@@ -64,7 +64,8 @@ impl Qlogs {
             | Event::Subframe(_)
             | Event::Capacity(_)
             | Event::Reported(_)
-            | Event::Transfer(_) => return,
+            | Event::Transfer(_)
+            | Event::Viewed(_) => return,
         };
         let Some(log) = self.flows.get_mut(usize::from(flow.0)) else { return };
         let written = match event {
@@ -76,7 +77,8 @@ impl Qlogs {
             | Event::Subframe(_)
             | Event::Capacity(_)
             | Event::Reported(_)
-            | Event::Transfer(_) => Ok(()),
+            | Event::Transfer(_)
+            | Event::Viewed(_) => Ok(()),
         };
         self.failure = written.map_err(FileError::write("write", log.file.path())).err();
     }

@@ -6,7 +6,7 @@ use airpace_core::Direction;
 use airpace_tables::facts::{RunFacts, RunKey};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, Throughput100ms, Times};
+use crate::metrics::{Carrier, FlowMetrics, JainWindow, Measured, SegmentRates, Throughput100ms, Times};
 use crate::numbers;
 
 /// Maximum number of runs of a folder and of flows of a run, and maximum duration of a run (s).
@@ -152,6 +152,25 @@ pub struct FlowLine<'a> {
     pub throughput_100ms: Throughput100ms,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transfers: Option<TransfersLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoLine>,
+}
+
+/// Adaptive video in the output of `--json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)] // see `Video`
+pub struct VideoLine {
+    pub start_up_s: Option<f64>,
+    pub stalls: u64,
+    pub stalled_s: f64,
+    pub stalled_share: Option<f64>,
+    pub played_s: f64,
+    pub bitrate_mbps: Option<f64>,
+    pub switches: u64,
+    pub abandoned: u64,
+    pub score: Option<f64>,
+    pub throughput_mbps: Option<f64>,
+    pub segment_mbps: SegmentRates,
 }
 
 /// Transfers in the output of `--json`.
@@ -251,6 +270,19 @@ impl RunSummary {
                     completion_s: transfers.completion_s,
                     start_up_s: transfers.start_up_s,
                     first_byte_s: transfers.first_byte_s,
+                }),
+                video: metrics.video.as_ref().map(|video| VideoLine {
+                    start_up_s: video.start_up_s,
+                    stalls: video.stalls,
+                    stalled_s: video.stalled_s,
+                    stalled_share: video.stalled_share,
+                    played_s: video.played_s,
+                    bitrate_mbps: video.bitrate_mbps,
+                    switches: video.switches,
+                    abandoned: video.abandoned,
+                    score: video.score,
+                    throughput_mbps: video.throughput_mbps,
+                    segment_mbps: video.segment_mbps,
                 }),
             }
         })

@@ -11,7 +11,7 @@ macro_rules! scenarios {
     };
 }
 
-static BUILTIN: [(&str, &str); 36] = scenarios![
+static BUILTIN: [(&str, &str); 38] = scenarios![
     "stationary-idle",
     "stationary-busy",
     "mobility",
@@ -48,4 +48,6 @@ static BUILTIN: [(&str, &str); 36] = scenarios![
     "morc-proxy",
     "short-flows",
     "video",
+    "video-adaptive",
+    "video-lab",
 ];

@@ -11,6 +11,7 @@ use airpace_path::cell::{CellConfig, DeviceRadioConfig};
 use airpace_path::network::DATA_BYTES;
 use airpace_path::queue::QueueConfig;
 use airpace_path::wire::WireConfig;
+use airpace_video::{PlayerConfig, Viewing};
 use serde::Deserialize;
 
 use crate::words;
@@ -194,15 +195,20 @@ pub struct Flow {
     pub every_ms: Option<f64>,
     /// Connection of the transfers after the first; requires `every_ms`.
     pub connection: Option<Connection>,
-    /// Size, in bytes, of the client's request, which starts each transfer of a download with `bytes`. The request
-    /// carries the receiver's feedback, as ACKs do. At 0, the client sends no request: the server starts each transfer
-    /// itself.
+    /// Size, in bytes, of the client's request, which starts each transfer of a download with `bytes`, and each segment
+    /// of a video. The request carries the receiver's feedback, as ACKs do. At 0, the client sends no request: the server
+    /// starts each transfer itself.
     #[serde(default)]
     pub request_bytes: u64,
     /// Number of bytes of a transfer that must have arrived before the client can show something; all bytes if the
     /// transfer is shorter.
     #[serde(default = "start_up_bytes")]
     pub start_up_bytes: u64,
+    /// Adaptive video: a player at the device requests one segment of the video after the other, on one connection, with
+    /// requests of `request_bytes`.
+    pub video: Option<PlayerConfig>,
+    /// The viewing of the video, for the score of its quality; requires `video`.
+    pub viewing: Option<Viewing>,
     /// Whether the flow crosses the `[internet]` queue.
     #[serde(default = "yes")]
     pub internet: bool,
@@ -326,6 +332,11 @@ impl Flow {
     /// as fast as possible.
     pub fn transfer_size(&self) -> Option<Bytes> {
         self.bytes.map(Bytes).filter(|_| self.on_s.is_none() && self.rate_mbps.is_none())
+    }
+
+    /// Returns whether the flow has transfers: of a given size, or the segments of a video.
+    pub fn has_transfers(&self) -> bool {
+        self.video.is_some() || self.transfer_size().is_some()
     }
 
     /// Returns the interval of transfers; `None` if the flow has at most one transfer.

@@ -313,3 +313,40 @@ fn a_proxy_that_cannot_stand_there_is_refused() {
     let split = load(SMALL, &[("flow.0.proxy.rtt_ms", "15")]).unwrap();
     assert!(split.prepare_endless().unwrap_err().to_string().contains("flow.0.proxy"));
 }
+
+#[test]
+fn a_video_needs_requests_and_nothing_that_sends_without_them() {
+    let video = ("flow.0.video", "{}");
+    let request = ("flow.0.request_bytes", "400");
+    let ready = load(SMALL, &[video, request]).expect("a video with the default player");
+    assert!(ready.flow[0].has_transfers() && ready.flow[0].transfer_size().is_none());
+    let with = |key: &str, value: &str| refusal(SMALL, &[video, request, (key, value)]);
+    for (key, value, said) in [
+        ("flow.0.video.rule", "bufer", "unknown variant `bufer`"),
+        ("flow.0.video.duration_s", "-1", "`flow.0.video.duration_s` is -1; give 0.1 to 86400 s"),
+        ("flow.0.video.ladder.segment_s", "0", "`flow.0.video.ladder.segment_s` is 0; give 0.1 to 60 s"),
+        ("flow.0.video.max_buffer_s", "3", "`flow.0.video.max_buffer_s` is 3, less than"),
+        ("flow.0.video.ladder.segments_s", "4", "segments_s"),
+        ("flow.0.viewing.width", "0", "`flow.0.viewing.width` is 0; give 1 to"),
+        ("flow.0.bytes", "1000", "`flow.0.bytes` stands beside `video`"),
+        ("flow.0.every_ms", "1000", "`flow.0.every_ms` stands beside `video`"),
+        ("flow.0.rate_mbps", "2", "`flow.0.rate_mbps` stands beside `video`"),
+        (
+            "flow.0.direction",
+            "up",
+            "`flow.0.direction` is `up`, but the player of a `video` is at the device",
+        ),
+        ("flow.0.connection", "new", "`flow.0.connection` stands without `every_ms`"),
+    ] {
+        let text = with(key, value);
+        assert!(text.contains(said), "{key}={value}: {text}");
+    }
+    let silent = refusal(SMALL, &[video]);
+    assert!(silent.contains("`flow.0.request_bytes` is 0, but a player requests each segment"), "{silent}");
+    let unseen = refusal(SMALL, &[("flow.0.viewing.width", "1280")]);
+    assert!(unseen.contains("`flow.0.viewing` stands without `video`"), "{unseen}");
+    let long =
+        [video, request, ("flow.0.video.duration_s", "86400"), ("flow.0.video.ladder.segment_s", "0.1")];
+    let text = refusal(SMALL, &long);
+    assert!(text.contains("`flow.0.video` has too many segments"), "{text}");
+}

@@ -16,8 +16,14 @@ const LEAD: &str = "# Every key of a scenario\n\nAny key can be set by its path:
                     *required* key must be given where its table is.\n\n";
 
 /// Source files and folders with the structures of a scenario.
-const SOURCES: [&str; 3] =
-    ["crates/scenario/src/document.rs", "crates/scenario/src/document", "crates/path/src"];
+const SOURCES: [&str; 6] = [
+    "crates/scenario/src/document.rs",
+    "crates/scenario/src/document",
+    "crates/path/src",
+    "crates/video/src/config.rs",
+    "crates/video/src/ladder.rs",
+    "crates/video/src/quality.rs",
+];
 
 /// A structure that is read from a scenario.
 #[derive(Default)]
@@ -212,7 +218,9 @@ fn smallest(entries: &[Entry]) -> Table {
                 };
                 let value =
                     candidates.iter().find(is_right).unwrap_or_else(|| panic!("{path:?} has no type"));
-                scenario = with(&scenario, path, Some(value.clone()));
+                // Any of the keywords, if the key accepts only keywords.
+                let word = words(&scenario, path).into_iter().next().map(Value::String);
+                scenario = with(&scenario, path, Some(word.unwrap_or_else(|| value.clone())));
             }
         }
     }

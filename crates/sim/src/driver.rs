@@ -237,6 +237,7 @@ impl<'a> Driver<'a> {
     /// More than `MAX_UNDER_WAY` packets are under way.
     pub(crate) fn run(mut self, end: Time, progress: &mut Progress<'_>) -> Result<RunStats, RunError> {
         self.advance(end, progress)?;
+        self.record_videos();
         self.stats.ended = self.now;
         self.stats.subframes = self.network.subframes_run();
         for flow in &mut self.flows {

@@ -16,6 +16,7 @@ use crate::connections::{Connections, Maker};
 use crate::error::RunError;
 use crate::foresight::Departures;
 use crate::lie;
+use crate::playing::Playing;
 use crate::relay::InOrder;
 use crate::replacement::Replace;
 use crate::stats::FlowStats;
@@ -56,7 +57,7 @@ pub(crate) struct FlowState {
     /// Configuration of a receiver that misreports.
     lie: Option<Misreport>,
     pub(crate) connections: Connections,
-    /// `None` if the flow has unlimited data, or its application writes at its own rate.
+    /// `None` if the flow has unlimited data, or its application writes at a fixed rate.
     pub(crate) transfers: Option<Transfers>,
     /// The part of its connection that the flow is.
     pub(crate) part: Part,
@@ -112,7 +113,12 @@ impl FlowState {
         }
         let late = stream("start").range(0.0, START_SPREAD_MS) * 1e-3;
         let mut traffic = Traffic::new(flow, Duration::from_secs_f64(late), mss);
-        let transfers = Transfers::new(flow, traffic.start()).filter(|_| !flow.ends_at_proxy());
+        let playing = flow.video.as_ref().map(|config| {
+            let span = (traffic.start(), traffic.stop());
+            let sizes = streams.draws(&format!("flow.{index}.video"));
+            Playing::new(config, flow.viewing.unwrap_or_default(), sizes, span)
+        });
+        let transfers = Transfers::new(flow, traffic.start(), playing).filter(|_| !flow.ends_at_proxy());
         let backlog = match (&transfers, flow.part) {
             (None, Part::Whole) => traffic.backlog(),
             _ => Backlog::Limited(Bytes::ZERO),

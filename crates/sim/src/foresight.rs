@@ -137,6 +137,8 @@ impl Foresight {
             every_ms: None,
             connection: None,
             request_bytes: 0,
+            video: None,
+            viewing: None,
             ..later
         })
     }

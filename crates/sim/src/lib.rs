@@ -22,6 +22,7 @@
 //! | `agenda` | deadlines of the components |
 //! | `flow`, `traffic` | a flow: its endpoints, its application |
 //! | `transfers`, `connections` | transfers of a flow of limited size, and their connections |
+//! | `playing` | the player of a flow with a video, whose segments are transfers |
 //! | `foresight` | advance information of an Oracle about a cell |
 //! | `lie` | receivers that misreport |
 //! | `replacement` | replaced endpoints of a flow, for ACK traces and comparisons |
@@ -41,6 +42,7 @@ mod error;
 mod flow;
 mod foresight;
 mod lie;
+mod playing;
 mod relay;
 mod replacement;
 mod run;

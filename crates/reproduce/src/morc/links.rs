@@ -22,7 +22,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
 const SCHEMES: &[&str] = &["morc", "cubic@linux", "bbr", "cubic", "morc@paper"];
 
 /// Utilisation in percent of CUBIC, MORC and BBR, in the order of the scenario's variants.
-const PAPER: [[f64; 3]; 14] = [
+pub(super) const PAPER: [[f64; 3]; 14] = [
     [64.0, 90.0, 70.0],
     [45.0, 84.0, 40.0],
     [36.0, 84.0, 64.0],
@@ -40,7 +40,7 @@ const PAPER: [[f64; 3]; 14] = [
 ];
 
 /// The schemes of the paper's columns.
-const COLUMNS: [&str; 3] = ["cubic@linux", "morc", "bbr"];
+pub(super) const COLUMNS: [&str; 3] = ["cubic@linux", "morc", "bbr"];
 
 fn percent(run: &Run) -> Option<f64> {
     run.flow(0).utilization.map(|share| 100.0 * share)

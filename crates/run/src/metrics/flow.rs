@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use airpace_core::{DeviceId, Direction, Time};
-use airpace_event::{Arrived, Capacity, Fate, Transfer, TransferStep};
+use airpace_event::{Arrived, Capacity, Fate, Transfer, TransferStep, Viewed};
 use airpace_tables::facts::{FlowFacts, Span};
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ use super::nearest_rank;
 use super::radio::RadioUse;
 use super::rounded;
 use super::transfers::{TransferMeter, Transfers};
+use super::video::Video;
 
 /// Metrics of one flow over a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,12 +47,16 @@ pub struct FlowMetrics {
     pub active_s: f64,
     /// Number of packets that were delivered or lost.
     pub packets: u64,
-    /// Times of the flow's transfers; `None` for a flow without transfers.
+    /// Times of the flow's transfers; `None` for a flow without transfers, and for a video, whose segments have different
+    /// sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<Transfers>,
     /// Use of the radio by the flow's device; `None` if the last hop is no cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioUse>,
+    /// The flow's adaptive video; `None` for a flow without video.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub video: Option<Video>,
 }
 
 /// Percentiles of throughput per 100 ms in Mbit/s; `None` if no such interval lies completely in the active time.
@@ -84,6 +89,7 @@ pub(super) struct FlowMeter {
     /// Whether the active time consists of the durations of transfers, which are not known in advance.
     follows_transfers: bool,
     transfers: TransferMeter,
+    video: Option<Video>,
     bytes_per_interval: Vec<u64>,
     one_way: DelayMeter,
     queueing: DelayMeter,
@@ -121,6 +127,7 @@ impl FlowMeter {
             could_carry_bytes: None,
             follows_transfers: facts.active.is_empty(),
             transfers: TransferMeter::new(facts.transfers_due),
+            video: None,
             bytes_per_interval: vec![0; duration.as_nanos().div_ceil(INTERVAL.as_nanos() as u64) as usize],
             one_way: DelayMeter::new(),
             queueing: DelayMeter::new(),
@@ -204,7 +211,13 @@ impl FlowMeter {
         self.transfers.add(transfer);
         match transfer.step {
             _ if !self.follows_transfers => {}
-            TransferStep::Began => self.active.push(Span { start: transfer.time, end: self.duration }),
+            TransferStep::Began => {
+                // A client may cancel a transfer, which then has no end.
+                if let Some(last) = self.active.last_mut() {
+                    last.end = last.end.min(transfer.time);
+                }
+                self.active.push(Span { start: transfer.time, end: self.duration });
+            }
             TransferStep::Complete => {
                 if let Some(last) = self.active.last_mut() {
                     last.end = transfer.time.max(last.start);
@@ -212,6 +225,10 @@ impl FlowMeter {
             }
             TransferStep::FirstByte | TransferStep::StartedUp => {}
         }
+    }
+
+    pub(super) fn on_viewed(&mut self, viewed: &Viewed<'_>) {
+        self.video = Some(Video::of(viewed.video));
     }
 
     pub(super) fn on_state(&mut self, now: Time, state: &str) {
@@ -252,7 +269,8 @@ impl FlowMeter {
             state_entries: self.states.iter().map(|time| (time.state.clone(), time.entries)).collect(),
             active_s: rounded(active_s),
             packets: self.packets,
-            transfers: self.transfers.finish(),
+            transfers: self.transfers.finish().filter(|_| self.video.is_none()),
+            video: self.video,
             radio: None,
         }
     }

@@ -1,6 +1,7 @@
-//! Validation of transfers: a flow of limited size has one transfer, or repeated transfers.
+//! Validation of transfers: a flow of limited size has one transfer, or repeated transfers, and a video one per segment.
 
-use airpace_core::Direction;
+use airpace_core::remedy::explain_plainly;
+use airpace_core::{Direction, Refused};
 use airpace_path::ConfigError;
 use airpace_path::config_error::positive;
 use airpace_path::network::DATA_BYTES;
@@ -23,6 +24,13 @@ impl Document {
         let mut transfers = 0.0;
         for (index, flow) in self.flow.iter().enumerate() {
             flow.check_transfers().map_err(|error| error.within(&format!("flow.{index}")))?;
+            transfers += flow.video.as_ref().map_or(0.0, |video| f64::from(video.segments()));
+            if transfers > MAX_TRANSFERS {
+                let reason = format!(
+                    "has too many segments: flows make more than {MAX_TRANSFERS} transfers; shorten it"
+                );
+                return Err(ConfigError::new(format!("flow.{index}.video"), reason));
+            }
             let Some(every_ms) = flow.every_ms else { continue };
             transfers += self.duration_s * 1e3 / every_ms;
             if transfers > MAX_TRANSFERS {
@@ -38,6 +46,7 @@ impl Document {
 
 impl Flow {
     fn check_transfers(&self) -> Result<(), ConfigError> {
+        self.check_video()?;
         if let Some(every_ms) = self.every_ms
             && positive("every_ms", every_ms)? < MIN_EVERY_MS
         {
@@ -45,7 +54,7 @@ impl Flow {
             return Err(ConfigError::new("every_ms", reason));
         }
         let asks = [("every_ms", self.every_ms.is_some()), ("request_bytes", self.request_bytes > 0)];
-        for (key, _) in asks.into_iter().filter(|(_, is_there)| *is_there) {
+        for (key, _) in asks.into_iter().filter(|(_, is_there)| *is_there && self.video.is_none()) {
             if self.bytes.is_none() {
                 let reason = "stands without `bytes`, the size of a transfer; add it";
                 return Err(ConfigError::new(key, reason));
@@ -81,4 +90,47 @@ impl Flow {
         }
         Ok(())
     }
+
+    fn check_video(&self) -> Result<(), ConfigError> {
+        if let Some(viewing) = &self.viewing {
+            viewing.validate().map_err(|refused| named(&refused, "viewing"))?;
+            if self.video.is_none() {
+                let reason = "stands without `video`, which is viewed; add it";
+                return Err(ConfigError::new("viewing", reason));
+            }
+        }
+        let Some(video) = &self.video else { return Ok(()) };
+        video.validate().map_err(|refused| named(&refused, "video"))?;
+        let others = [
+            ("bytes", self.bytes.is_some()),
+            ("every_ms", self.every_ms.is_some()),
+            ("rate_mbps", self.rate_mbps.is_some()),
+            ("on_s", self.on_s.is_some()),
+        ];
+        if let Some((key, _)) = others.into_iter().find(|(_, is_there)| *is_there) {
+            let reason =
+                "stands beside `video`, whose player decides when and what it requests; remove either";
+            return Err(ConfigError::new(key, reason));
+        }
+        if self.direction == Direction::Uplink {
+            let reason = "is `up`, but the player of a `video` is at the device; leave it out";
+            return Err(ConfigError::new("direction", reason));
+        }
+        if self.request_bytes == 0 {
+            let reason = "is 0, but a player requests each segment of a `video`; give the size of a request, such as 400";
+            return Err(ConfigError::new("request_bytes", reason));
+        }
+        Ok(())
+    }
+}
+
+/// The error of a key in `table`, which starts with the key in backticks.
+fn named(refused: &Refused, table: &str) -> ConfigError {
+    let text = explain_plainly(refused);
+    let parts = text.strip_prefix('`').and_then(|rest| rest.split_once("` "));
+    let error = match parts {
+        Some((key, reason)) => ConfigError::new(key, reason),
+        None => return ConfigError::new(table, text),
+    };
+    error.within(table)
 }

@@ -1,12 +1,14 @@
 //! Transfers of a flow: the start, the request if the scenario has requests, and the arrival of the data.
 
-use airpace_cc::endpoint::AckFrame;
+use airpace_cc::endpoint::{AckFrame, Backlog};
 use airpace_core::{Direction, Packet, Rider};
-use airpace_event::{Event, Transfer, TransferStep};
+use airpace_event::{Event, Transfer, TransferStep, Viewed};
 use airpace_scenario::Part;
 
 use super::Driver;
 use crate::agenda::FlowPart;
+use crate::flow::FlowState;
+use crate::transfers::Served;
 
 /// A packet from the receiver to the sender.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +20,12 @@ pub(super) enum ReturnPacket {
 }
 
 impl Driver<'_> {
-    /// Processes a deadline: a transfer is due, or the client must repeat its request.
+    /// Processes a deadline: a transfer is due, the client must repeat its request, or its player has a deadline.
     pub(super) fn wake_transfers(&mut self, index: usize) {
+        let now = self.now;
+        if let Some(transfers) = &mut self.flows[index].transfers {
+            transfers.handle_timeout(now);
+        }
         self.begin_transfer(index);
         self.ask(index);
         self.transmit(index);
@@ -74,11 +80,13 @@ impl Driver<'_> {
     fn serve(&mut self, index: usize, transfer: u64) -> bool {
         let flow = &mut self.flows[index];
         let next_packet = flow.stats.sent;
-        let bytes = flow.transfers.as_mut().and_then(|transfers| transfers.serve(transfer, next_packet));
-        let Some(bytes) = bytes else { return false };
-        // The bytes of a leg to a device come from the server leg.
-        if flow.part == Part::Whole {
-            flow.sender.offer(bytes);
+        let served = flow.transfers.as_mut().and_then(|transfers| transfers.serve(transfer, next_packet));
+        let Some(Served { bytes, replaces }) = served else { return false };
+        match (flow.part, replaces) {
+            (Part::Whole, true) => flow.sender.set_backlog(Backlog::Limited(bytes)),
+            (Part::Whole, false) => flow.sender.offer(bytes),
+            // The bytes of a leg to a device come from the server leg.
+            _ => {}
         }
         true
     }
@@ -86,12 +94,14 @@ impl Driver<'_> {
     /// Counts the bytes of an arrived packet for the flow's current transfer.
     pub(super) fn count_arrival(&mut self, index: usize, packet: &Packet) {
         let Some(transfers) = &mut self.flows[index].transfers else { return };
-        let Some((number, steps)) = transfers.on_arrival(packet.number, packet.bytes) else { return };
-        let is_complete = steps.contains(&TransferStep::Complete);
+        let Some((number, steps)) = transfers.on_arrival(self.now, packet.number, packet.bytes) else {
+            return;
+        };
+        let is_idle = transfers.is_idle();
         for step in steps {
             self.record_step(index, number, step);
         }
-        if is_complete {
+        if is_idle {
             self.wait_for_transfer(index);
         }
     }
@@ -99,6 +109,18 @@ impl Driver<'_> {
     fn wait_for_transfer(&mut self, index: usize) {
         let due = self.flows[index].transfers.as_ref().and_then(|transfers| transfers.poll_timeout());
         self.agenda.set(FlowPart::Transfer(index), due);
+    }
+
+    /// Records the reports on all videos at the end of the run.
+    pub(super) fn record_videos(&mut self) {
+        let time = self.now;
+        for index in 0..self.flows.len() {
+            let FlowState { id: flow, transfers, .. } = &self.flows[index];
+            let playing = transfers.as_ref().and_then(|transfers| transfers.playing());
+            if let (flow, Some(video)) = (*flow, playing.map(|playing| playing.report(time))) {
+                self.record(Event::Viewed(&Viewed { time, flow, video: &video }));
+            }
+        }
     }
 
     fn record_step(&mut self, index: usize, number: u64, step: TransferStep) {

@@ -29,4 +29,5 @@ mod telemetry;
 mod transfers;
 mod two_traces;
 mod uplink;
+mod video;
 mod vivace;

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
 use airpace_core::{Direction, Time};
-use airpace_event::{Event, Fate, Recorder, Transfer};
+use airpace_event::{Event, Fate, Recorder, Transfer, Viewing};
 use airpace_sim::{RunStats, Scenario, SchemeSpec};
 
 /// The records of a run.
@@ -21,6 +21,8 @@ pub struct Notebook {
     pub uplink_capacity_bytes: Vec<u64>,
     /// The steps of all transfers.
     pub transfers: Vec<Transfer>,
+    /// The reports on all videos, in the order of their flows.
+    pub videos: Vec<Viewing>,
 }
 
 /// The records of a flow.
@@ -155,6 +157,10 @@ impl Recorder for Notebook {
             Event::Transfer(transfer) => {
                 self.transfers.push(transfer);
                 transfer.time
+            }
+            Event::Viewed(viewed) => {
+                self.videos.push(viewed.video.clone());
+                viewed.time
             }
             Event::Reported(_) => panic!("reports are not among what this recorder wants"),
         };
