@@ -60,7 +60,7 @@ impl Recorder for Serialiser {
             }
             Event::Capacity(it) => self.put(&[6, it.time.as_nanos(), it.bytes.0]),
             Event::Transfer(it) => self.put(&[7, it.time.as_nanos(), it.number, it.step as u64]),
-            Event::Reported(_) => {}
+            Event::Reported(_) | Event::Viewed(_) => {}
         }
     }
 }

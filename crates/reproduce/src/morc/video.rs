@@ -54,6 +54,9 @@ pub(super) const SCHEMES: &[&str] = &["morc", "cubic@linux", "bbr"];
 /// The link on which the highest representation leaves silences.
 const FASTEST: &str = "20-120mbps-12-28ms";
 
+/// A value of a run.
+type Value = fn(&Run) -> Option<f64>;
+
 /// Number of phones of each server.
 const PHONES: usize = 8;
 
@@ -276,7 +279,7 @@ fn starts(results: &Results) -> Findings {
         numbers.extend(SCHEMES[1..].iter().flat_map(|other| beside(&runs, other, suffix)));
     }
     let runs = results.all();
-    let values: [(&str, fn(&Run) -> Option<f64>); 3] = [
+    let values: [(&str, Value); 3] = [
         ("start-up (s)", |run| video(run, 0)?.start_up_s),
         ("stalls per video", |run| Some(video(run, 0)?.stalls as f64)),
         ("score", score),
@@ -339,7 +342,7 @@ fn beside(runs: &Runs<'_>, other: &str, suffix: &str) -> [Number; 4] {
 }
 
 /// Bars of a value for each link and scheme.
-fn by_link(runs: &Runs<'_>, label: &str, of: fn(&Run) -> Option<f64>) -> Panel {
+fn by_link(runs: &Runs<'_>, label: &str, of: Value) -> Panel {
     let variants = runs.variants();
     let names: Vec<String> = (1..=variants.len()).map(|link| link.to_string()).collect();
     let bars = |scheme: &&str| {
