@@ -134,6 +134,8 @@ proptest! {
             direction: Direction::Downlink,
             acks_cross_cell: false,
             crosses_internet: false,
+            crosses_last_hop: true,
+            has_plain_wires: false,
             rtt_ms: 7.0,
             data_bytes: DATA_BYTES,
         };
