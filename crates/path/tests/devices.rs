@@ -20,6 +20,8 @@ const DOWN: FlowConfig = FlowConfig {
     direction: Direction::Downlink,
     acks_cross_cell: false,
     crosses_internet: true,
+    crosses_last_hop: true,
+    has_plain_wires: false,
     rtt_ms: 60.0,
     data_bytes: DATA_BYTES,
 };
