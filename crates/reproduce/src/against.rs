@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use airpace_run::statistics::three_digits;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Reproduced;
-use crate::number::{Number, Verdict, text};
+use crate::number::{Number, Verdict};
 
 /// An entry of `results.json`: a number with its experiment and verdict.
 #[derive(Serialize)]
@@ -79,7 +80,7 @@ impl fmt::Display for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |value: Option<f64>, verdict: Option<Verdict>| match verdict {
             None => "absent".to_owned(),
-            Some(verdict) => format!("{} ({verdict})", value.map_or_else(|| "–".to_owned(), text)),
+            Some(verdict) => format!("{} ({verdict})", value.map_or_else(|| "–".to_owned(), three_digits)),
         };
         let (was, is) = (side(self.was, self.was_verdict), side(self.is, self.is_verdict));
         write!(f, "{}: {}: was {was}, is {is}", self.experiment, self.what)
@@ -134,11 +135,12 @@ mod tests {
     use super::*;
     use crate::experiment::Findings;
     use crate::list::EXPERIMENTS;
-    use crate::number::{Ours, Rule};
+    use crate::number::Rule;
+    use airpace_run::statistics::Estimate;
 
     fn findings(values: &[(&str, f64)]) -> [Reproduced; 1] {
         let number = |(what, value): &(&str, f64)| {
-            let ours = Some(Ours { value: *value, interval: None });
+            let ours = Some(Estimate { value: *value, interval: None });
             Number::new(*what, "ms", 10.0, ours, Rule::Factor(1.5))
         };
         let numbers = values.iter().map(number).collect();

@@ -1,9 +1,9 @@
 //! Experiments of BISCAY.
 
+use airpace_run::statistics::Estimate;
 use airpace_sim::scenario::Recording;
 use airpace_sim::{Variants, builtin};
 
-use crate::number::Ours;
 use crate::results::{Run, Runs};
 
 pub(crate) mod bottleneck;
@@ -37,7 +37,7 @@ fn recording(member: &str) -> Option<Recording> {
 }
 
 /// Ratio of two means, without an interval.
-fn over(one: Option<f64>, other: Option<f64>) -> Option<Ours> {
+fn over(one: Option<f64>, other: Option<f64>) -> Option<Estimate> {
     let (one, other) = (one?, other?);
-    (other > 0.0).then_some(Ours { value: one / other, interval: None })
+    (other > 0.0).then_some(Estimate { value: one / other, interval: None })
 }

@@ -44,7 +44,7 @@ pub mod work;
 pub use experiment::{Campaign, Experiment, Findings, Picture, Reproduced, Size};
 pub use folder::{Folder, Origin};
 pub use list::{EXPERIMENTS, named};
-pub use number::{Number, Ours, Rule, Verdict};
+pub use number::{Number, Rule, Verdict};
 pub use results::{Results, Run};
 pub use store::Store;
 pub use work::{Progress, Work};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use airpace_run::statistics::{Estimate, three_digits};
 use serde::{Deserialize, Serialize};
 
 /// A number of a paper beside ours.
@@ -14,21 +15,11 @@ pub struct Number {
     /// The paper's number; `None` if the paper makes the claim without a number.
     pub paper: Option<f64>,
     /// Our number; `None` if the runs have no value.
-    pub ours: Option<Ours>,
+    pub ours: Option<Estimate>,
     /// The rule of the verdict.
     pub rule: Rule,
     /// Whether a parameter of our world was fitted to this number, so that it proves nothing.
     pub is_fitted: bool,
-}
-
-/// Our number, with the interval that holds the mean with 95 % confidence. Only means over several
-/// different runs have an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Ours {
-    /// Mean.
-    pub value: f64,
-    /// Lower and upper end of the interval.
-    pub interval: Option<(f64, f64)>,
 }
 
 /// Rule by which our number is compared with the paper's.
@@ -70,20 +61,20 @@ impl Number {
         what: impl Into<String>,
         unit: &'static str,
         paper: f64,
-        ours: Option<Ours>,
+        ours: Option<Estimate>,
         rule: Rule,
     ) -> Number {
         Number { paper: Some(paper), ..Number::claim(what, unit, ours, rule) }
     }
 
     /// A claim of a paper without a number. The rule is one with a bound of its own.
-    pub fn claim(what: impl Into<String>, unit: &'static str, ours: Option<Ours>, rule: Rule) -> Number {
+    pub fn claim(what: impl Into<String>, unit: &'static str, ours: Option<Estimate>, rule: Rule) -> Number {
         Number { what: what.into(), unit, paper: None, ours, rule, is_fitted: false }
     }
 
     /// The paper's number as text.
     pub fn paper_text(&self) -> String {
-        self.paper.map_or_else(|| "–".to_owned(), text)
+        self.paper.map_or_else(|| "–".to_owned(), three_digits)
     }
 
     /// The number, if a parameter was fitted to it.
@@ -147,30 +138,6 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A number with three significant digits, as a person writes it.
-pub fn text(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 { "0".to_owned() } else { "–".to_owned() };
-    }
-    let digits = 2 - (libm::floor(libm::log10(value.abs())) as i32);
-    let decimals = digits.clamp(0, 6) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
-impl fmt::Display for Ours {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text(self.value))?;
-        match self.interval {
-            Some((low, high)) if text(low) != text(high) => write!(f, " ({} … {})", text(low), text(high)),
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,15 +163,9 @@ mod tests {
 
     #[test]
     fn a_fitted_number_and_a_missing_one_have_no_verdict_of_a_rule() {
-        let ours = Some(Ours { value: 55.0, interval: None });
+        let ours = Some(Estimate { value: 55.0, interval: None });
         let number = |ours| Number::new("rate", "Mbit/s", 55.0, ours, Rule::Factor(1.1));
         assert_eq!(number(ours).fitted().verdict(), Verdict::Fitted);
         assert_eq!(number(None).verdict(), Verdict::Missing);
-    }
-
-    #[test]
-    fn numbers_have_three_digits() {
-        let texts = [54.93, 0.0, 1.0, 1234.5, 0.00361, 98.7].map(text);
-        assert_eq!(texts, ["54.9", "0", "1", "1234", "0.00361", "98.7"]);
     }
 }

@@ -2,10 +2,8 @@
 
 use airpace_core::count::count;
 use airpace_run::metrics::{Course, FlowMetrics, RadioTrace};
+use airpace_run::statistics::{self, Estimate};
 use airpace_run::summary::RunSummary;
-
-use crate::number::Ours;
-use crate::statistics::{average, mean};
 
 /// The stratum of a population's member.
 pub fn stratum_of(member: &str) -> &str {
@@ -118,13 +116,13 @@ impl<'a> Runs<'a> {
     }
 
     /// Mean of a value over the runs.
-    pub fn mean(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Ours> {
-        mean(&self.values(of))
+    pub fn mean(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Estimate> {
+        Estimate::of(&self.values(of))
     }
 
     /// For each variant and set of keys: the mean over the seeds of a value of a run. Runs without a value are left out.
     pub fn by_place(&self, of: impl Fn(&Run) -> Option<f64>) -> Vec<(Place<'a>, f64)> {
-        let value = |its: Runs<'a>| Some((Place::of(its.0.first()?), average(&its.values(&of))?));
+        let value = |its: Runs<'a>| Some((Place::of(its.0.first()?), statistics::mean(&its.values(&of))?));
         self.each_place().filter_map(value).collect()
     }
 
@@ -141,8 +139,8 @@ impl<'a> Runs<'a> {
     }
 
     /// Mean over the places of the ratio of a value of the scheme `one` to that of the scheme `other` at the same place.
-    pub fn ratio(&self, one: &str, other: &str, of: impl Fn(&Run) -> Option<f64> + Copy) -> Option<Ours> {
-        mean(&self.ratios(one, other, of))
+    pub fn ratio(&self, one: &str, other: &str, of: impl Fn(&Run) -> Option<f64> + Copy) -> Option<Estimate> {
+        Estimate::of(&self.ratios(one, other, of))
     }
 
     /// The ratios of [`Runs::ratio`], one per place.

@@ -1,12 +1,13 @@
 //! KPIs of the recorded links beside what arrived: Figs. 1, 5 and 7.
 
 use airpace_plot::{Area, Axis, Bar, Bars, Entry, Figure, Line, Mark, Panel, Style};
+use airpace_run::statistics::{self, Estimate};
 use airpace_sim::scenario::{ModemKpis, Recording};
 
 use super::recording;
 use crate::experiment::{Experiment, Findings, Picture};
 use crate::number::{Number, Rule};
-use crate::statistics::{average, mean, pearson};
+use crate::statistics::pearson;
 
 /// Fig. 5.
 pub(crate) static FIG_5: Experiment = Experiment {
@@ -73,11 +74,11 @@ fn prbs(kpis: &[ModemKpis]) -> Option<f64> {
 }
 
 fn mcs(kpis: &[ModemKpis]) -> Option<f64> {
-    average(&kpis.iter().filter_map(|kpi| kpi.mcs).collect::<Vec<_>>())
+    statistics::mean(&kpis.iter().filter_map(|kpi| kpi.mcs).collect::<Vec<_>>())
 }
 
 fn sinr(kpis: &[ModemKpis]) -> Option<f64> {
-    average(&kpis.iter().filter_map(|kpi| kpi.sinr_db).collect::<Vec<_>>())
+    statistics::mean(&kpis.iter().filter_map(|kpi| kpi.sinr_db).collect::<Vec<_>>())
 }
 
 /// The KPIs, with the number of the paper: at least it for the bandwidth, at most it for a raw KPI.
@@ -108,7 +109,7 @@ fn fig_5() -> Findings {
     };
     let all: Vec<[Option<f64>; 4]> = recordings.iter().map(of_link).collect();
     let numbers = KPIS.iter().enumerate().map(|(at, (name, _, rule))| {
-        let ours = mean(&all.iter().filter_map(|values| values[at]).collect::<Vec<_>>());
+        let ours = Estimate::of(&all.iter().filter_map(|values| values[at]).collect::<Vec<_>>());
         let paper = if at == 0 { 0.95 } else { 0.75 };
         Number::new(format!("Pearson's r of {name}"), "", paper, ours, *rule)
     });
@@ -193,7 +194,7 @@ fn fig_7() -> Findings {
                 let last = at * REPORTS[0].0 / every;
                 (now - known[last - 1]).abs()
             });
-            average(&errors.collect::<Vec<_>>())
+            statistics::mean(&errors.collect::<Vec<_>>())
         };
         super::over(distance(REPORTS[1].0, &coarse), distance(REPORTS[0].0, &fine))
     });

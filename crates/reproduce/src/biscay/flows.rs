@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use airpace_plot::{Area, Axis, Entry, Figure, Layer, Mark, Panel, Spans, Stack, Style};
 use airpace_run::metrics::course::{INTERVAL, between};
 use airpace_run::metrics::jain;
+use airpace_run::statistics;
 use airpace_sim::builtin;
 
 use super::{LINKS, of_kind, over};
@@ -12,7 +13,6 @@ use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
-use crate::statistics::average;
 
 /// Table 2.
 pub(crate) static TABLE_2: Experiment = Experiment {
@@ -31,7 +31,7 @@ pub(crate) static FIG_9: Experiment = Experiment {
     id: "biscay/fig9",
     title: "Fairness of three flows of one phone",
     source: "BISCAY §5.3.5 Fig. 9, Table 3",
-    world: "The paper shows one link and two regions of it. Ours are means over all links; the regions of a link are the 2 s after \
+    world: "The paper shows one link and two regions of it. Estimate are means over all links; the regions of a link are the 2 s after \
             its two largest changes of capacity.",
     campaigns: |size| vec![flows(size, "three", &THREE)],
     findings: fig_9,
@@ -60,7 +60,7 @@ fn flows(size: Size, name: &'static str, text: &'static str) -> Campaign {
 
 /// Mean of a metric over the flows of a run.
 fn mean_of(run: &Run, of: impl Fn(&Run, usize) -> Option<f64>) -> Option<f64> {
-    average(&(0..run.courses.len()).filter_map(|flow| of(run, flow)).collect::<Vec<_>>())
+    statistics::mean(&(0..run.courses.len()).filter_map(|flow| of(run, flow)).collect::<Vec<_>>())
 }
 
 fn rate(run: &Run) -> Option<f64> {
@@ -100,7 +100,7 @@ fn table_2(results: &Results) -> Findings {
         }
         for (scheme, paper) in [("bbr", bbr), ("cubic", cubic)] {
             for (at, (what, _, of)) in METRICS.into_iter().enumerate() {
-                let mean = |scheme: &str| average(&runs.with(scheme).values(of));
+                let mean = |scheme: &str| statistics::mean(&runs.with(scheme).values(of));
                 let name = format!("{} ÷ BISCAY, {what}, {count} flows, {kind}", look::name(scheme));
                 let ours = over(mean(scheme), mean("biscay"));
                 numbers.push(Number::new(name, "", paper[at] / biscay[at], ours, Rule::Factor(1.5)));
@@ -108,8 +108,9 @@ fn table_2(results: &Results) -> Findings {
         }
     }
     for kind in ["mobile", "static"] {
-        let mean =
-            |count: &str| average(&of_kind(&results.of(count), kind).with("biscay").values(mean_delay));
+        let mean = |count: &str| {
+            statistics::mean(&of_kind(&results.of(count), kind).with("biscay").values(mean_delay))
+        };
         let name =
             format!("BISCAY, mean delay of three flows ÷ two flows, {kind}; the paper: similar or lower");
         numbers.push(Number::claim(name, "", over(mean("three"), mean("two")), Rule::AtMost(1.1)));
@@ -161,7 +162,7 @@ fn jain_of_run(run: &Run) -> Option<f64> {
 }
 
 fn jain_of_regions(run: &Run) -> Option<f64> {
-    average(&regions(run).into_iter().filter_map(|region| jain_in(run, region)).collect::<Vec<_>>())
+    statistics::mean(&regions(run).into_iter().filter_map(|region| jain_in(run, region)).collect::<Vec<_>>())
 }
 
 fn fig_9(results: &Results) -> Findings {

@@ -1,20 +1,19 @@
 //! One flow over each of 260 recorded links: Table 1 and Fig. 8.
 
-use airpace_plot::{Axis, Entry, Figure, Mark, Panel, Percentiles, Spread};
-
 use super::{LINKS, SCENARIOS, of_kind, over};
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
-use crate::statistics::average;
+use airpace_plot::{Axis, Entry, Figure, Mark, Panel, Percentiles, Spread};
+use airpace_run::statistics::{self, Estimate};
 
 /// Table 1.
 pub(crate) static TABLE_1: Experiment = Experiment {
     id: "biscay/table1",
     title: "BISCAY against eight schemes over 260 links",
     source: "BISCAY §1 Table 1, §5.3.3",
-    world: "The paper's traces are not published. Ours are recorded in simulated cells, uploads only; the widths of the cells are \
+    world: "The paper's traces are not published. Estimate are recorded in simulated cells, uploads only; the widths of the cells are \
             such that the links carry about as much as the paper's, and the round trip is fitted. The paper does not state how \
             it averages: ours are the means over the links of the ratios, and the ratios of the means over the links. The \
             latter do not depend on a few links where a scheme starves. Capacity varies more within a tenth of a second than on \
@@ -87,12 +86,12 @@ fn table_1(results: &Results) -> Findings {
     let runs = results.all();
     let of_links = |one: &str, other: &str, of: Value| runs.ratio(one, other, of);
     let of_means = |one: &str, other: &str, of: Value| {
-        let mean = |scheme: &str| average(&runs.with(scheme).values(of));
+        let mean = |scheme: &str| statistics::mean(&runs.with(scheme).values(of));
         over(mean(one), mean(other))
     };
     let mut numbers = Vec::new();
     let mut rows =
-        |one: &str, suffix: &str, ratio: &dyn Fn(&str, &str, Value) -> Option<Ours>, only: usize| {
+        |one: &str, suffix: &str, ratio: &dyn Fn(&str, &str, Value) -> Option<Estimate>, only: usize| {
             for (scheme, rate, mean, tail) in PAPER.into_iter().take(only) {
                 let name = look::name(scheme);
                 let is_learning = scheme.starts_with("allegro") || scheme.starts_with("vivace");
@@ -128,7 +127,7 @@ fn table_1(results: &Results) -> Findings {
 /// Mean percentiles over links.
 fn percentiles(runs: &Runs<'_>, of: impl Fn(&Run) -> Option<[f64; 5]>) -> Option<Percentiles> {
     let all: Vec<[f64; 5]> = runs.0.iter().filter_map(|run| of(run)).collect();
-    let mean = |at: usize| average(&all.iter().map(|values| values[at]).collect::<Vec<_>>());
+    let mean = |at: usize| statistics::mean(&all.iter().map(|values| values[at]).collect::<Vec<_>>());
     Some(Percentiles { p10: mean(0)?, p25: mean(1)?, p50: mean(2)?, p75: mean(3)?, p90: mean(4)? })
 }
 
@@ -143,7 +142,7 @@ fn rates(run: &Run) -> Option<[f64; 5]> {
 
 /// Rank of BISCAY among the schemes by their distance from the Oracle: 1 is the nearest.
 fn rank(runs: &Runs<'_>) -> Option<f64> {
-    let of = |scheme: &str, value: Value| average(&runs.with(scheme).values(value));
+    let of = |scheme: &str, value: Value| statistics::mean(&runs.with(scheme).values(value));
     let apart = |one: f64, other: f64| libm::log(one / other).abs();
     let oracle = (of("oracle", throughput)?, of("oracle", p95_delay)?);
     let distance = |scheme: &str| {
@@ -160,7 +159,7 @@ fn fig_8(results: &Results) -> Findings {
     let mut panels = Vec::new();
     for (title, kind) in SCENARIOS {
         let its = of_kind(&runs, kind);
-        let rank = rank(&its).map(|value| Ours { value, interval: None });
+        let rank = rank(&its).map(|value| Estimate { value, interval: None });
         let what = format!("rank of BISCAY by distance from the Oracle, {title}; the paper: the nearest");
         numbers.push(Number::claim(what, "", rank, Rule::AtMost(1.0)));
         let mark = |scheme: &&str| {

@@ -1,13 +1,13 @@
 //! How often and from where the bandwidth is read: Figs. 6 and 11a.
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Point, Points, Rule as Across, Style};
+use airpace_run::statistics;
 
 use super::{LINKS, over};
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
-use crate::statistics::average;
 
 /// Fig. 6.
 pub(crate) static FIG_6: Experiment = Experiment {
@@ -27,7 +27,7 @@ pub(crate) static FIG_11A: Experiment = Experiment {
     id: "biscay/fig11a",
     title: "BISCAY against PBE-CC on downlinks of 4G",
     source: "BISCAY §5.4 Fig. 11a",
-    world: "The paper measured in commercial cells of 4G. Ours are the 40 places of PBE-CC's experiments, where both schemes read \
+    world: "The paper measured in commercial cells of 4G. Estimate are the 40 places of PBE-CC's experiments, where both schemes read \
             their own reports of the same simulated cell: BISCAY the modem's, PBE-CC the control channel's. The paper's PBE-CC \
             is its authors' program, which stands between PBE-CC as printed and ours.",
     campaigns: |size| {
@@ -100,7 +100,7 @@ const PRESETS: [(&str, &str); 2] = [("biscay", ""), ("biscay@paper", ", BISCAY a
 
 fn fig_6(results: &Results) -> Findings {
     let runs = results.all();
-    let mean = |scheme: &str, of: Value| average(&runs.with(scheme).values(of));
+    let mean = |scheme: &str, of: Value| statistics::mean(&runs.with(scheme).values(of));
     let mut numbers = Vec::new();
     for (preset, suffix) in PRESETS {
         if runs.with(&sample(preset, 1)).0.is_empty() {
@@ -148,13 +148,13 @@ fn intervals(runs: &Runs<'_>) -> Figure {
     let panel = |title: &str, label: &str, of: Value| {
         let line = |(preset, _): &(&str, &str)| {
             let point = |(ms, _): &(u32, &str)| {
-                Some((f64::from(*ms), average(&runs.with(&sample(preset, *ms)).values(of))?))
+                Some((f64::from(*ms), statistics::mean(&runs.with(&sample(preset, *ms)).values(of))?))
             };
             let points = SAMPLES.iter().filter_map(point).collect();
             Mark::Line(Line { markers: true, ..Line::new(look::style(preset), points) })
         };
         let mut marks: Vec<Mark> = PRESETS.iter().map(line).collect();
-        marks.extend(average(&runs.with("bbr").values(of)).map(|at| {
+        marks.extend(statistics::mean(&runs.with("bbr").values(of)).map(|at| {
             let style = Style { dash: airpace_plot::Dash::Dashed, ..look::style("bbr") };
             Mark::HorizontalLine(Across { style, at, text: String::new(), second_y: false })
         }));

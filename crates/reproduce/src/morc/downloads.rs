@@ -1,12 +1,12 @@
 //! Downloads of 50 MB over links that lose packets at random: Fig. 4.
 
-use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel};
-
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
-use crate::statistics::{average, deviation, mean, median};
+use crate::statistics::median;
+use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel};
+use airpace_run::statistics::{self, Estimate};
 
 /// Fig. 4.
 pub(crate) static FIG_4: Experiment = Experiment {
@@ -69,15 +69,15 @@ fn findings(results: &Results) -> Findings {
         let is_fit = world.is_empty();
         for (scheme, paper) in PAPER {
             let (times, name) = (runs.with(scheme).values(seconds), look::name(scheme));
-            let single = |value: Option<f64>| value.map(|value| Ours { value, interval: None });
+            let single = |value: Option<f64>| value.map(|value| Estimate { value, interval: None });
             let least = times.iter().copied().reduce(f64::min);
             let most = times.iter().copied().reduce(f64::max);
             let ours = [
                 single(least),
                 single(median(&times)),
                 single(most),
-                single(deviation(&times)),
-                mean(&times),
+                single(statistics::deviation(&times)),
+                Estimate::of(&times),
             ];
             for ((what, paper), ours) in
                 ["least", "median", "most", "deviation", "mean"].iter().zip(paper).zip(ours)
@@ -97,8 +97,9 @@ fn findings(results: &Results) -> Findings {
 
 /// Ratio of the mean times.
 fn ratio(runs: &Runs<'_>, suffix: &str, paper: f64) -> Number {
-    let of = |scheme: &str| average(&runs.with(scheme).values(seconds));
-    let ours = of("cubic").zip(of("morc")).map(|(cubic, morc)| Ours { value: cubic / morc, interval: None });
+    let of = |scheme: &str| statistics::mean(&runs.with(scheme).values(seconds));
+    let ours =
+        of("cubic").zip(of("morc")).map(|(cubic, morc)| Estimate { value: cubic / morc, interval: None });
     Number::new(format!("mean, CUBIC ÷ MORC{suffix}"), "", paper, ours, Rule::Side(1.5))
 }
 

@@ -2,11 +2,12 @@
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::metrics::course::between;
+use airpace_run::statistics;
 
 use crate::experiment::{Campaign, Experiment, Findings, Picture};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
-use crate::statistics::{average, jain_percent};
+use crate::statistics::jain_percent;
 
 /// Fig. 5.
 pub(crate) static FIG_5: Experiment = Experiment {
@@ -32,7 +33,7 @@ fn jain_at_ends(run: &Run) -> Option<f64> {
         (shares.len() > 1).then(|| jain_percent(&shares)).flatten()
     });
     let phases: Vec<f64> = phases.collect();
-    average(&phases).filter(|_| !phases.is_empty())
+    statistics::mean(&phases).filter(|_| !phases.is_empty())
 }
 
 fn findings(results: &Results) -> Findings {

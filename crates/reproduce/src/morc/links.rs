@@ -1,12 +1,12 @@
 //! Links whose rate and delay change: Table 1.
 
-use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel};
-
 use crate::experiment::{Campaign, Experiment, Findings, Picture};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
-use crate::statistics::{average, kendall};
+use crate::statistics::kendall;
+use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel};
+use airpace_run::statistics::{self, Estimate};
 
 /// Table 1.
 pub(crate) static TABLE_1: Experiment = Experiment {
@@ -51,10 +51,11 @@ fn findings(results: &Results) -> Findings {
     let variants = runs.variants();
     let rows = |scheme: &str| -> Vec<f64> {
         let its = runs.with(scheme);
-        let value = |variant: &&str| average(&its.such(|run| run.variant == **variant).values(percent));
+        let value =
+            |variant: &&str| statistics::mean(&its.such(|run| run.variant == **variant).values(percent));
         variants.iter().filter_map(value).collect()
     };
-    let single = |value: Option<f64>| value.map(|value| Ours { value, interval: None });
+    let single = |value: Option<f64>| value.map(|value| Estimate { value, interval: None });
     let mut numbers = Vec::new();
     for (column, scheme) in COLUMNS.iter().enumerate() {
         let (ours, paper) = (rows(scheme), PAPER.map(|row| row[column]));
@@ -64,7 +65,7 @@ fn findings(results: &Results) -> Findings {
             format!("{name}, mean of the 14 rows"),
             "%",
             mean,
-            crate::statistics::mean(&ours),
+            Estimate::of(&ours),
             Rule::Within(10.0),
         ));
         let rank = single(kendall(&ours, &paper));
@@ -75,7 +76,7 @@ fn findings(results: &Results) -> Findings {
             Rule::AtLeast(0.6),
         ));
     }
-    let mean = |scheme: &str| average(&rows(scheme));
+    let mean = |scheme: &str| statistics::mean(&rows(scheme));
     let over = |one: &str, other: &str| single(mean(one).zip(mean(other)).map(|(one, other)| one / other));
     numbers.push(Number::new("MORC ÷ CUBIC", "", 87.6 / 71.4, over("morc", "cubic@linux"), Rule::Side(1.3)));
     numbers.push(Number::new("CUBIC ÷ BBR", "", 71.4 / 64.9, over("cubic@linux", "bbr"), Rule::Side(1.3)));

@@ -1,21 +1,20 @@
 //! Ticks and crosses for the abilities of three schemes: Table 2.
 
-use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel};
-
 use super::links::COLUMNS;
 use super::video::{lab, score};
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
-use crate::statistics::average;
+use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel};
+use airpace_run::statistics::{self, Estimate};
 
 /// Table 2.
 pub(crate) static TABLE_2: Experiment = Experiment {
     id: "morc/table2",
     title: "Resilience to losses, jitter and varying bandwidth, and quality of video",
     source: "MORC Table 2",
-    world: "The paper has ticks and crosses without a rule. Ours gives a tick (1) for loss or jitter if 75 % of the utilisation \
+    world: "The paper has ticks and crosses without a rule. Estimate gives a tick (1) for loss or jitter if 75 % of the utilisation \
             remains when losses or jitter rise, for varying bandwidth if the utilisation of all links is 75 %, and for video if \
             the score above 1 is 95 % of the best scheme's. With the numbers that the paper prints, it gives the paper's table.",
     campaigns,
@@ -63,19 +62,19 @@ const ROWS: [&str; 3] = ["morc", "cubic@linux", "bbr"];
 fn remains(rows: &[f64], pairs: &[(usize, usize)]) -> Option<f64> {
     let ratios: Option<Vec<f64>> =
         pairs.iter().map(|&(first, second)| Some(rows.get(second)? / rows.get(first)?)).collect();
-    average(&ratios?)
+    statistics::mean(&ratios?)
 }
 
 /// The quantities of the first three columns of Table 2, from the utilisation in percent of the rows of Table 1.
 fn of_links(rows: &[f64]) -> [Option<f64>; 3] {
-    [remains(rows, &LOSSES), remains(rows, &JITTERS), average(rows).map(|percent| percent / 100.0)]
+    [remains(rows, &LOSSES), remains(rows, &JITTERS), statistics::mean(rows).map(|percent| percent / 100.0)]
 }
 
 /// Utilisation in percent of the rows of Table 1.
 fn utilisation(runs: &Runs<'_>, scheme: &str) -> Vec<f64> {
     let percent = |run: &Run| run.flow(0).utilization.map(|share| 100.0 * share);
     let its = runs.with(scheme);
-    let value = |variant: &&str| average(&its.such(|run| run.variant == **variant).values(percent));
+    let value = |variant: &&str| statistics::mean(&its.such(|run| run.variant == **variant).values(percent));
     runs.variants().iter().filter_map(value).collect()
 }
 
@@ -99,7 +98,7 @@ fn findings(results: &Results) -> Findings {
             let share = shares[row][column].filter(|share| share.is_finite());
             let of_share = share.map_or_else(String::new, |share| format!(" ({:.0} %)", 100.0 * share));
             let mark = |is_tick: bool| f64::from(u8::from(is_tick));
-            let ours = share.map(|share| Ours { value: mark(share >= least), interval: None });
+            let ours = share.map(|share| Estimate { value: mark(share >= least), interval: None });
             let name = format!("{}, {what}{of_share}", look::name(scheme));
             numbers.push(Number::new(name, "", mark(paper[row]), ours, Rule::Within(0.0)));
         }

@@ -1,21 +1,20 @@
 //! Adaptive video: the bursts of Fig. 2, the phones of Fig. 6, and the lab of §4.2.
 
+use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::look;
+use crate::number::{Number, Rule};
+use crate::results::{Results, Run, Runs};
 use airpace_plot::{Axis, Bar, Bars, Dash, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::metrics::course::between;
 use airpace_run::metrics::{Course, Video};
-
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
-use crate::look;
-use crate::number::{Number, Ours, Rule};
-use crate::results::{Results, Run, Runs};
-use crate::statistics::{average, deviation, mean};
+use airpace_run::statistics::{self, Estimate};
 
 /// Fig. 2.
 pub(crate) static FIG_2: Experiment = Experiment {
     id: "morc/fig2",
     title: "Course of the throughput of a 4K video over TCP",
     source: "MORC §2 Fig. 2",
-    world: "The paper states neither link nor player. Ours is the fastest link of the lab.",
+    world: "The paper states neither link nor player. Estimate is the fastest link of the lab.",
     campaigns: |size| {
         vec![Campaign::of("video-lab", &["cubic@linux"], size.seeds(5)).with("variant", FASTEST)]
     },
@@ -81,8 +80,8 @@ fn video(run: &Run, flow: usize) -> Option<&Video> {
     run.flow(flow).video.as_ref()
 }
 
-fn single(value: Option<f64>) -> Option<Ours> {
-    value.map(|value| Ours { value, interval: None })
+fn single(value: Option<f64>) -> Option<Estimate> {
+    value.map(|value| Estimate { value, interval: None })
 }
 
 /// Span of the run in which the buffer is full and segments remain, in s: the last of a video of 120 s is requested before
@@ -99,7 +98,7 @@ fn bursts(results: &Results) -> Findings {
         let bytes = between(&run.courses[0].bytes, STEADY_S);
         let sending: Vec<f64> = bytes.iter().filter(|bytes| **bytes > 0).map(|bytes| *bytes as f64).collect();
         let all = bytes.iter().sum::<u64>() as f64 / bytes.len() as f64;
-        average(&sending).map(|sending| sending / all)
+        statistics::mean(&sending).map(|sending| sending / all)
     };
     let numbers = vec![
         Number::claim(
@@ -165,8 +164,8 @@ fn of_runs(runs: &Runs<'_>, group: usize, of: fn(&Video) -> Option<f64>) -> Vec<
 }
 
 /// Ratio of the groups' means, MORC's over CUBIC's, of each run; then the mean over the runs.
-fn ratio(runs: &Runs<'_>, of: fn(&Video) -> Option<f64>) -> Option<Ours> {
-    runs.mean(|run| Some(average(&of_group(run, 0, of))? / average(&of_group(run, 1, of))?))
+fn ratio(runs: &Runs<'_>, of: fn(&Video) -> Option<f64>) -> Option<Estimate> {
+    runs.mean(|run| Some(statistics::mean(&of_group(run, 0, of))? / statistics::mean(&of_group(run, 1, of))?))
 }
 
 fn groups(results: &Results) -> Findings {
@@ -176,8 +175,10 @@ fn groups(results: &Results) -> Findings {
         if runs.0.is_empty() {
             continue;
         }
-        let of_run = |group: usize| runs.mean(|run| average(&of_group(run, group, |video| video.score)));
-        let variance = |group: usize| deviation(&of_runs(&runs, group, |video| video.score)).map(|d| d * d);
+        let of_run =
+            |group: usize| runs.mean(|run| statistics::mean(&of_group(run, group, |video| video.score)));
+        let variance =
+            |group: usize| statistics::deviation(&of_runs(&runs, group, |video| video.score)).map(|d| d * d);
         let variances = variance(0).zip(variance(1)).map(|(morc, cubic)| morc / cubic);
         let named = |what: &str| format!("{what}{suffix}");
         if world.is_empty() {
@@ -269,7 +270,7 @@ fn servers(runs: &Runs<'_>) -> Figure {
 fn burstiness(run: &Run) -> Option<f64> {
     let bytes = between(&run.courses[0].bytes, (20.0, 70.0));
     let seconds: Vec<f64> = bytes.chunks(10).map(|second| second.iter().sum::<u64>() as f64).collect();
-    Some(deviation(&seconds)? / average(&seconds)?).filter(|value| value.is_finite())
+    Some(statistics::deviation(&seconds)? / statistics::mean(&seconds)?).filter(|value| value.is_finite())
 }
 
 fn starts(results: &Results) -> Findings {
@@ -323,7 +324,7 @@ fn beside(runs: &Runs<'_>, other: &str, suffix: &str) -> [Number; 4] {
         Number::claim(
             format!("stalls per video, MORC − {name}{suffix}; the paper: fewer"),
             "",
-            mean(&fewer),
+            Estimate::of(&fewer),
             Rule::AtMost(-0.01),
         ),
         Number::claim(
@@ -346,7 +347,9 @@ fn by_link(runs: &Runs<'_>, label: &str, of: Value) -> Panel {
     let variants = runs.variants();
     let names: Vec<String> = (1..=variants.len()).map(|link| link.to_string()).collect();
     let bars = |scheme: &&str| {
-        let value = |variant: &str| average(&runs.with(scheme).such(|run| run.variant == variant).values(of));
+        let value = |variant: &str| {
+            statistics::mean(&runs.with(scheme).such(|run| run.variant == variant).values(of))
+        };
         let places = variants.iter().enumerate();
         let bars = places
             .filter_map(|(at, variant)| Some(Bar { x: at as f64, value: value(variant)?, error: None }));

@@ -2,6 +2,7 @@
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel};
 use airpace_run::metrics::course::between;
+use airpace_run::statistics;
 
 use super::mobility::medians;
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
@@ -101,7 +102,7 @@ fn jain_of_phases(run: &Run, count: usize) -> Option<f64> {
             jain_percent(&flows.iter().map(prbs).collect::<Vec<_>>())
         })
         .collect();
-    crate::statistics::average(&its).filter(|_| !its.is_empty())
+    statistics::mean(&its).filter(|_| !its.is_empty())
 }
 
 fn findings(results: &Results, name: &'static str, paper: [f64; 2]) -> Findings {

@@ -1,11 +1,11 @@
 //! The delay that a lost transport block causes.
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Point, Points, Style};
+use airpace_run::statistics;
 
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
-use crate::statistics::average;
 
 /// Fig. 3.
 pub(crate) static FIG_3: Experiment = Experiment {
@@ -74,7 +74,7 @@ fn around_losses(extra_ms: &[f64]) -> Vec<&[f64]> {
 fn delay_after(run: &Run, packets: usize) -> Option<f64> {
     let extra_ms = extra_ms(run);
     let values: Vec<f64> = around_losses(&extra_ms).iter().map(|near| near[BEFORE + packets]).collect();
-    average(&values)
+    statistics::mean(&values)
 }
 
 fn findings(results: &Results) -> Findings {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Point, Points};
 use airpace_run::metrics::course::INTERVAL;
+use airpace_run::statistics::Estimate;
 
 use super::EIGHT;
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
@@ -71,7 +72,7 @@ fn findings(results: &Results) -> Findings {
             PAPER.iter().filter_map(|(scheme, ..)| Some(runs.with(scheme).mean(value)?.value)).collect()
         };
         let order = kendall(&of(p95_delay), &PAPER.map(|(_, _, p95)| p95));
-        let ours = order.map(|value| crate::number::Ours { value, interval: None });
+        let ours = order.map(|value| Estimate { value, interval: None });
         let what = format!("rank correlation of the four delays{suffix}");
         numbers.push(Number::claim(what, "", ours, Rule::AtLeast(0.6)));
     }

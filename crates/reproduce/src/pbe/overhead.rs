@@ -1,13 +1,13 @@
 //! Retransmissions and headers at several offered loads, and the delay that they cause.
 
+use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::number::{Number, Rule};
+use crate::results::{Results, Run, Runs};
 use airpace_plot::{
     Axis, Bar, Bars, Colour, Dash, Entry, Figure, Hatch, Line, Mark, Panel, Point, Points, Style,
 };
 use airpace_run::metrics::radio_trace::{BlocksOfSize, DeviceTrace};
-
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
-use crate::number::{Number, Ours, Rule};
-use crate::results::{Results, Run, Runs};
+use airpace_run::statistics::Estimate;
 
 /// Fig. 6.
 pub(crate) static FIG_6: Experiment = Experiment {
@@ -183,7 +183,7 @@ fn fig_6(results: &Results) -> Findings {
         numbers.push(Number::claim(
             format!("share of retransmissions at 36 over that at 6 Mbit/s, {name}; the paper: it grows with the load"),
             "",
-            growth.map(|(high, low)| Ours { value: high / low, interval: None }),
+            growth.map(|(high, low)| Estimate { value: high / low, interval: None }),
             Rule::AtLeast(1.2),
         ));
     }
@@ -199,7 +199,7 @@ fn fig_6(results: &Results) -> Findings {
         numbers.push(Number::claim(
             format!("largest deviation of the block errors from 1-(1-p)^L, p = {bit_error_rate:e}; the paper: a good fit"),
             "points",
-            largest.map(|value| Ours { value, interval: None }),
+            largest.map(|value| Estimate { value, interval: None }),
             Rule::AtMost(3.0),
         ));
     }
@@ -319,7 +319,7 @@ fn late_percent(run: &Run) -> Option<f64> {
 
 fn fig_7(results: &Results) -> Findings {
     let runs = results.of(PLACES[0].0);
-    let late: Vec<Option<Ours>> =
+    let late: Vec<Option<Estimate>> =
         FIG_7_LOADS.iter().map(|scheme| runs.with(scheme).mean(late_percent)).collect();
     let jitter = Number::new(
         "packets with at most 3 ms of jitter, 6 Mbit/s",
@@ -336,7 +336,7 @@ fn fig_7(results: &Results) -> Findings {
             load_mbps(scheme),
             load_mbps(FIG_7_LOADS[index - 1])
         );
-        let ours = ratio.map(|value| Ours { value, interval: None });
+        let ours = ratio.map(|value| Estimate { value, interval: None });
         numbers.push(Number::claim(what, "", ours, Rule::AtLeast(1.1)));
     }
     let pictures = vec![Picture { name: "pbe-fig7", figure: delays(&runs) }];

@@ -1,20 +1,19 @@
 //! Stationary links: 25 in busy cells and 15 in idle ones.
 
-use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Line, Mark, Panel, Percentiles, Spread, Style};
-
 use super::EIGHT;
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
-use crate::statistics::mean;
+use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Line, Mark, Panel, Percentiles, Spread, Style};
+use airpace_run::statistics::Estimate;
 
 /// Table 1: ratios of PBE-CC to other schemes.
 pub(crate) static TABLE_1: Experiment = Experiment {
     id: "pbe/table1",
     title: "PBE-CC against BBR, Verus, Copa and CUBIC at 40 places",
     source: "PBE-CC §6.2.1 Table 1",
-    world: "The paper's links are not published. Ours are drawn from distributions; the losses of the Internet and the queues \
+    world: "The paper's links are not published. Estimate are drawn from distributions; the losses of the Internet and the queues \
             of base stations are fitted, and the same places without losses and with deep queues are shown beside them.",
     campaigns: links,
     findings: table_1,
@@ -108,7 +107,7 @@ fn table_1(results: &Results) -> Findings {
         for (scheme, [rate, p95, mean]) in PAPER {
             let name = look::name(scheme);
             for (at, (hour, runs)) in hours(&runs).iter().enumerate() {
-                let ratio = |what: &str, paper: f64, ours: Option<Ours>, factor: f64| {
+                let ratio = |what: &str, paper: f64, ours: Option<Estimate>, factor: f64| {
                     Number::new(format!("{what}, {hour}{suffix}"), "", paper, ours, Rule::Side(factor))
                 };
                 let factor = if scheme == "copa@pantheon" { 3.0 } else { 1.3 };
@@ -174,7 +173,7 @@ fn fig_10(results: &Results) -> Findings {
     let numbers = FOUR[1..].iter().map(|scheme| {
         let (ours, theirs): (Vec<f64>, Vec<f64>) = (deciles("pbe", p95_delay), deciles(scheme, p95_delay));
         let shorter = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours <= theirs).count();
-        let value = (!ours.is_empty()).then_some(Ours { value: shorter as f64, interval: None });
+        let value = (!ours.is_empty()).then_some(Estimate { value: shorter as f64, interval: None });
         let what = format!("deciles of p95 delay at which PBE-CC is not above {}", look::name(scheme));
         Number::claim(what, "of 9", value, Rule::AtLeast(8.0))
     });
@@ -231,13 +230,14 @@ fn fig_11(results: &Results) -> Findings {
         .collect();
     let width = |hour: &str| {
         let its = runs.with("pbe").such(|run| run.variant.starts_with(hour));
-        mean(&its.values(|run| {
+        Estimate::of(&its.values(|run| {
             let rate = run.flow(0).throughput_100ms;
             Some(rate.p90? / rate.p10.filter(|p10| *p10 > 0.0)?)
         }))
     };
     let (busy, idle) = (width("busy"), width("idle"));
-    let ratio = busy.zip(idle).map(|(busy, idle)| Ours { value: busy.value / idle.value, interval: None });
+    let ratio =
+        busy.zip(idle).map(|(busy, idle)| Estimate { value: busy.value / idle.value, interval: None });
     let figure = Figure {
         title: "PBE-CC Figs. 11 and 12".to_owned(),
         caption: "10th, 25th, 50th, 75th and 90th percentiles of throughput per 100 ms and of one-way delay."
@@ -294,7 +294,7 @@ fn fig_13(results: &Results) -> Findings {
     };
     let numbers = EIGHT.iter().map(|scheme| {
         let (count, places) = aggregated(scheme);
-        let share = (places > 0).then(|| Ours { value: count as f64 / places as f64, interval: None });
+        let share = (places > 0).then(|| Estimate { value: count as f64 / places as f64, interval: None });
         let is_greedy = ["pbe", "bbr", "cubic", "verus@pantheon"].contains(scheme);
         // 25 of 30 places, or fewer than half.
         let rule = if is_greedy { Rule::AtLeast(0.83) } else { Rule::AtMost(0.49) };

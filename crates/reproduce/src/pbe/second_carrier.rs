@@ -2,18 +2,18 @@
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::metrics::RadioTrace;
+use airpace_run::statistics;
 
 use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
-use crate::statistics::average;
 
 /// Fig. 2.
 pub(crate) static FIG_2: Experiment = Experiment {
     id: "pbe/fig2",
     title: "A second carrier for a load of 40 Mbit/s, none for 6 Mbit/s",
     source: "PBE-CC §3 Fig. 2",
-    world: "The paper states neither the bandwidth of the carriers nor the signal. Ours have 50 PRBs at 12 dB, so that one \
+    world: "The paper states neither the bandwidth of the carriers nor the signal. Estimate have 50 PRBs at 12 dB, so that one \
             carries less than 40 Mbit/s, and two carry more. The time of draining follows from these capacities: with the next \
             better MCS it is shorter, and with the next worse one, two carriers carry less than 40 Mbit/s. The times are those \
             of the cell, from the first grant to the phone.",
@@ -148,7 +148,7 @@ fn figure(trace: &RadioTrace) -> Figure {
         let known = trace.carriers.iter().find(|known| known.carrier == number)?;
         let means = known.devices.first()?.chunks(INTERVAL_MS).enumerate().map(|(index, prbs)| {
             let prbs: Vec<f64> = prbs.iter().copied().map(f64::from).collect();
-            (since_start(index), average(&prbs).unwrap_or_default())
+            (since_start(index), statistics::mean(&prbs).unwrap_or_default())
         });
         Some(Mark::Line(Line { stepped: true, ..Line::new(Style::new(name, colour), means.collect()) }))
     };

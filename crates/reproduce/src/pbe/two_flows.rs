@@ -1,12 +1,12 @@
 //! One phone with two flows from two servers.
 
-use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel, Style};
-
 use super::EIGHT;
 use crate::experiment::{Campaign, Experiment, Findings, Picture};
 use crate::look;
-use crate::number::{Number, Ours, Rule};
+use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
+use airpace_plot::{Axis, Bar, Bars, Entry, Figure, Mark, Panel, Style};
+use airpace_run::statistics::Estimate;
 
 /// SIGCOMM Fig. 20.
 pub(crate) static FIG_20: Experiment = Experiment {
@@ -43,7 +43,7 @@ fn findings(results: &Results) -> Findings {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let bars = |flow: usize, name: &str, colour: &str| {
         let bar = |(at, scheme): (usize, &&str)| {
-            let mean: Option<Ours> = runs.with(scheme).mean(|run| Some(run.flow(flow).throughput_mbps));
+            let mean: Option<Estimate> = runs.with(scheme).mean(|run| Some(run.flow(flow).throughput_mbps));
             Some(Bar { x: at as f64, value: mean?.value, error: mean?.interval })
         };
         let bars = EIGHT.iter().enumerate().filter_map(bar).collect();

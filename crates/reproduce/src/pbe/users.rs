@@ -1,13 +1,13 @@
 //! The users of a cell as its control channel shows them.
 
+use crate::experiment::{Campaign, Experiment, Findings, Picture};
+use crate::number::{Number, Rule};
+use crate::results::{Results, Run};
 use airpace_phy::Ports;
 use airpace_phy::dci::{Carrier, Extras, Format};
 use airpace_plot::{Axis, Entry, Figure, Layer, Mark, Panel, Stack, Style};
 use airpace_run::metrics::radio_trace::{CarrierTrace, ControlTrace};
-
-use crate::experiment::{Campaign, Experiment, Findings, Picture};
-use crate::number::{Number, Ours, Rule};
-use crate::results::{Results, Run};
+use airpace_run::statistics::Estimate;
 
 /// §4.2.1 and SIGCOMM §7.
 pub(crate) static USERS: Experiment = Experiment {
@@ -93,7 +93,7 @@ fn findings(results: &Results) -> Findings {
             "most users in 40 ms that pass the filter",
             "",
             7.0,
-            most.map(|value| Ours { value, interval: None }),
+            most.map(|value| Estimate { value, interval: None }),
             Rule::AtMost(7.0),
         ),
         Number::new(

@@ -12,7 +12,7 @@ use super::{AckPath, Document, Flow};
 ///
 /// The proxy has a flow of its own in all results, the *server leg*, after all flows of the scenario.
 ///
-/// Source: MORC §3.2 Fig. 3
+/// Source: MORC §3.2
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proxy {
