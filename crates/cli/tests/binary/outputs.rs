@@ -55,6 +55,7 @@ const FOLDERS: &[(&str, &str)] = &[
 
 /// Options that name an input, or a path of something other than a result.
 const NOT_WRITTEN: &[(&str, &str)] = &[
+    ("reproduce", "against"),
     ("trace check", "trace"),
     ("install", "prefix"),
     ("install", "destdir"),

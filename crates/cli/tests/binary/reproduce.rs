@@ -26,6 +26,27 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
 }
 
 #[test]
+fn numbers_that_have_moved_fail() {
+    let shell = Shell::new();
+    let words = ["reproduce", "biscay/fig10", "--quick", "--quiet"];
+    shell.run(&words).fine();
+    let results = shell.read("reproduction/results.json");
+    shell.write("before.json", &results);
+    shell.run(&[&words[..], &["--against", "before.json", "--tolerance", "0"]].concat()).fine();
+    let (first, _) = results.split_once("\"value\":").expect("a number");
+    let rest = results[first.len()..].split_once(',').expect("more fields").1;
+    shell.write("other.json", &format!("{first}\"value\":99,{rest}"));
+    shell.run(&[&words[..], &["--against", "other.json"]].concat()).found_nothing(&["was 99 ("]);
+    shell.write("none.json", "{}");
+    shell
+        .run(&[&words[..], &["--against", "none.json"]].concat())
+        .refused(&["`none.json` is no results.json"]);
+    shell
+        .run(&[&words[..], &["--against", "before.json", "--tolerance=-1"]].concat())
+        .refused(&["is no share"]);
+}
+
+#[test]
 fn what_cannot_be_reproduced_says_why() {
     let shell = Shell::new();
     shell.run(&["reproduce", "pbe/fig144"]).refused(&["did you mean `pbe/fig14`?"]);
