@@ -53,10 +53,16 @@ impl Writes {
 
     /// Restarts after a pause: the first write is due at `now`.
     fn restart(&mut self, now: Time) {
-        while let Some((_, rate)) = self.changes.pop_front_if(|(at, _)| *at <= now) {
+        while let Some((_, rate)) = self.due_change(now) {
             self.gap = gap(rate, self.bytes);
         }
         (self.next, self.rest) = (if self.gap.is_some() { now } else { Time::NEVER }, 0.0);
+    }
+
+    /// The next change of the rate, if it is due at `now`.
+    fn due_change(&mut self, now: Time) -> Option<(Time, Rate)> {
+        self.changes.front().filter(|(at, _)| *at <= now)?;
+        self.changes.pop_front()
     }
 
     fn poll_timeout(&self) -> Time {
@@ -66,7 +72,7 @@ impl Writes {
     /// Whether a write is due at `now`. The next write is then scheduled.
     fn pop(&mut self, now: Time) -> bool {
         let next = self.next.min(now);
-        while let Some((at, rate)) = self.changes.pop_front_if(|(at, _)| *at <= next) {
+        while let Some((at, rate)) = self.due_change(next) {
             self.change(at, rate);
         }
         match self.gap {
