@@ -4,9 +4,12 @@ use airpace_run::statistics::Estimate;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
+/// A mean, and the ends of its interval.
+type Mean = (f64, Option<(f64, f64)>);
+
 /// Geometric mean of ratios, with the ends of its 95 % interval, which are `None` if there is none. `None` without ratios, or if
 /// one is not positive.
 #[pyfunction]
-pub fn geometric_mean(ratios: PyReadonlyArray1<'_, f64>) -> PyResult<Option<(f64, Option<(f64, f64)>)>> {
+pub fn geometric_mean(ratios: PyReadonlyArray1<'_, f64>) -> PyResult<Option<Mean>> {
     Ok(Estimate::geometric(ratios.as_slice()?).map(|Estimate { value, interval }| (value, interval)))
 }

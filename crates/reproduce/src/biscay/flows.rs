@@ -83,8 +83,11 @@ const PAPER: [(&str, &str, [[f64; 3]; 3]); 4] = [
     ("three", "static", [[5.91, 10.04, 12.79], [5.54, 17.01, 25.15], [5.91, 667.34, 1450.8]]),
 ];
 
-/// Metrics in the order of [`PAPER`], with their units.
-const METRICS: [(&str, &str, fn(&Run) -> Option<f64>); 3] =
+/// A metric: name, unit, value of a run.
+type Metric = (&'static str, &'static str, fn(&Run) -> Option<f64>);
+
+/// Metrics in the order of [`PAPER`].
+const METRICS: [Metric; 3] =
     [("throughput", "Mbit/s", rate), ("mean delay", "ms", mean_delay), ("p95 delay", "ms", tail_delay)];
 
 fn table_2(results: &Results) -> Findings {

@@ -133,8 +133,8 @@ fn load_mbps(scheme: &str) -> f64 {
 fn blocks(runs: &Runs<'_>) -> Vec<BlocksOfSize> {
     let mut classes: std::collections::BTreeMap<u64, BlocksOfSize> = std::collections::BTreeMap::new();
     for one in runs.0.iter().filter_map(|run| device(run)).flat_map(|device| &device.blocks) {
-        if one.blocks > 0 {
-            let class = one.bits / one.blocks / airpace_run::metrics::radio_trace::BLOCK_STEP;
+        if let Some(bits) = one.bits.checked_div(one.blocks) {
+            let class = bits / airpace_run::metrics::radio_trace::BLOCK_STEP;
             let sum = classes.entry(class).or_default();
             (sum.bits, sum.blocks, sum.lost) =
                 (sum.bits + one.bits, sum.blocks + one.blocks, sum.lost + one.lost);

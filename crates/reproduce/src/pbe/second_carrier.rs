@@ -182,7 +182,6 @@ fn figure(trace: &RadioTrace) -> Figure {
         columns: 1,
         panel_width: 720.0,
         plot_height: 160.0,
-        ..Figure::default()
     }
 }
 
