@@ -221,7 +221,7 @@ fn changes_of_a_rate_come_in_order_and_need_a_rate() {
             "`flow.0.schedule.1.at_s` is 2, not after the change before (2); put the changes in order",
         ),
         (Some("40"), "[{ at_s = 2, rate_mbps = -6 }]", "`flow.0.schedule.0.rate_mbps` is -6"),
-        (Some("40"), "[{ at_s = 2, rate_mbps = 1e6 }]", "the most is 100000"),
+        (Some("40"), "[{ at_s = 2, rate_mbps = 1e6 }]", "the most that it may be is 100000"),
         (Some("40"), "[{ at_s = 2 }]", "rate_mbps"),
     ] {
         let mut sets = vec![("flow.0.schedule", steps)];
@@ -322,7 +322,7 @@ fn a_video_needs_requests_and_nothing_that_sends_without_them() {
     assert!(ready.flow[0].has_transfers() && ready.flow[0].transfer_size().is_none());
     let with = |key: &str, value: &str| refusal(SMALL, &[video, request, (key, value)]);
     for (key, value, said) in [
-        ("flow.0.video.rule", "bufer", "unknown variant `bufer`"),
+        ("flow.0.video.rule", "bufer", "did you mean `buffer`?"),
         ("flow.0.video.duration_s", "-1", "`flow.0.video.duration_s` is -1; give 0.1 to 86400 s"),
         ("flow.0.video.ladder.segment_s", "0", "`flow.0.video.ladder.segment_s` is 0; give 0.1 to 60 s"),
         ("flow.0.video.max_buffer_s", "3", "`flow.0.video.max_buffer_s` is 3, less than"),

@@ -232,7 +232,7 @@ mod tests {
         while writes.poll_timeout() <= Time::from_millis(end_ms) {
             let now = writes.poll_timeout();
             while writes.pop(now) {
-                times.push(now.as_secs_f64() * 1e3);
+                times.push(now.as_nanos() as f64 / 1e6);
             }
         }
         times

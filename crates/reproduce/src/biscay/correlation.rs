@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_shift_finds_the_delay_from_grant_to_arrival() {
-        let amount = |ms: usize| if (ms / 150) % 2 == 0 { 3.0 } else { 1.0 };
+        let amount = |ms: usize| if (ms / 150).is_multiple_of(2) { 3.0 } else { 1.0 };
         let kpi = |ms: usize| ModemKpis { prbs: amount(ms) as u32, ..ModemKpis::default() };
         let kpis: Vec<ModemKpis> = (0..3000).map(kpi).collect();
         let arrivals: Vec<f64> = (0..3000).map(|ms: usize| amount(ms.saturating_sub(20))).collect();

@@ -362,7 +362,7 @@ mod tests {
         assert_eq!((first.control[2], first.background[2], first.devices[0][2]), (4, 10, 0));
         assert_eq!(trace.carriers[1].devices[0][2], 10);
         assert_eq!(first.control.len(), 1000);
-        assert_eq!(trace.control.subframes_by_messages, [0, 0, 1]);
+        assert_eq!(trace.control.subframes_by_messages, [0, 1, 1], "each carrier has a control channel");
         assert_eq!((trace.control.known_users, trace.control.control_grants_of_four), (2, 1));
     }
 }
