@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::foresight::Departures;
 use crate::lie;
 use crate::playing::Playing;
-use crate::relay::InOrder;
+use crate::relay::AtProxy;
 use crate::replacement::Replace;
 use crate::stats::FlowStats;
 use crate::traffic::Traffic;
@@ -62,7 +62,7 @@ pub(crate) struct FlowState {
     /// The part of its connection that the flow is.
     pub(crate) part: Part,
     /// The bytes of a server leg that have arrived at the proxy.
-    pub(crate) at_proxy: InOrder,
+    pub(crate) at_proxy: AtProxy,
     /// Bytes that the application has written: only kept for a server leg.
     pub(crate) written: Bytes,
     /// Number of ACKs and requests that were put on the network.
@@ -144,7 +144,7 @@ impl FlowState {
             connections: Connections::new(maker, are_renewed)?,
             transfers,
             part: flow.part,
-            at_proxy: InOrder::default(),
+            at_proxy: AtProxy::default(),
             written: Bytes::ZERO,
             acks_on_path: 0,
             traffic,

@@ -1,23 +1,23 @@
-//! The proxy of a split connection: forwards the bytes of the server leg in order.
+//! The proxy of a split connection: what has arrived from the server goes on to the device.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use airpace_core::Bytes;
 
-/// The bytes that have arrived at a proxy, in the order in which the server sent them. A sender gives each retransmission a
-/// new number, so the proxy knows which packet it copies.
+/// The bytes that have arrived at a proxy.
+///
+/// Differs: TCP forwards bytes in order. Here, senders only count bytes, as everywhere in the simulator, so a lost packet delays
+/// its own bytes, and not those behind it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InOrder {
-    /// Retransmissions: packet number, and number of the original packet.
+pub(crate) struct AtProxy {
+    /// Retransmissions of packets that may still arrive: packet number, and number of the original packet.
     copies: BTreeMap<u64, u64>,
-    /// The first packet that has not been forwarded.
-    next: u64,
-    /// From packet `next` on: the bytes of each packet that has arrived.
-    arrived: VecDeque<Option<Bytes>>,
+    /// For each packet: whether its bytes have arrived.
+    brought: Vec<bool>,
     forwarded: Bytes,
 }
 
-impl InOrder {
+impl AtProxy {
     /// Number of bytes that were forwarded.
     pub(crate) fn forwarded(&self) -> Bytes {
         self.forwarded
@@ -29,30 +29,17 @@ impl InOrder {
         self.copies.insert(number, original);
     }
 
-    /// Notes that a packet has arrived. Returns the number of bytes that can be forwarded now.
+    /// Notes that a packet has arrived. Returns the number of bytes that go on: none if they have arrived before.
     pub(crate) fn on_arrival(&mut self, number: u64, bytes: Bytes) -> Bytes {
-        let original = self.copies.get(&number).copied().unwrap_or(number);
-        if let Some(place) = original.checked_sub(self.next) {
-            let place = place as usize;
-            if self.arrived.len() <= place {
-                self.arrived.resize(place + 1, None);
-            }
-            self.arrived[place] = Some(bytes);
+        let original = self.copies.get(&number).copied().unwrap_or(number) as usize;
+        if self.brought.len() <= original {
+            self.brought.resize(original + 1, false);
         }
-        let mut forwarded = Bytes::ZERO;
-        loop {
-            if self.copies.remove(&self.next).is_some() {
-                // Its bytes are those of an earlier packet.
-                self.arrived.pop_front();
-            } else if let Some(Some(bytes)) = self.arrived.front() {
-                forwarded += *bytes;
-                self.arrived.pop_front();
-            } else {
-                self.forwarded += forwarded;
-                return forwarded;
-            }
-            self.next += 1;
+        if std::mem::replace(&mut self.brought[original], true) {
+            return Bytes::ZERO;
         }
+        self.forwarded += bytes;
+        bytes
     }
 }
 
@@ -63,26 +50,16 @@ mod tests {
     const PACKET: Bytes = Bytes(1500);
 
     #[test]
-    fn bytes_are_forwarded_in_order_and_once() {
-        let mut proxy = InOrder::default();
+    fn bytes_are_forwarded_once() {
+        let mut proxy = AtProxy::default();
         assert_eq!(proxy.on_arrival(0, PACKET), PACKET);
-        assert_eq!(proxy.on_arrival(2, PACKET), Bytes::ZERO, "packet 1 is missing");
-        proxy.note_copy(4, 1);
-        assert_eq!(proxy.on_arrival(3, Bytes(700)), Bytes::ZERO);
-        assert_eq!(proxy.on_arrival(4, PACKET), Bytes(3700), "the copy of packet 1 closes the gap");
-        assert_eq!(proxy.on_arrival(1, PACKET), Bytes::ZERO, "the original is late");
-        assert_eq!(proxy.on_arrival(2, PACKET), Bytes::ZERO, "a duplicate");
-        assert_eq!(proxy.on_arrival(5, PACKET), PACKET);
-        assert!(proxy.arrived.is_empty() && proxy.copies.is_empty());
-    }
-
-    #[test]
-    fn a_copy_of_a_copy_stands_for_the_original() {
-        let mut proxy = InOrder::default();
-        proxy.note_copy(1, 0);
-        proxy.note_copy(2, 1);
-        assert_eq!(proxy.on_arrival(2, PACKET), PACKET);
-        assert_eq!(proxy.on_arrival(1, PACKET), Bytes::ZERO, "its bytes have arrived");
-        assert_eq!(proxy.on_arrival(3, PACKET), PACKET);
+        assert_eq!(proxy.on_arrival(2, Bytes(700)), Bytes(700), "packet 1 is late");
+        assert_eq!(proxy.on_arrival(2, Bytes(700)), Bytes::ZERO, "a duplicate");
+        proxy.note_copy(3, 1);
+        proxy.note_copy(4, 3);
+        assert_eq!(proxy.on_arrival(4, PACKET), PACKET, "the copy of a copy");
+        assert_eq!(proxy.on_arrival(1, PACKET), Bytes::ZERO, "the original");
+        assert_eq!(proxy.on_arrival(3, PACKET), Bytes::ZERO, "the first copy");
+        assert_eq!(proxy.forwarded(), Bytes(3700));
     }
 }

@@ -7,7 +7,7 @@ use airpace_scenario::Part;
 use super::Driver;
 
 impl Driver<'_> {
-    /// Gives the bytes that have arrived at the proxy in order to the sender of the leg to the device.
+    /// Gives the bytes that have arrived at the proxy to the sender of the leg to the device.
     pub(super) fn forward_from_proxy(&mut self, index: usize, packet: &Packet) {
         let flow = &mut self.flows[index];
         let Part::ToProxy { device_leg, .. } = flow.part else { return };
