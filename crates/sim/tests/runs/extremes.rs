@@ -147,8 +147,10 @@ fn the_keys_of_a_scenario_are_found() {
 
 #[test]
 fn every_key_bears_every_extreme_value() {
+    // A key of several scenarios is tried in the first of them.
+    let mut tried = BTreeSet::new();
     for (name, text, keys) in scenarios() {
-        for key in keys {
+        for key in keys.into_iter().filter(|key| tried.insert(key.clone())) {
             for value in EXTREMES {
                 let sets = [(key.clone(), (*value).to_owned())];
                 let mut told = None;
