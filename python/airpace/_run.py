@@ -108,9 +108,7 @@ class Run:
         summary: dict[str, Any] = json.loads(self._native.json())
         return summary
 
-    def ratio(
-        self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None
-    ) -> Ratio:
+    def ratio(self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None) -> Ratio:
         """The ratio of `scheme` to `reference` in a metric, over pairs of runs of the same scenario and seed.
 
         The flow is the first that runs the scheme, or the one with the label `flow`. Fewer than five pairs have no

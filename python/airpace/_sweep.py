@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: The values of a key: one, several, or text as after `--set` of `airpace sweep`: `"25,50,100"`, `"10..300/8"`.
 Values: TypeAlias = "Value | Iterable[Value]"
 
+
 class Sweep:
     """Results of a sweep: one table of all metrics, and the runs that failed.
 
@@ -47,10 +48,8 @@ class Sweep:
         """
         return self._table
 
-    def ratio(
-        self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None
-    ) -> Ratio:
-        """The ratio of `scheme` to `reference` in a metric, over the points of the sweep; seeds of a point are averaged.
+    def ratio(self, scheme: str, reference: str, metric: str = "throughput_mbps", *, flow: str | None = None) -> Ratio:
+        """The ratio of `scheme` to `reference` in a metric, over the points of the sweep; seeds are averaged.
 
         The flow is the first that runs the scheme, or the one with the label `flow`. Fewer than five points have no
         interval. Raises `ValueError` for an unknown scheme, metric or flow, and if no point has both values.
