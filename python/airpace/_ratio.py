@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from airpace import _airpace
 from airpace._airpace import Table
@@ -46,7 +45,7 @@ def ratio_of(
     ones = _by_condition(results, scheme, metric, flow, condition)
     others = _by_condition(results, reference, metric, flow, condition)
     ratios = [one / others[at] for at, one in ones.items() if others.get(at)]
-    found = _airpace.geometric_mean(np.array(ratios, dtype=np.float64))
+    found = _airpace.geometric_mean(ratios)
     if found is None:
         raise ValueError(
             f"{scheme!r} and {reference!r} have no common condition with a {metric!r} above 0, so they have no ratio"
@@ -75,4 +74,4 @@ def _by_condition(
     for at, value in zip(zip(*columns, strict=True), results[metric][rows].tolist(), strict=True):
         values.setdefault(at, []).append(value)
     means = {at: sum(each) / len(each) for at, each in values.items()}
-    return {at: mean for at, mean in means.items() if not np.isnan(mean)}
+    return {at: mean for at, mean in means.items() if not math.isnan(mean)}

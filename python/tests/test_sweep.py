@@ -406,9 +406,10 @@ def test_what_a_worker_takes_along_is_made_again(monkeypatch: pytest.MonkeyPatch
 def test_two_schemes_are_compared_point_by_point(story: str, tmp_path: Path) -> None:
     swept = airpace.sweep(story, out=tmp_path / "swept", **MATRIX)
     point = ["internet.rate_mbps", "flow.0.rtt_ms"]
-    frame = pl.DataFrame(swept.results).group_by(*point, "scheme").agg(pl.mean("throughput_mbps"))
-    wide = frame.pivot(on="scheme", index=point, values="throughput_mbps")
-    ratio = swept.ratio("bbr", "reno")
+    metric = "one_way_delay_ms.mean"
+    frame = pl.DataFrame(swept.results).group_by(*point, "scheme").agg(pl.mean(metric))
+    wide = frame.pivot(on="scheme", index=point, values=metric)
+    ratio = swept.ratio("bbr", "reno", metric)
     assert ratio.pairs == wide.height == 6
     assert ratio.value == pytest.approx(np.exp(np.log(wide["bbr"] / wide["reno"]).mean()))
     assert ratio.low is not None

@@ -24,7 +24,7 @@
 //! | `send` | files to another machine |
 //! | `decode`, `diag` | radio samples and modem logs |
 //! | `radio` | PBE-CC's capacities and 3GPP's block sizes, over arrays |
-//! | `statistics` | means with intervals, over arrays |
+//! | `statistics` | means with intervals |
 //! | `raise` | errors as Python's exceptions |
 //!
 //! Long calls let other threads of Python run. This crate computes no results of its own: the crates that it calls do.

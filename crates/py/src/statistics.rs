@@ -1,7 +1,6 @@
-//! Means with intervals, over arrays.
+//! Means with intervals.
 
 use airpace_run::statistics::Estimate;
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 /// A mean, and the ends of its interval.
@@ -10,6 +9,6 @@ type Mean = (f64, Option<(f64, f64)>);
 /// Geometric mean of ratios, with the ends of its 95 % interval, which are `None` if there is none. `None` without ratios, or if
 /// one is not positive.
 #[pyfunction]
-pub fn geometric_mean(ratios: PyReadonlyArray1<'_, f64>) -> PyResult<Option<Mean>> {
-    Ok(Estimate::geometric(ratios.as_slice()?).map(|Estimate { value, interval }| (value, interval)))
+pub fn geometric_mean(ratios: Vec<f64>) -> Option<Mean> {
+    Estimate::geometric(&ratios).map(|Estimate { value, interval }| (value, interval))
 }
