@@ -64,7 +64,7 @@ pub struct Campaign {
     pub seeds: Vec<u64>,
     /// Number of members of each stratum of a population; `None` for all.
     pub per_stratum: Option<usize>,
-    /// The span in whole milliseconds, from and until, of which the runs keep the radio in detail.
+    /// Start and end, in milliseconds, of the part of a run for which details of the radio are kept.
     pub traced_ms: Option<(u64, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! The folder of a reproduction.
 //!
 //! ```text
-//! manifest.json     what was repeated, by which version, on which host, and whether it is complete
+//! manifest.json     the experiments, the version, the host, and whether the reproduction is complete
 //! index.html        all figures and numbers
 //! figures/*.svg     the figures
 //! results.json      the numbers

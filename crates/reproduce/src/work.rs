@@ -152,8 +152,8 @@ impl Work {
         }
     }
 
-    /// Executes a run. `runner` is that of the last run, which is used again if both are of the same plan. `None` if `tell`
-    /// stopped it.
+    /// Executes a run. `runner` is that of the last run, which is used again if both are of the same plan. `None` if the
+    /// caller stopped it.
     fn execute<'w>(
         &'w self,
         run: usize,

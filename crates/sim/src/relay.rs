@@ -1,4 +1,4 @@
-//! The proxy of a split connection: what has arrived from the server goes on to the device.
+//! The proxy of a split connection, which sends the bytes of the server on to the device.
 
 use std::collections::BTreeMap;
 

@@ -282,7 +282,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Executes a run and returns its record. `tell` receives the fraction of the run's time that has passed. Returns
-    /// `None` if `tell` stopped the run. The key is 0 if the run's point could not be prepared.
+    /// `None` if the caller stopped the run. The key is 0 if the run's point could not be prepared.
     pub fn run(&mut self, index: u64, tell: &dyn Fn(f64) -> bool) -> Option<Record> {
         let (key, result) = self.execute(index, &|_, _| Discard, tell)?;
         let rows = |(run, _): (RunSummary, Discard)| run.flows.iter().map(FlowRow::of).collect();
@@ -341,7 +341,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Metrics of one run, and the further recorder; `None` if `tell` stopped the run.
+/// Metrics of one run, and the further recorder; `None` if the caller stopped the run.
 fn measure<R: Recorder>(
     prepared: &Prepared,
     scheme: &SchemeSpec,

@@ -21,7 +21,7 @@ impl Driver<'_> {
 
     /// Lets the server of flow `index` write as much as the proxy has room for.
     ///
-    /// Differs: the server knows the room at once. A receive window would tell it half a round trip later.
+    /// Differs: the server knows the room at once. With a receive window, it would know half a round trip later.
     pub(super) fn write_to_proxy(&mut self, index: usize) {
         let Part::ToProxy { device_leg, buffer } = self.flows[index].part else { return };
         let sender = &self.flows[usize::from(device_leg)].sender;
