@@ -31,7 +31,7 @@ pub(crate) static FIG_9: Experiment = Experiment {
     id: "biscay/fig9",
     title: "Fairness of three flows of one phone",
     source: "BISCAY §5.3.5 Fig. 9, Table 3",
-    world: "The paper shows one link and two regions of it. Estimate are means over all links; the regions of a link are the 2 s after \
+    world: "The paper shows one link and two regions of it. Ours are means over all links; the regions of a link are the 2 s after \
             its two largest changes of capacity.",
     campaigns: |size| vec![flows(size, "three", &THREE)],
     findings: fig_9,

@@ -13,7 +13,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
     id: "biscay/table1",
     title: "BISCAY against eight schemes over 260 links",
     source: "BISCAY §1 Table 1, §5.3.3",
-    world: "The paper's traces are not published. Estimate are recorded in simulated cells, uploads only; the widths of the cells are \
+    world: "The paper's traces are not published. Ours are recorded in simulated cells, uploads only; the widths of the cells are \
             such that the links carry about as much as the paper's, and the round trip is fitted. The paper does not state how \
             it averages: ours are the means over the links of the ratios, and the ratios of the means over the links. The \
             latter do not depend on a few links where a scheme starves. Capacity varies more within a tenth of a second than on \

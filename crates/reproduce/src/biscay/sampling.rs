@@ -27,7 +27,7 @@ pub(crate) static FIG_11A: Experiment = Experiment {
     id: "biscay/fig11a",
     title: "BISCAY against PBE-CC on downlinks of 4G",
     source: "BISCAY §5.4 Fig. 11a",
-    world: "The paper measured in commercial cells of 4G. Estimate are the 40 places of PBE-CC's experiments, where both schemes read \
+    world: "The paper measured in commercial cells of 4G. Ours are the 40 places of PBE-CC's experiments, where both schemes read \
             their own reports of the same simulated cell: BISCAY the modem's, PBE-CC the control channel's. The paper's PBE-CC \
             is its authors' program, which stands between PBE-CC as printed and ours.",
     campaigns: |size| {

@@ -14,7 +14,7 @@ pub(crate) static TABLE_2: Experiment = Experiment {
     id: "morc/table2",
     title: "Resilience to losses, jitter and varying bandwidth, and quality of video",
     source: "MORC Table 2",
-    world: "The paper has ticks and crosses without a rule. Estimate gives a tick (1) for loss or jitter if 75 % of the utilisation \
+    world: "The paper has ticks and crosses without a rule. Ours gives a tick (1) for loss or jitter if 75 % of the utilisation \
             remains when losses or jitter rise, for varying bandwidth if the utilisation of all links is 75 %, and for video if \
             the score above 1 is 95 % of the best scheme's. With the numbers that the paper prints, it gives the paper's table.",
     campaigns,

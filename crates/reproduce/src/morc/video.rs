@@ -14,7 +14,7 @@ pub(crate) static FIG_2: Experiment = Experiment {
     id: "morc/fig2",
     title: "Course of the throughput of a 4K video over TCP",
     source: "MORC §2 Fig. 2",
-    world: "The paper states neither link nor player. Estimate is the fastest link of the lab.",
+    world: "The paper states neither link nor player. Ours is the fastest link of the lab.",
     campaigns: |size| {
         vec![Campaign::of("video-lab", &["cubic@linux"], size.seeds(5)).with("variant", FASTEST)]
     },

@@ -13,7 +13,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
     id: "pbe/table1",
     title: "PBE-CC against BBR, Verus, Copa and CUBIC at 40 places",
     source: "PBE-CC §6.2.1 Table 1",
-    world: "The paper's links are not published. Estimate are drawn from distributions; the losses of the Internet and the queues \
+    world: "The paper's links are not published. Ours are drawn from distributions; the losses of the Internet and the queues \
             of base stations are fitted, and the same places without losses and with deep queues are shown beside them.",
     campaigns: links,
     findings: table_1,

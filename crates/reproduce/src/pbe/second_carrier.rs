@@ -13,7 +13,7 @@ pub(crate) static FIG_2: Experiment = Experiment {
     id: "pbe/fig2",
     title: "A second carrier for a load of 40 Mbit/s, none for 6 Mbit/s",
     source: "PBE-CC §3 Fig. 2",
-    world: "The paper states neither the bandwidth of the carriers nor the signal. Estimate have 50 PRBs at 12 dB, so that one \
+    world: "The paper states neither the bandwidth of the carriers nor the signal. Ours have 50 PRBs at 12 dB, so that one \
             carries less than 40 Mbit/s, and two carry more. The time of draining follows from these capacities: with the next \
             better MCS it is shorter, and with the next worse one, two carriers carry less than 40 Mbit/s. The times are those \
             of the cell, from the first grant to the phone.",
