@@ -1,6 +1,7 @@
 //! Table of adaptive videos for the terminal: a row per scheme and flow, with means over seeds.
 
 use crate::expect::value;
+use crate::metrics::{FlowMetrics, Video};
 use crate::numbers::{self, Spread};
 use crate::summary::{RunSummary, by_scheme, is_under_test};
 
@@ -30,6 +31,17 @@ pub struct Row {
     pub texts: Vec<String>,
 }
 
+/// The texts of [`COLUMNS`] for one video. A metric without a value is a dash.
+pub fn texts(video: &Video) -> Vec<String> {
+    let metrics = FlowMetrics { video: Some(video.clone()), ..FlowMetrics::default() };
+    let text = |(_, path, decimals): &(&str, &str, usize)| text(value(&metrics, path), *decimals);
+    COLUMNS.iter().map(text).collect()
+}
+
+fn text(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| numbers::text(value, decimals))
+}
+
 /// The rows of one scenario's runs; empty if no flow has a video. A mean over only some seeds is a dash.
 pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -40,9 +52,7 @@ pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
                 let values = its.iter().map(|run| value(&run.flows.get(index)?.metrics, path));
                 Spread::of(values).map(|spread| spread.mean)
             };
-            let text = |(_, path, decimals): &(&str, &str, usize)| {
-                mean(path).map_or_else(|| "–".to_owned(), |mean| numbers::text(mean, *decimals))
-            };
+            let text = |(_, path, decimals): &(&str, &str, usize)| text(mean(path), *decimals);
             rows.push(Row {
                 scheme: scheme.to_owned(),
                 flow: flow.flow.clone(),
@@ -57,7 +67,6 @@ pub fn rows(runs: &[&RunSummary]) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{FlowMetrics, Video};
 
     fn run(seed: u64, score: Option<f64>) -> RunSummary {
         let video = Video { start_up_s: Some(seed as f64), score, ..Video::default() };

@@ -56,6 +56,7 @@ pub use airpace_scenario::{self as scenario, Prepared, Scenario, ScenarioError, 
 pub use clock::DeviceClock;
 pub use driver::Progress;
 pub use error::RunError;
+pub use playing::viewed;
 pub use replacement::{EndpointReplacement, Replace};
 pub use run::{run, run_changed, run_departures, run_prepared, run_traced};
 pub use stats::{FlowStats, RunStats};

@@ -1,9 +1,9 @@
 //! The player of a flow with a video. Each segment is a transfer of the flow.
 
-use airpace_core::{Bytes, Draws, Time};
+use airpace_core::{Bytes, Draws, Refused, Time};
 use airpace_event::{Segment, Stall, Viewing as Viewed};
 use airpace_video::session::SegmentReport;
-use airpace_video::{Action, Player, PlayerConfig, Quality, Request, Viewing};
+use airpace_video::{Action, Player, PlayerConfig, Quality, Request, Session, Viewing};
 
 /// A player, and the request that it has made but that has not been sent.
 ///
@@ -103,29 +103,35 @@ impl Playing {
     /// The report on the video until `now`, or until the viewer closed it.
     pub(crate) fn report(&self, now: Time) -> Viewed {
         let session = self.player.session(now.min(self.stop));
-        let since_run = |seconds: f64| self.start.as_secs_f64() + seconds;
-        let segment = |one: &SegmentReport| {
-            let representation = session.ladder.representation[one.representation];
-            Segment {
-                requested_s: since_run(one.requested_s),
-                download_s: one.download_s,
-                bytes: Bytes(one.bytes),
-                bitrate_mbps: representation.bitrate_mbps,
-                height: representation.height,
-            }
-        };
-        let stalls = session.stalls.iter();
-        let quality = Quality::of(&session, &self.viewing).expect("a scenario's viewings were checked");
-        Viewed {
-            start_up_s: session.start_up_s,
-            played_s: session.played_s,
-            stalls: stalls
-                .map(|one| Stall { start_s: since_run(one.start_s), length_s: one.length_s })
-                .collect(),
-            switches: u64::from(session.switches),
-            abandoned: u64::from(session.abandoned),
-            score: quality.map(|quality| quality.score),
-            segments: session.segments.iter().map(segment).collect(),
-        }
+        viewed(&session, &self.viewing, self.start).expect("a scenario's viewings were checked")
     }
+}
+
+/// The report on a session as an event of a run in which the session started at `start`.
+///
+/// # Errors
+/// The viewing is invalid.
+pub fn viewed(session: &Session, viewing: &Viewing, start: Time) -> Result<Viewed, Refused> {
+    let since_run = |seconds: f64| start.as_secs_f64() + seconds;
+    let segment = |one: &SegmentReport| {
+        let representation = session.ladder.representation[one.representation];
+        Segment {
+            requested_s: since_run(one.requested_s),
+            download_s: one.download_s,
+            bytes: Bytes(one.bytes),
+            bitrate_mbps: representation.bitrate_mbps,
+            height: representation.height,
+        }
+    };
+    let stalls = session.stalls.iter();
+    let quality = Quality::of(session, viewing)?;
+    Ok(Viewed {
+        start_up_s: session.start_up_s,
+        played_s: session.played_s,
+        stalls: stalls.map(|one| Stall { start_s: since_run(one.start_s), length_s: one.length_s }).collect(),
+        switches: u64::from(session.switches),
+        abandoned: u64::from(session.abandoned),
+        score: quality.map(|quality| quality.score),
+        segments: session.segments.iter().map(segment).collect(),
+    })
 }

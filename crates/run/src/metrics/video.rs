@@ -77,7 +77,7 @@ pub struct SegmentTimes {
 
 impl Video {
     /// The metrics of a viewing.
-    pub(super) fn of(viewing: &Viewing) -> Video {
+    pub fn of(viewing: &Viewing) -> Video {
         let Viewing { start_up_s, played_s, stalls, switches, abandoned, score, segments } = viewing;
         // The sum of no numbers is -0.
         let stalled_s = stalls.iter().map(|stall| stall.length_s).fold(0.0, |sum, length_s| sum + length_s);
