@@ -8,6 +8,7 @@ pub mod diag;
 pub mod emu;
 pub mod folder;
 pub mod hq;
+pub mod http;
 pub mod iq;
 pub mod lines;
 pub mod od;

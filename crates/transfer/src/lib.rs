@@ -1,5 +1,5 @@
 //! Applications of the transports: files and streams between two machines with a pre-shared key (`airpace recv` and
-//! `airpace send`), measured flows, and files over `hq-interop`.
+//! `airpace send`), measured flows, and files over `hq-interop`. Adaptive video uses the kernel's TCP.
 //!
 //! Both endpoints prove that they have the key before they exchange anything else. Each file is verified by its SHA-256,
 //! gets its final name once it is on disk, and is resumed after any interruption. File names cannot lead out of the
@@ -21,6 +21,7 @@
 //! | [`wire`] | a client or a server on a real socket |
 //! | [`bulk`] | measured flows |
 //! | [`hq`] | files over `hq-interop`, compatible with other QUIC implementations |
+//! | [`video`] | adaptive video over HTTP/1.1 and the kernel's TCP |
 //!
 //! The hash is the same whether a transfer was interrupted or not: the sender hashes the whole file, and it compares the
 //! part that the receiver already has with its own before it continues.
@@ -46,5 +47,6 @@ pub mod steering;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod video;
 pub mod watch;
 pub mod wire;
