@@ -28,10 +28,12 @@ pub mod send;
 pub mod sim;
 pub mod sweep;
 pub mod trace;
+pub mod video;
 mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
@@ -82,12 +84,16 @@ const NO_THREAD: &str =
 ///
 /// # Errors
 /// The system cannot start another thread.
-#[cfg(any(feature = "bpf", feature = "proxy"))]
 fn thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> anyhow::Result<std::thread::JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).context(NO_THREAD)
+}
+
+/// Seconds since 1970, to the millisecond.
+fn unix_s(at: SystemTime) -> f64 {
+    at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
 }
 
 /// Returns the flag that Ctrl-C sets, so that the command stops cleanly. A second Ctrl-C exits immediately with status

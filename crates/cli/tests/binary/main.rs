@@ -41,6 +41,7 @@ mod sweeps;
 mod tools;
 mod traces;
 mod transfer;
+mod video;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use airpace_proxy::rules::{Rules, RulesError};
 use airpace_proxy::{Closed, Config, Door, News, Proxy, Range, Told, Totals, connections_for, has_ipv6};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Args;
 use crate::called;
-use crate::cmd::{Verdict, on_interrupt, thread};
+use crate::cmd::{Verdict, on_interrupt, thread, unix_s};
 use crate::explain::explained;
 use crate::terminal;
 
@@ -168,11 +168,6 @@ impl Speed {
         *self = now;
         words
     }
-}
-
-/// Seconds since 1970, to the millisecond.
-fn unix_s(at: SystemTime) -> f64 {
-    at.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
 }
 
 fn object(told: &Told) -> Value {
