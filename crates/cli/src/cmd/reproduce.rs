@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use airpace_core::Refused;
 use airpace_lab::machine;
 use airpace_reproduce::against::{Earlier, Entry, moved};
 use airpace_reproduce::measure::Step;
@@ -81,7 +80,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         Folder::open(&args.out, Origin { command, version, build: BUILD, size, host }, &experiments)?;
     let store = Store::new(&Folder::runs(&args.out), BUILD);
     let mut work = Work::of(&experiments, size, &store)?;
-    let ran = run_with_progress(&work, &store, jobs, args.quiet);
+    let interrupted = super::on_interrupt()?;
+    let ran = run_with_progress(&work, &store, jobs, &interrupted, args.quiet);
     if let Err(RunError::Stopped { ended, .. }) = ran {
         let kept = work.runs() - work.missing().len() + ended;
         bail!(
@@ -93,7 +93,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     ran?;
     // After the runs, which would take the processors from them.
-    measure_with_progress(&mut work, &store, args.quiet)?;
+    measure_with_progress(&mut work, &store, &interrupted, args.quiet)?;
     let all: Vec<Reproduced> = experiments
         .iter()
         .map(|experiment| Ok(Reproduced::of(experiment, &work.results(experiment, &store)?)))
@@ -156,8 +156,13 @@ fn list(is_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) -> Result<(), RunError> {
-    let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(Refused::of(error.as_ref())))?;
+fn run_with_progress(
+    work: &Work,
+    store: &Store,
+    jobs: usize,
+    interrupted: &AtomicBool,
+    is_quiet: bool,
+) -> Result<(), RunError> {
     let bar = terminal::progress(is_quiet);
     bar.set_length(work.missing().len() as u64);
     let ran = work.run(store, jobs, &|at| {
@@ -172,8 +177,12 @@ fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) ->
     ran
 }
 
-fn measure_with_progress(work: &mut Work, store: &Store, is_quiet: bool) -> anyhow::Result<()> {
-    let interrupted = super::on_interrupt()?;
+fn measure_with_progress(
+    work: &mut Work,
+    store: &Store,
+    interrupted: &AtomicBool,
+    is_quiet: bool,
+) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("the program does not find itself")?;
     let bar = terminal::progress(is_quiet);
     bar.set_length(work.unmeasured().map(|one| u64::from(one.takes_s)).sum());
