@@ -188,6 +188,7 @@ function build() {
         fact("version ", el("b", {}, page.version)), fact("host and time: ", el("a", { href: "manifest.json" }, "manifest.json"))),
       el("div", { class: "foot" }, commandLine(page.command, el("button", { type: "button", click: () => saveCsv(`${page.scenario}-sweep.csv`, csvRows()) }, "CSV")))),
     el("main", {}, el("section", {}, el("h2", {}, "Maps"),
+      page.sentences.map((sentence) => el("p", {}, sentence)),
       page.is_cut && drawn ? el("p", { class: "notice mild" }, "The sweep has more points than a page can hold. These are the ones at the first value of all keys but two; the rest is in results/.") : null,
       drawn ? maps : el("p", { class: "notice mild" }, page.flows.length ? "Two keys of this sweep have more values than a map can show. The numbers are in results/." : "No run came to its end."),
       drawn || !rows.length ? null : el("table", { class: "plain" }, el("tbody", {}, rows)),

@@ -13,6 +13,7 @@
 //! bits of a few fields. The tables are in [`log`](crate::log).
 
 mod coded;
+mod example;
 mod field;
 mod find;
 mod pick;

@@ -1,6 +1,7 @@
 //! Interval between KPIs, their latency, and the CPU cost of the daemon that publishes them, with an emulated modem.
 
 mod emulator;
+mod kinds;
 mod measure;
 mod page;
 
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use crate::error::LabError;
 use crate::part::Executable;
 pub use emulator::Load;
+pub use kinds::number_of_kinds;
 pub use measure::{Outcome, Percentiles, as_csv};
 pub use page::page;
 

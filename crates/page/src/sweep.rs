@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use airpace_run::comparison::Tally;
 use airpace_run::flows::{FlowRow, metric_names};
 use airpace_run::numbers::Spread;
 use airpace_run::sweep::{About, Failure, SweepReport};
@@ -50,6 +51,8 @@ pub struct SweepPage {
     own_schemes: BTreeMap<String, Vec<String>>,
     entries: Vec<Entry>,
     is_cut: bool,
+    /// All points, also those that the page does not show.
+    tally: Tally,
 }
 
 /// Means of one flow at one point under one scheme.
@@ -88,6 +91,8 @@ struct Data<'a> {
     /// Number of failed seeds, in the order of the means; null if no run exists.
     failed_seeds: Vec<Option<usize>>,
     failures: &'a [Failure<'a>],
+    /// Which scheme is best where, and the schemes compared pair by pair.
+    sentences: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -133,10 +138,17 @@ impl SweepReport for SweepPage {
         }
         let is_cut = shown != all;
         let (flows, own_schemes, entries) = (vec![], BTreeMap::new(), vec![]);
-        SweepPage { about, columns, places, shown, flows, own, own_schemes, entries, is_cut }
+        let tally = Tally::of(&about.schemes);
+        SweepPage { about, columns, places, shown, flows, own, own_schemes, entries, is_cut, tally }
     }
 
     fn add(&mut self, scheme: usize, places: &[usize], ended: &[&[FlowRow]], failed: usize) {
+        let values = self.about.axes.iter().map(|(_, values)| values.len());
+        let point =
+            values.zip(places).fold(0, |point, (values, place)| point * values as u64 + *place as u64);
+        for flows in ended {
+            self.tally.add_run(point, scheme, flows, &self.own);
+        }
         let mut point = 0;
         for (shown, place) in self.shown.iter().zip(places) {
             let Some(at) = shown.iter().position(|known| known == place) else { return };
@@ -230,6 +242,7 @@ impl SweepReport for SweepPage {
             texts,
             failed_seeds,
             failures: &failures[..failures.len().min(MAX_FAILURES)],
+            sentences: self.tally.sentences(),
         };
         let json = embedded(&serde_json::to_string(&data).expect("plain data with text keys"));
         fill(

@@ -47,8 +47,8 @@ impl Reproduction {
         out: PathBuf,
         command: &str,
     ) -> PyResult<Reproduction> {
-        let experiments = named(&what).map_err(raise::refused)?;
         let size = if quick { Size::Quick } else { Size::Whole };
+        let experiments = named(&what, size).map_err(raise::refused)?;
         let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let spec = serde_json::to_string(&(&what, quick)).map_err(raise::failed)?;
         let mut words = vec!["airpace".to_owned(), "reproduce".to_owned()];
@@ -153,8 +153,8 @@ impl ReproductionPlan {
     #[new]
     fn new(py: Python<'_>, spec: &str) -> PyResult<ReproductionPlan> {
         let (what, quick): (Vec<String>, bool) = serde_json::from_str(spec).map_err(raise::value)?;
-        let experiments = named(&what).map_err(raise::refused)?;
         let size = if quick { Size::Quick } else { Size::Whole };
+        let experiments = named(&what, size).map_err(raise::refused)?;
         let work = py.detach(|| Work::of(&experiments, size, &Store::nowhere()));
         work.map(ReproductionPlan).map_err(raise::run)
     }

@@ -88,10 +88,13 @@ impl fmt::Display for Moved {
 }
 
 /// The numbers of the experiments of `now` that differ from `earlier`: by more than `tolerance` (a share of the earlier
-/// value), by their verdict, or by their existence. Numbers of other experiments are ignored.
+/// value), by their verdict, or by their existence. Numbers of other experiments are ignored, and numbers that are measured in
+/// real time, because they depend on the machine.
 pub fn moved(earlier: &[Earlier], now: &[Reproduced], tolerance: f64) -> Vec<Moved> {
     let mut moved = Vec::new();
-    let entries: Vec<Entry<'_>> = Entry::all(now).collect();
+    let is_measured =
+        |id: &str| now.iter().any(|one| one.experiment.id == id && one.experiment.is_measured());
+    let entries: Vec<Entry<'_>> = Entry::all(now).filter(|entry| !is_measured(entry.experiment)).collect();
     let is_same = |one: &Earlier, other: &Entry<'_>| {
         one.experiment == other.experiment && one.what == other.number.what
     };
@@ -117,7 +120,9 @@ pub fn moved(earlier: &[Earlier], now: &[Reproduced], tolerance: f64) -> Vec<Mov
     }
     let ids: Vec<&str> = now.iter().map(|one| one.experiment.id).collect();
     let gone = earlier.iter().filter(|known| {
-        ids.contains(&known.experiment.as_str()) && !entries.iter().any(|entry| is_same(known, entry))
+        ids.contains(&known.experiment.as_str())
+            && !is_measured(&known.experiment)
+            && !entries.iter().any(|entry| is_same(known, entry))
     });
     moved.extend(gone.map(|known| Moved {
         experiment: known.experiment.clone(),
@@ -145,7 +150,7 @@ mod tests {
         };
         let numbers = values.iter().map(number).collect();
         let findings = Findings { numbers, pictures: Vec::new() };
-        [Reproduced { experiment: EXPERIMENTS[0], findings, seeds: String::new() }]
+        [Reproduced { experiment: EXPERIMENTS[0], findings, notes: String::new() }]
     }
 
     #[test]

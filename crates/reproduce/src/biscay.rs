@@ -9,7 +9,9 @@ use crate::results::{Run, Runs};
 pub(crate) mod bottleneck;
 pub(crate) mod correlation;
 pub(crate) mod flows;
+pub(crate) mod kernel;
 pub(crate) mod links;
+pub(crate) mod modem;
 pub(crate) mod sampling;
 
 /// The scenario with the 260 recorded links.

@@ -5,6 +5,8 @@ use airpace_run::RunError;
 use airpace_run::sweep::{Axis, Spec, VARIANT};
 use airpace_sim::{Variants, builtin};
 
+use crate::causes::Cause;
+use crate::measure::Measurement;
 use crate::number::Number;
 use crate::results::{Results, stratum_of};
 
@@ -18,10 +20,41 @@ pub struct Experiment {
     pub source: &'static str,
     /// How our world differs from the paper's, and what follows for the numbers; empty if nothing does.
     pub world: &'static str,
-    /// The runs that it needs.
-    pub campaigns: fn(Size) -> Vec<Campaign>,
-    /// Computes numbers and figures from the runs.
+    /// What it needs.
+    pub evidence: Evidence,
+    /// Computes numbers and figures from it.
     pub findings: fn(&Results) -> Findings,
+}
+
+/// What the numbers of an experiment are computed from.
+pub enum Evidence {
+    /// Runs of the simulator, which are the same on every machine.
+    Simulated(fn(Size) -> Vec<Campaign>),
+    /// Measurements of this machine in real time.
+    Measured(&'static [Measurement]),
+}
+
+impl Experiment {
+    /// The runs of the simulator that it needs.
+    pub fn campaigns(&self, size: Size) -> Vec<Campaign> {
+        match self.evidence {
+            Evidence::Simulated(campaigns) => campaigns(size),
+            Evidence::Measured(_) => Vec::new(),
+        }
+    }
+
+    /// The measurements that it needs.
+    pub fn measurements(&self) -> &'static [Measurement] {
+        match self.evidence {
+            Evidence::Simulated(_) => &[],
+            Evidence::Measured(measurements) => measurements,
+        }
+    }
+
+    /// Whether its numbers depend on this machine.
+    pub fn is_measured(&self) -> bool {
+        matches!(self.evidence, Evidence::Measured(_))
+    }
 }
 
 /// How much of an experiment is run.
@@ -137,19 +170,25 @@ pub struct Reproduced {
     pub experiment: &'static Experiment,
     /// Its findings.
     pub findings: Findings,
-    /// A sentence if seeds change nothing in some of its runs; empty otherwise.
-    pub seeds: String,
+    /// Sentences about its evidence: where seeds change nothing, how it was measured, why it was not.
+    pub notes: String,
 }
 
 impl Reproduced {
     /// The findings of `experiment` in these results.
     pub fn of(experiment: &'static Experiment, results: &Results) -> Reproduced {
-        Reproduced { experiment, findings: (experiment.findings)(results), seeds: results.note_on_seeds() }
+        Reproduced { experiment, findings: (experiment.findings)(results), notes: results.notes() }
     }
 
-    /// All that is to be said about the runs: how our world differs from the paper's, and whether seeds matter.
+    /// Why numbers differ, one text per cause.
+    pub fn causes(&self) -> Vec<String> {
+        let found = Cause::of(self.experiment.id, &self.findings.numbers);
+        found.iter().map(|(cause, numbers)| cause.text(numbers)).collect()
+    }
+
+    /// All that is to be said about the evidence: how our world differs from the paper's, and the notes.
     pub fn about(&self) -> String {
-        [self.experiment.world, &self.seeds]
+        [self.experiment.world, &self.notes]
             .into_iter()
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()

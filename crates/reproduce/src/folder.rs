@@ -10,6 +10,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use airpace_core::{Refused, Remedy};
 use airpace_run::{Host, RunError};
@@ -45,6 +46,7 @@ pub struct Origin {
 pub struct Folder {
     root: PathBuf,
     origin: Origin,
+    began: Instant,
 }
 
 impl Folder {
@@ -54,7 +56,7 @@ impl Folder {
     /// The folder has other contents, or cannot be written.
     pub fn open(root: &Path, origin: Origin, experiments: &[&Experiment]) -> Result<Folder, RunError> {
         refuse_other(root)?;
-        let folder = Folder { root: root.to_owned(), origin };
+        let folder = Folder { root: root.to_owned(), origin, began: Instant::now() };
         let ids: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();
         folder.write_manifest(&ids, false)?;
         Ok(folder)
@@ -95,6 +97,8 @@ impl Folder {
 
     fn write_manifest(&self, ids: &[&str], is_complete: bool) -> Result<(), RunError> {
         let Origin { command, version, build, size, host } = &self.origin;
+        let wall_ms = if is_complete { self.began.elapsed().as_millis() as u64 } else { 0 };
+        let host = Host { wall_ms, ..host.clone() };
         let manifest = json!({
             "version": version, "build": build, "complete": is_complete, "command": command, "experiments": ids,
             "quick": *size == Size::Quick, "host": host,

@@ -55,7 +55,7 @@ fn section(html: &mut String, one: &Reproduced) {
         escaped(experiment.title),
         escaped(experiment.id),
         escaped(experiment.source),
-        if about.is_empty() { String::new() } else { format!("<p>{}", escaped(&about)) }
+        if about.is_empty() { String::new() } else { format!("<p>{}", coded(&about)) }
     )
     .expect("text takes everything");
     for picture in &findings.pictures {
@@ -73,6 +73,11 @@ fn section(html: &mut String, one: &Reproduced) {
             .expect("text takes everything");
     }
     html.push_str(&table(&findings.numbers));
+    let causes = one.causes();
+    if !causes.is_empty() {
+        let items: Vec<String> = causes.iter().map(|cause| format!("<li>{}", coded(cause))).collect();
+        write!(html, "<p>Why numbers differ:<ul>{}</ul>", items.concat()).expect("text takes everything");
+    }
     html.push_str("</section>\n");
 }
 
@@ -110,6 +115,16 @@ fn class(verdict: Verdict) -> &'static str {
 
 fn anchor(experiment: &Experiment) -> String {
     experiment.id.replace('/', "-")
+}
+
+/// The text as HTML. Parts between backquotes are code.
+fn coded(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let part = |(index, part): (usize, &str)| match index % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    };
+    parts.map(part).collect()
 }
 
 fn escaped(text: &str) -> String {

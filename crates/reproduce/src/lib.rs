@@ -14,8 +14,10 @@
 //! | [`statistics`] | means, intervals, fairness, rank correlation |
 //! | [`store`] | finished runs on the disk; a hash of all inputs identifies a run |
 //! | [`work`] | executes the runs that are missing |
+//! | [`measure`] | measurements of this machine by commands of the program |
 //! | [`folder`] | the files of a reproduction |
 //! | [`fitted`] | parameters that were fitted to a number of a paper |
+//! | [`causes`] | why numbers differ from the papers' |
 //! | [`gallery`], [`markdown`] | the page and the table of the findings |
 //! | `pbe`, `biscay`, `morc` | the experiments |
 //!
@@ -26,6 +28,7 @@
 
 pub mod against;
 mod biscay;
+pub mod causes;
 pub mod experiment;
 pub mod fitted;
 pub mod folder;
@@ -33,6 +36,7 @@ pub mod gallery;
 pub mod list;
 mod look;
 pub mod markdown;
+pub mod measure;
 mod morc;
 pub mod number;
 mod pbe;
@@ -41,7 +45,7 @@ pub mod statistics;
 pub mod store;
 pub mod work;
 
-pub use experiment::{Campaign, Experiment, Findings, Picture, Reproduced, Size};
+pub use experiment::{Campaign, Evidence, Experiment, Findings, Picture, Reproduced, Size};
 pub use folder::{Folder, Origin};
 pub use list::{EXPERIMENTS, named};
 pub use number::{Number, Rule, Verdict};

@@ -3,7 +3,7 @@
 use airpace_core::nearest::instead;
 use airpace_core::{Refused, Remedy};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Size};
 use crate::{biscay, morc, pbe};
 
 /// All experiments: by paper, then in the order of the paper.
@@ -14,6 +14,8 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &pbe::users::FIG_5,
     &pbe::overhead::FIG_6,
     &pbe::users::USERS,
+    &pbe::decoder::DECODER,
+    &pbe::users::FIG_11S,
     &pbe::overhead::FIG_7,
     &pbe::places::FIG_10,
     &pbe::places::FIG_11,
@@ -27,6 +29,9 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &pbe::fairness::FIG_18D,
     &pbe::two_flows::FIG_20,
     &biscay::correlation::FIG_7,
+    &biscay::modem::FIG_4A,
+    &biscay::modem::FIG_4B,
+    &biscay::modem::FIG_4C,
     &biscay::links::TABLE_1,
     &biscay::correlation::FIG_5,
     &biscay::sampling::FIG_6,
@@ -35,6 +40,7 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &biscay::flows::FIG_9,
     &biscay::bottleneck::FIG_10,
     &biscay::sampling::FIG_11A,
+    &biscay::kernel::FIG_11B,
     &morc::video::FIG_2,
     &morc::downloads::FIG_4,
     &morc::links::TABLE_1,
@@ -45,14 +51,15 @@ pub static EXPERIMENTS: &[&Experiment] = &[
 ];
 
 /// The experiments that `words` name: `all`, a paper (`pbe`), or an experiment (`pbe/fig14`). The order is that of
-/// [`EXPERIMENTS`].
+/// [`EXPERIMENTS`]. In the quick size, `all` and a paper leave out what is measured in real time, because such numbers are not
+/// the same in two runs.
 ///
 /// # Errors
 /// A word names nothing; the error has the nearest name.
-pub fn named(words: &[String]) -> Result<Vec<&'static Experiment>, Refused> {
+pub fn named(words: &[String], size: Size) -> Result<Vec<&'static Experiment>, Refused> {
     let is_named = |word: &str, experiment: &Experiment| {
-        let paper = experiment.id.split('/').next();
-        word == "all" || word == experiment.id || Some(word) == paper
+        let is_group = word == "all" || Some(word) == experiment.id.split('/').next();
+        word == experiment.id || is_group && (size == Size::Whole || !experiment.is_measured())
     };
     let all = || EXPERIMENTS.iter().copied();
     if let Some(unknown) = words.iter().find(|word| !all().any(|experiment| is_named(word, experiment))) {
@@ -69,13 +76,12 @@ pub fn named(words: &[String]) -> Result<Vec<&'static Experiment>, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Size;
 
     #[test]
     fn every_campaign_is_a_valid_sweep_in_both_sizes() {
         for experiment in EXPERIMENTS {
             for size in [Size::Whole, Size::Quick] {
-                for campaign in (experiment.campaigns)(size) {
+                for campaign in experiment.campaigns(size) {
                     let spec = campaign.spec();
                     assert!(spec.is_ok(), "{} {}: {:?}", experiment.id, campaign.name, spec.err());
                 }
@@ -92,13 +98,26 @@ mod tests {
         assert_eq!(sorted.len(), ids.len(), "{ids:?}");
         let of = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            named(&words).map(|found| found.iter().map(|one| one.id).collect::<Vec<_>>())
+            named(&words, Size::Whole).map(|found| found.iter().map(|one| one.id).collect::<Vec<_>>())
         };
         assert_eq!(of(&["pbe/fig14"]).unwrap(), ["pbe/fig14"]);
         assert_eq!(of(&["all"]).unwrap(), ids);
         assert!(of(&["morc"]).unwrap().iter().all(|id| id.starts_with("morc/")));
+        let quick = named(&["biscay".to_owned(), "pbe/decoder".to_owned()], Size::Quick).unwrap();
+        let measured: Vec<&str> = quick.iter().filter(|one| one.is_measured()).map(|one| one.id).collect();
+        assert_eq!(measured, ["pbe/decoder"], "a paper leaves out measurements, their own names do not");
         let said = of(&["pbe/fig144"]).unwrap_err().to_string();
         assert!(said.contains("did you mean `pbe/fig14`?"), "{said}");
+    }
+
+    #[test]
+    fn measurements_of_one_name_are_one() {
+        let all: Vec<_> = EXPERIMENTS.iter().flat_map(|experiment| experiment.measurements()).collect();
+        for one in &all {
+            for other in all.iter().filter(|other| other.name == one.name) {
+                assert_eq!(one.as_typed(), other.as_typed());
+            }
+        }
     }
 
     #[test]

@@ -30,6 +30,13 @@ pub fn page(all: &[Reproduced], command: &str, version: &str) -> String {
         }
         page += "\n\n";
         page += &table(&findings.numbers);
+        let causes = one.causes();
+        if !causes.is_empty() {
+            page += "\nWhy numbers differ:\n\n";
+        }
+        for cause in causes {
+            writeln!(page, "- {cause}").expect("text takes everything");
+        }
     }
     page
 }

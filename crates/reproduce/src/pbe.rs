@@ -1,6 +1,7 @@
 //! Experiments of PBE-CC.
 
 pub(crate) mod competitor;
+pub(crate) mod decoder;
 pub(crate) mod fairness;
 pub(crate) mod lost_block;
 pub(crate) mod mobility;

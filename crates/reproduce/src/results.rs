@@ -5,6 +5,8 @@ use airpace_run::metrics::{Course, FlowMetrics, RadioTrace};
 use airpace_run::statistics::{self, Estimate};
 use airpace_run::summary::RunSummary;
 
+use crate::measure::{Measured, Measurement};
+
 /// The stratum of a population's member.
 pub fn stratum_of(member: &str) -> &str {
     member.rsplit_once('-').map_or(member, |(stratum, _)| stratum)
@@ -41,15 +43,49 @@ impl Run {
     }
 }
 
-/// The runs of all campaigns of an experiment.
+/// The runs of all campaigns of an experiment, and its measurements.
+#[derive(Default)]
 pub struct Results {
     campaigns: Vec<(&'static str, Vec<Run>)>,
+    measured: Vec<(Measurement, Result<Measured, String>)>,
 }
 
 impl Results {
     /// Results with these runs by campaign.
     pub fn new(campaigns: Vec<(&'static str, Vec<Run>)>) -> Results {
-        Results { campaigns }
+        Results { campaigns, ..Results::default() }
+    }
+
+    /// The same with these measurements: the result of each, or the reason why there is none.
+    pub fn with_measured(self, measured: Vec<(Measurement, Result<Measured, String>)>) -> Results {
+        Results { measured, ..self }
+    }
+
+    /// The result of a measurement; `None` if it was not made.
+    pub fn measured(&self, measurement: &Measurement) -> Option<&Measured> {
+        let (_, result) = self.measured.iter().find(|(known, _)| known.name == measurement.name)?;
+        result.as_ref().ok()
+    }
+
+    /// Sentences about the evidence: where seeds change nothing, how it was measured, why it was not. Empty if there is
+    /// nothing to report.
+    pub(crate) fn notes(&self) -> String {
+        let commands: Vec<String> =
+            self.measured.iter().map(|(measurement, _)| format!("`{}`", measurement.as_typed())).collect();
+        let how = match commands.as_slice() {
+            [] => None,
+            commands => Some(format!(
+                "Measured in real time by {}; another machine gives other numbers.",
+                commands.join(", ")
+            )),
+        };
+        let reason = |(measurement, result): &(Measurement, Result<Measured, String>)| {
+            let reason = result.as_ref().err()?;
+            Some(format!("The measurement {} is missing: {reason}.", measurement.name))
+        };
+        let reasons = self.measured.iter().filter_map(reason);
+        let notes = [self.note_on_seeds()].into_iter().chain(how).chain(reasons);
+        notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// The runs of a campaign.
@@ -59,7 +95,7 @@ impl Results {
     }
 
     /// A sentence if seeds change nothing in some runs that differ in nothing else; empty otherwise.
-    pub(crate) fn note_on_seeds(&self) -> String {
+    fn note_on_seeds(&self) -> String {
         let (mut cases, mut same) = (0, 0);
         for (_, runs) in &self.campaigns {
             let runs = Runs(runs.iter().collect());

@@ -10,6 +10,8 @@ use airpace_run::sweep::Key;
 use airpace_tables::FileError;
 use serde::{Deserialize, Serialize};
 
+use crate::measure::Measured;
+
 /// A run as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,15 +81,41 @@ impl Store {
         }
     }
 
+    /// The result of the measurement with this name; `None` if it was not made, or if the file is damaged.
+    pub fn measured(&self, name: &str) -> Option<Measured> {
+        let text = airpace_files::read_to_string(&self.path_of_measured(name)?, MAX_BYTES).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Stores the result of a measurement. A store without a folder drops it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put_measured(&self, name: &str, measured: &Measured) -> Result<(), RunError> {
+        match self.path_of_measured(name) {
+            Some(path) => write(&path, measured),
+            None => Ok(()),
+        }
+    }
+
+    /// The folder of this build; `None` if nothing is stored.
+    pub fn folder(&self) -> Option<PathBuf> {
+        let build: String =
+            self.build.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        Some(self.root.as_ref()?.join(build))
+    }
+
+    fn path_of_measured(&self, name: &str) -> Option<PathBuf> {
+        Some(self.folder()?.join("measured").join(format!("{name}.json")))
+    }
+
     fn path_of_trace(&self, key: Key, (from_ms, until_ms): (u64, u64)) -> Option<PathBuf> {
         Some(self.path(key)?.with_extension(format!("radio-{from_ms}-{until_ms}.json")))
     }
 
     fn path(&self, key: Key) -> Option<PathBuf> {
         let name = key.to_string();
-        let build: String =
-            self.build.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        Some(self.root.as_ref()?.join(build).join(&name[..2]).join(format!("{name}.json")))
+        Some(self.folder()?.join(&name[..2]).join(format!("{name}.json")))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use airpace_tables::facts::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Size};
+use crate::measure::{Measurement, Step};
 use crate::results::{Results, Run};
 use crate::store::{Store, Stored};
 
@@ -23,7 +25,12 @@ pub struct Work {
     runs: Vec<Task>,
     /// Indices of the runs without a result.
     missing: Vec<usize>,
+    /// The measurements without a result, each once, with the reason why it could not be made.
+    unmeasured: Vec<(Measurement, String)>,
 }
+
+/// Reason of a measurement that nobody has tried to make.
+const NOT_TRIED: &str = "only the program `airpace` measures, and it has not";
 
 /// A run of one or more campaigns.
 struct Task {
@@ -77,7 +84,7 @@ impl Work {
     pub fn of(experiments: &[&'static Experiment], size: Size, store: &Store) -> Result<Work, RunError> {
         let mut plans = Vec::new();
         for experiment in experiments {
-            for campaign in (experiment.campaigns)(size) {
+            for campaign in experiment.campaigns(size) {
                 let plan = Plan::new(campaign.spec()?)?;
                 let keys = keys(&plan)?;
                 let (experiment, traced_ms) = (experiment.id, campaign.traced_ms);
@@ -98,7 +105,52 @@ impl Work {
             store.get(*key).is_some() && plans[*plan].traced_ms.is_none_or(has_trace)
         };
         let missing = (0..runs.len()).filter(|run| !is_stored(&runs[*run])).collect();
-        Ok(Work { plans, runs, missing })
+        let mut unmeasured: Vec<(Measurement, String)> = Vec::new();
+        for measurement in experiments.iter().flat_map(|experiment| experiment.measurements()) {
+            let is_known = unmeasured.iter().any(|(known, _)| known.name == measurement.name);
+            if !is_known && store.measured(measurement.name).is_none() {
+                unmeasured.push((*measurement, NOT_TRIED.to_owned()));
+            }
+        }
+        Ok(Work { plans, runs, missing, unmeasured })
+    }
+
+    /// The measurements that are missing.
+    pub fn unmeasured(&self) -> impl Iterator<Item = &Measurement> {
+        self.unmeasured.iter().map(|(measurement, _)| measurement)
+    }
+
+    /// Makes the missing measurements with `program`, one after the other, and stores each as soon as it has ended. A
+    /// measurement that this machine cannot make has no result, and the page contains the reason. `listener` receives the
+    /// begin and the end of each.
+    ///
+    /// # Errors
+    /// A result could not be stored, or `listener` stopped the work. Measurements that have ended are kept.
+    pub fn measure(
+        &mut self,
+        store: &Store,
+        program: &Path,
+        listener: &dyn Fn(Step<'_>) -> ControlFlow<()>,
+    ) -> Result<(), RunError> {
+        let all = self.unmeasured.len();
+        let mut without = Vec::new();
+        for (ended, (measurement, _)) in std::mem::take(&mut self.unmeasured).into_iter().enumerate() {
+            let stopped = RunError::Stopped { ended, runs: all };
+            if listener(Step::Begins(&measurement)).is_break() {
+                return Err(stopped);
+            }
+            let made = measurement.make(program, store);
+            // The commands receive the interruption too, and fail.
+            if listener(Step::Ended(&measurement)).is_break() {
+                return Err(stopped);
+            }
+            match made {
+                Ok(measured) => store.put_measured(measurement.name, &measured)?,
+                Err(reason) => without.push((measurement, reason.to_string())),
+            }
+        }
+        self.unmeasured = without;
+        Ok(())
     }
 
     /// Number of all runs, each counted once.
@@ -232,7 +284,15 @@ impl Work {
     pub fn results(&self, experiment: &Experiment, store: &Store) -> Result<Results, RunError> {
         let its = self.plans.iter().filter(|planned| planned.experiment == experiment.id);
         let campaigns = its.map(|planned| Ok((planned.campaign, planned.runs(store)?)));
-        campaigns.collect::<Result<_, RunError>>().map(Results::new)
+        let results = campaigns.collect::<Result<_, RunError>>().map(Results::new)?;
+        let measured = experiment.measurements().iter().map(|measurement| {
+            let reason = || {
+                let known = self.unmeasured.iter().find(|(known, _)| known.name == measurement.name);
+                known.map_or(NOT_TRIED, |(_, reason)| reason).to_owned()
+            };
+            (*measurement, store.measured(measurement.name).ok_or_else(reason))
+        });
+        Ok(results.with_measured(measured.collect()))
     }
 }
 
@@ -289,7 +349,7 @@ mod tests {
     fn an_experiment_is_run_once_and_goes_on_where_it_was_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path(), "test");
-        let experiments = named(&["biscay/fig10".to_owned()]).unwrap();
+        let experiments = named(&["biscay/fig10".to_owned()], Size::Quick).unwrap();
         let work = Work::of(&experiments, Size::Quick, &store).unwrap();
         assert_eq!((work.runs(), work.missing()), (1, &[0][..]));
         let stopped = work.run(&store, 2, &|_| ControlFlow::Break(()));
@@ -313,7 +373,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [here, there] = ["here", "there"].map(|name| Store::new(&folder.path().join(name), "test"));
         let experiments =
-            named(&["pbe/fig3".to_owned(), "biscay/fig10".to_owned(), "morc/fig5".to_owned()]).unwrap();
+            named(&["pbe/fig3", "biscay/fig10", "morc/fig5"].map(str::to_owned), Size::Quick).unwrap();
         let work = Work::of(&experiments, Size::Quick, &here).unwrap();
         assert!(work.missing().len() > 1);
         let lines = work.lines(work.missing()).unwrap();
@@ -335,7 +395,7 @@ mod tests {
     fn an_experiment_with_details_of_the_radio_needs_them_beside_its_runs() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path(), "test");
-        let experiments = named(&["pbe/fig2".to_owned(), "pbe/fig3".to_owned()]).unwrap();
+        let experiments = named(&["pbe/fig2".to_owned(), "pbe/fig3".to_owned()], Size::Quick).unwrap();
         let work = Work::of(&experiments, Size::Quick, &store).unwrap();
         work.run(&store, 2, &|_| ControlFlow::Continue(())).unwrap();
         for experiment in &experiments {

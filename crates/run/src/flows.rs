@@ -56,6 +56,12 @@ pub struct FlowRow {
 }
 
 impl FlowRow {
+    /// The value of a metric; `None` if the flow has none, or if no metric has this name.
+    pub fn value(&self, metric: &str) -> Option<f64> {
+        let place = metric_names().iter().position(|name| name == metric)?;
+        self.values[place]
+    }
+
     /// The row of a flow.
     pub fn of(flow: &FlowSummary) -> FlowRow {
         let values = metrics().into_iter().zip(numbers(&flow.metrics));

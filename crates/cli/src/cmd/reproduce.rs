@@ -1,13 +1,14 @@
 //! `airpace reproduce`: repeats the experiments of the papers, and shows each of their numbers beside ours.
 
+use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use airpace_core::Refused;
 use airpace_lab::machine;
 use airpace_reproduce::against::{Earlier, Entry, moved};
+use airpace_reproduce::measure::Step;
 use airpace_reproduce::{
     EXPERIMENTS, Experiment, Folder, Number, Origin, Reproduced, Size, Store, Verdict as OfNumber, Work,
     named,
@@ -24,8 +25,12 @@ use crate::terminal::{self, Paint, Table, columns, count, fit, hang, thousands};
 /// Repeats experiments of the papers: each number beside ours with a verdict, each figure in the paper's form.
 ///
 /// The command makes only the runs that are missing. The version, the scenario, the scheme and the seed identify a run, and
-/// experiments share runs. After Ctrl-C, the same command continues. The folder gets index.html with all figures and numbers, figures/*.svg, results.json
-/// and reproduction.md. The exit code is 0 even if numbers differ from the papers, because this is a result.
+/// experiments share runs. After Ctrl-C, the same command continues. The folder gets index.html with all figures and numbers,
+/// figures/*.svg, results.json and reproduction.md. The exit code is 0 even if numbers differ from the papers, because this is
+/// a result.
+///
+/// Some experiments measure this machine in real time, after all runs; leave the machine alone then. With --quick, `all` and a
+/// paper leave them out.
 #[derive(clap::Args)]
 #[command(
     before_help = "Example: airpace reproduce list\n         airpace reproduce pbe/fig14\n         airpace reproduce all --quick"
@@ -65,17 +70,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     if args.what == ["list"] {
         return list(args.json, out);
     }
-    let experiments = named(&args.what)?;
-    let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let size = if args.quick { Size::Quick } else { Size::Whole };
+    let experiments = named(&args.what, size)?;
+    let earlier = args.against.as_deref().map(read_earlier).transpose()?;
     let jobs = args.jobs.map_or_else(machine::cores, usize::from);
     let host = Host { program: called::lasting_name().to_owned(), ..Host::here(&command_as_typed(), jobs) };
     let (command, version) = (canonical(args), env!("CARGO_PKG_VERSION"));
     let folder =
         Folder::open(&args.out, Origin { command, version, build: BUILD, size, host }, &experiments)?;
     let store = Store::new(&Folder::runs(&args.out), BUILD);
-    let work = Work::of(&experiments, size, &store)?;
-    let ran = run_with_progress(&work, &store, jobs, args.quiet);
+    let mut work = Work::of(&experiments, size, &store)?;
+    let interrupted = super::on_interrupt()?;
+    let ran = run_with_progress(&work, &store, jobs, &interrupted, args.quiet);
     if let Err(RunError::Stopped { ended, .. }) = ran {
         let kept = work.runs() - work.missing().len() + ended;
         bail!(
@@ -86,6 +92,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
         );
     }
     ran?;
+    // After the runs, which would take the processors from them.
+    measure_with_progress(&mut work, &store, &interrupted, args.quiet)?;
     let all: Vec<Reproduced> = experiments
         .iter()
         .map(|experiment| Ok(Reproduced::of(experiment, &work.results(experiment, &store)?)))
@@ -134,23 +142,27 @@ fn read_earlier(path: &Path) -> anyhow::Result<Vec<Earlier>> {
 fn list(is_json: bool, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let (paint, columns) = (Paint::stdout(), columns());
     for experiment in EXPERIMENTS {
-        let Experiment { id, title, source, .. } = experiment;
+        let Experiment { id, title, source, world, .. } = experiment;
         if is_json {
-            writeln!(
-                out,
-                "{}",
-                json!({ "id": id, "title": title, "source": source, "world": experiment.world })
-            )?;
+            let is_measured = experiment.is_measured();
+            let line = json!({ "id": id, "title": title, "source": source, "world": world, "measured": is_measured });
+            writeln!(out, "{line}")?;
         } else {
-            let line = hang(&format!("{id:<13} "), &format!("{title} ({source})"), 14, columns);
+            let measured = if experiment.is_measured() { ", measured in real time" } else { "" };
+            let line = hang(&format!("{id:<13} "), &format!("{title} ({source}{measured})"), 14, columns);
             writeln!(out, "{}", line.replacen(id, &paint.bold(id), 1))?;
         }
     }
     Ok(Verdict::Fine)
 }
 
-fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) -> Result<(), RunError> {
-    let interrupted = super::on_interrupt().map_err(|error| RunError::Sweep(Refused::of(error.as_ref())))?;
+fn run_with_progress(
+    work: &Work,
+    store: &Store,
+    jobs: usize,
+    interrupted: &AtomicBool,
+    is_quiet: bool,
+) -> Result<(), RunError> {
     let bar = terminal::progress(is_quiet);
     bar.set_length(work.missing().len() as u64);
     let ran = work.run(store, jobs, &|at| {
@@ -163,6 +175,37 @@ fn run_with_progress(work: &Work, store: &Store, jobs: usize, is_quiet: bool) ->
     });
     bar.finish_and_clear();
     ran
+}
+
+fn measure_with_progress(
+    work: &mut Work,
+    store: &Store,
+    interrupted: &AtomicBool,
+    is_quiet: bool,
+) -> anyhow::Result<()> {
+    let program = std::env::current_exe().context("the program does not find itself")?;
+    let bar = terminal::progress(is_quiet);
+    bar.set_length(work.unmeasured().map(|one| u64::from(one.takes_s)).sum());
+    let next = Cell::new(0);
+    let measured = work.measure(store, &program, &|step| {
+        if let Step::Begins(measurement) = step {
+            bar.set_position(next.get());
+            bar.set_message(format!("measuring: {}", measurement.name));
+            next.set(next.get() + u64::from(measurement.takes_s));
+        }
+        match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    bar.finish_and_clear();
+    if let Err(RunError::Stopped { ended, runs }) = measured {
+        bail!(
+            "stopped; {ended} of {} are done and kept. The same command goes on",
+            count(runs as u64, "measurement")
+        );
+    }
+    Ok(measured?)
 }
 
 fn all_numbers(all: &[Reproduced]) -> impl Iterator<Item = &Number> {
@@ -183,6 +226,9 @@ fn show(one: &Reproduced, out: &mut dyn Write) -> anyhow::Result<()> {
         table.row(vec![format!("{}{unit}", each.what), each.paper_text(), ours, each.verdict().to_string()]);
     }
     table.write(out, paint)?;
+    for cause in one.causes() {
+        writeln!(out, "{}", hang("- ", &cause, 2, columns()))?;
+    }
     Ok(())
 }
 

@@ -109,12 +109,8 @@ fn finish(sweep: Sweep, args: &Args, folder: &Path, out: &mut dyn Write) -> anyh
     let outcome = {
         let out = &mut *out;
         let mut told = |plan: &Plan, cell: Cell, flows: &[FlowRow]| {
-            let first = flows.iter().find(|flow| !own.contains(&flow.index));
-            spans[cell.scheme].add(first);
-            if let Some(rate_mbps) = first.and_then(|flow| value(flow, COLUMNS[0].1)) {
-                let queueing_p95_ms = first.and_then(|flow| value(flow, COLUMNS[1].1));
-                tally.add(cell.point, cell.scheme, rate_mbps, queueing_p95_ms);
-            }
+            spans[cell.scheme].add(flows.iter().find(|flow| !own.contains(&flow.index)));
+            tally.add_run(cell.point, cell.scheme, flows, &own);
             if args.json && unread.is_none() {
                 let written = flows.iter().try_for_each(|flow| writeln!(out, "{}", object(plan, cell, flow)));
                 unread = written.err();
@@ -179,7 +175,7 @@ impl Span {
         self.runs += 1;
         let Some(flow) = flow else { return };
         for (ends, (_, metric)) in self.ends.iter_mut().zip(COLUMNS) {
-            if let Some(value) = value(flow, metric) {
+            if let Some(value) = flow.value(metric) {
                 let (least, most) = ends.unwrap_or((value, value));
                 *ends = Some((least.min(value), most.max(value)));
             }
@@ -193,12 +189,6 @@ impl Span {
             Some((least, most)) => format!("{} … {}", shown.text(Some(least)), shown.text(Some(most))),
         }
     }
-}
-
-/// The value of a metric of a flow; `None` if the metric is unknown or the flow has no value.
-fn value(flow: &FlowRow, metric: &str) -> Option<f64> {
-    let place = metric_names().iter().position(|name| name == metric)?;
-    flow.values[place]
 }
 
 fn table(spans: &[Span]) -> Table {

@@ -11,6 +11,7 @@ use airpace_diag::{Buffering, LogCode, ModemOptions, Radio, Stamp};
 use airpace_modem::modem::{Door, Next, Stamped, TimedPacket, serve};
 use od::clock::now_ns;
 
+use super::kinds::{Kind, further};
 use crate::error::{LabError, refuse};
 
 /// Interval at which a modem reports RSRP.
@@ -27,6 +28,8 @@ pub struct Load {
     pub hold: Duration,
     /// Seed of the values.
     pub seed: u64,
+    /// Number of kinds of packets that the daemon reads: RSRP, then grants, then [`kinds`](super::kinds).
+    pub kinds: usize,
 }
 
 /// A modem that runs on its own thread. Dropping the value stops the modem.
@@ -91,6 +94,10 @@ struct Packets {
     rsrp_due: Time,
     rsrp_dbm: f64,
     rng: Rng,
+    /// Kinds of packets that are sent in turn with grants.
+    further: Vec<Kind>,
+    /// Number of packets without RSRP so far.
+    others: usize,
 }
 
 impl Packets {
@@ -102,6 +109,8 @@ impl Packets {
             rsrp_due: Time::ZERO,
             rsrp_dbm: -95.0,
             rng: Streams::new(load.seed).stream("modem"),
+            further: further(load.kinds),
+            others: 0,
         }
     }
 
@@ -115,7 +124,12 @@ impl Packets {
             self.rsrp_dbm = (self.rsrp_dbm + self.rng.range(-0.5, 0.5)).clamp(-120.0, -70.0);
             (LogCode(0xB17F), serving_cell(self.rsrp_dbm))
         } else {
-            (LogCode(0xB173), grant(at.as_millis(), 5 + self.rng.below(90) as u8))
+            self.others += 1;
+            // One turn: grants, then each further kind.
+            match (self.others % (self.further.len() + 1)).checked_sub(1).map(|index| &self.further[index]) {
+                Some(kind) => (kind.code, kind.payload.clone()),
+                None => (LogCode(0xB173), grant(at.as_millis(), 5 + self.rng.below(90) as u8)),
+            }
         };
         let stamped = Stamped::Kept(Stamp::from_nanos(modem_ns(began_ns + at.as_nanos())));
         TimedPacket { at, radio: Radio::FIRST, code, stamped, payload }
@@ -160,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_packets_say_what_a_phone_would() {
-        let load = Load { packets_per_s: 1_000, hold: Duration::from_secs(1), seed: 1 };
+        let load = Load { packets_per_s: 1_000, hold: Duration::from_secs(1), seed: 1, kinds: 2 };
         let mut packets = Packets::new(load);
         let subscription = Subscription::new(["lte.rsrp", "lte.dl.tb_bytes", "lte.dl.prb"]).unwrap();
         let mut extractor = Extractor::new(&subscription);

@@ -14,8 +14,8 @@ use od::clock::now_ns;
 use od::{Kpi, Od, Reading};
 use serde_json::Value;
 
-use super::Request;
 use super::emulator::{Emulator, modem_ns};
+use super::{Request, kinds};
 use crate::error::{LabError, refuse};
 use crate::part::Executable;
 
@@ -137,9 +137,9 @@ pub(super) fn measure(
     let folder = folder.map_err(LabError::step("there is no folder for temporary files"))?;
     let emulator = Emulator::start(request.load)?;
     let drain = if drains { &*request.drain } else { "off" };
-    let mut daemon = Daemon::start(executable, &emulator, folder.path(), drain, request.wants_realtime)?;
+    let mut daemon = Daemon::start(executable, &emulator, folder.path(), drain, request)?;
     let od = daemon.open(folder.path())?;
-    let kpi = od.subscribe("lte.rsrp").map_err(LabError::refused)?;
+    let kpi = od.subscribe(kinds::RSRP).map_err(LabError::refused)?;
     std::thread::sleep(SETTLE);
 
     let (began, before, counted) = (Instant::now(), daemon.work()?, daemon.counted()?);
@@ -219,21 +219,22 @@ impl Daemon {
         emulator: &Emulator,
         folder: &Path,
         drain: &str,
-        wants_realtime: bool,
+        request: &Request,
     ) -> Result<Daemon, LabError> {
+        let kpis = &kinds::kpis(request.load.kinds);
         let Some((program, first)) = executable.0.split_first() else {
             refuse!("there is no program to start");
         };
         let mut command = Command::new(program);
         command
             .args(first)
-            .args(["diag", "serve", "--json", "--kpi", "lte.rsrp,lte.dl.tb_bytes"])
+            .args(["diag", "serve", "--json", "--kpi", kpis])
             .args(["--metrics", "127.0.0.1:0", "--drain", drain])
             .arg("--port")
             .arg(emulator.device())
             .arg("--dir")
             .arg(folder)
-            .args(wants_realtime.then_some("--realtime"));
+            .args(request.wants_realtime.then_some("--realtime"));
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut process = process.map_err(LabError::step("cannot start the daemon"))?;
         let says = BufReader::new(process.stdout.take().expect("it was piped"));

@@ -2,19 +2,15 @@
 
 use std::fmt::Write;
 
+use airpace_plot::{Axis, Colour, Dash, Entry, Figure, Line, Mark, Panel, Rule, Style};
 use serde_json::Value;
 
 use super::measure::{Outcome, Percentiles};
 use super::{GAP_GOAL_MS, Goal, LATENCY_GOALS_US};
 
-/// Colours and dash patterns of the two measurements. Colour-blind readers can distinguish the colours.
-const STYLES: [(&str, &str); 2] = [("#0077BB", ""), ("#CC3311", "6 4")];
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 56.0;
-const BOTTOM: f64 = 46.0;
-const TOP: f64 = 14.0;
-const RIGHT: f64 = 28.0;
+/// Names, colours and dashes of the two measurements. Colour-blind readers can distinguish the colours.
+const STYLES: [(&str, &str, Dash); 2] =
+    [("with draining", "#0077BB", Dash::Solid), ("without", "#CC3311", Dash::Dashed)];
 
 /// Renders the page.
 pub fn page(outcomes: &[Outcome], goals: &[Goal], manifest: &Value) -> String {
@@ -128,81 +124,31 @@ fn numbers(outcomes: &[Outcome], html: &mut String) {
     html.push_str("</table>");
 }
 
-/// Draws the cumulative distribution of values on a logarithmic axis. `marks` are vertical marker lines.
+/// Draws the cumulative distribution of values on a logarithmic axis. `marks` are vertical lines.
 fn figure(html: &mut String, title: &str, about: &str, axis: &str, series: &[Vec<f64>], marks: &[f64]) {
-    let all = || series.iter().flatten().chain(marks).copied().filter(|value| *value > 0.0);
-    let low = all().fold(f64::INFINITY, f64::min).log10().floor();
-    let high = all().fold(f64::NEG_INFINITY, f64::max).log10().ceil().max(low + 1.0);
-    let x = |value: f64| {
-        let share = (value.max(1e-9).log10() - low) / (high - low);
-        LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+    let curve = |(values, (name, colour, dash)): (&Vec<f64>, (&str, &str, Dash))| {
+        Mark::Line(Line::cdf(Style { dash, ..Style::new(name, colour) }, values))
     };
-    let y = |share: f64| TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM);
-    let _ = write!(
-        html,
-        "<figure><h2>{title}</h2><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"{}\">",
-        escape(title)
-    );
-    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let _ = write!(
-            html,
-            "<line class=grid x1={LEFT} x2={} y1={y:.1} y2={y:.1} /><text x={} y={:.1} text-anchor=end>{:.0} %</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            y(share) + 4.0,
-            share * 100.0,
-            y = y(share),
-        );
-    }
-    for power in low as i32..=high as i32 {
-        let value = 10f64.powi(power);
-        let _ = write!(
-            html,
-            "<line class=grid x1={x:.1} x2={x:.1} y1={TOP} y2={} /><text x={x:.1} y={} text-anchor=middle>{value}</text>",
-            y(0.0),
-            y(0.0) + 18.0,
-            x = x(value),
-        );
-    }
-    let _ = write!(
-        html,
-        "<text x={} y={} text-anchor=middle>{}</text>",
-        (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 6.0,
-        escape(axis)
-    );
-    for mark in marks {
-        let x = x(*mark);
-        let _ = write!(html, "<line class=mark x1={x:.1} x2={x:.1} y1={TOP} y2={:.1} />", y(0.0));
-    }
-    for (values, (colour, dash)) in series.iter().zip(STYLES) {
-        let mut sorted = values.clone();
-        sorted.sort_by(f64::total_cmp);
-        let count = sorted.len() as f64;
-        let mut path = String::new();
-        for (at, value) in sorted.iter().enumerate() {
-            // One step per value, but at most a thousand: more cannot be distinguished.
-            if sorted.len() > 1_000 && at % (sorted.len() / 1_000) != 0 && at + 1 < sorted.len() {
-                continue;
-            }
-            let (from, to) = (y(at as f64 / count), y((at + 1) as f64 / count));
-            let start = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(path, "{start}{:.1} {from:.1}L{:.1} {to:.1}", x(*value), x(*value));
-        }
-        let _ = write!(
-            html,
-            "<path d=\"{path}\" fill=none stroke=\"{colour}\" stroke-width=2 stroke-dasharray=\"{dash}\" />"
-        );
-    }
-    html.push_str("</svg><p class=legend>");
-    for (label, (colour, dash)) in ["with draining", "without"].iter().zip(STYLES) {
-        let _ = write!(
-            html,
-            "<span><svg viewBox=\"0 0 30 8\"><line x1=0 x2=30 y1=4 y2=4 stroke=\"{colour}\" stroke-width=3 \
-             stroke-dasharray=\"{dash}\" /></svg> {label}</span>"
-        );
-    }
-    let _ = write!(html, "</p><figcaption>{}</figcaption></figure>", escape(about));
+    let goal = |at: &f64| {
+        let style =
+            Style { name: String::new(), colour: Colour::Soft, dash: Dash::Dotted, ..Style::default() };
+        Mark::VerticalLine(Rule { style, at: *at, text: String::new(), second_y: false })
+    };
+    let panel = Panel {
+        x: Axis::log(axis),
+        y: Axis { range: Some((0.0, 1.0)), ..Axis::linear("share") },
+        marks: series.iter().zip(STYLES).map(curve).chain(marks.iter().map(goal)).collect(),
+        ..Panel::default()
+    };
+    let drawing = Figure {
+        title: title.to_owned(),
+        legend: Entry::of(std::slice::from_ref(&panel)),
+        panels: vec![panel],
+        panel_width: 640.0,
+        ..Figure::default()
+    };
+    let (svg, about) = (drawing.inline_svg(title), escape(about));
+    let _ = write!(html, "<figure><h2>{title}</h2>{svg}<figcaption>{about}</figcaption></figure>");
 }
 
 fn escape(text: &str) -> String {
@@ -216,8 +162,6 @@ const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><titl
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}\
 main{max-width:44rem;margin:2rem auto;padding:0 1rem}h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.1rem;margin:2rem 0 .3rem}\
 figure{margin:0}figcaption,.lead{color:var(--soft)}figure>svg{width:100%;height:auto}\
-svg text{font-size:12px;fill:var(--soft)}.grid{stroke:var(--line)}.mark{stroke:var(--soft);stroke-dasharray:2 3}\
-.legend{margin:.2rem 0;display:flex;gap:1.5rem}.legend svg{width:30px;height:8px}\
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem .2rem 0;text-align:left;border-bottom:1px solid var(--line)}\
 .n{text-align:right;font-variant-numeric:tabular-nums}.good{color:#228833}.bad{color:#CC3311;font-weight:600}\
 code{font-size:.9em;overflow-wrap:anywhere}</style></head><body><main>";

@@ -2,7 +2,7 @@
 
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel};
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::pbe::mobility::medians;
@@ -14,7 +14,9 @@ pub(crate) static FIG_10: Experiment = Experiment {
     title: "The wired part of the path becomes the bottleneck three times",
     source: "BISCAY §5.3.6 Fig. 10",
     world: "",
-    campaigns: |size: Size| vec![Campaign::of("biscay-wired-bottleneck", &["biscay"], size.seeds(5))],
+    evidence: Evidence::Simulated(|size: Size| {
+        vec![Campaign::of("biscay-wired-bottleneck", &["biscay"], size.seeds(5))]
+    }),
     findings,
 };
 

@@ -5,7 +5,7 @@ use airpace_run::statistics::{self, Estimate};
 use airpace_sim::scenario::{ModemKpis, Recording};
 
 use super::recording;
-use crate::experiment::{Experiment, Findings, Picture};
+use crate::experiment::{Evidence, Experiment, Findings, Picture};
 use crate::number::{Number, Rule};
 use crate::statistics::pearson;
 
@@ -17,7 +17,7 @@ pub(crate) static FIG_5: Experiment = Experiment {
     world: "The first link of each stratum, saturated as in its recording; per 100 ms. The delay from grant to arrival is removed, \
             as in the paper's figure: the shift of at most 40 ms with the largest correlation. Granted bytes are the sum of \
             the transport blocks here, so the paper's two methods are one.",
-    campaigns: |_| Vec::new(),
+    evidence: Evidence::Simulated(|_| Vec::new()),
     findings: |_| fig_5(),
 };
 
@@ -28,7 +28,7 @@ pub(crate) static FIG_7: Experiment = Experiment {
     source: "BISCAY §1 Fig. 1, §5.2 Fig. 7",
     world: "The figures show one link each. The paper gives no numbers; the claim is that reports of every second miss changes that \
             reports of every 10 ms show.",
-    campaigns: |_| Vec::new(),
+    evidence: Evidence::Simulated(|_| Vec::new()),
     findings: |_| fig_7(),
 };
 

@@ -9,7 +9,7 @@ use airpace_run::statistics;
 use airpace_sim::builtin;
 
 use super::{LINKS, of_kind, over};
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
@@ -22,7 +22,7 @@ pub(crate) static TABLE_2: Experiment = Experiment {
     world: "The links are those of Table 1. The rule compares BBR and CUBIC with BISCAY, because the links are others. The round trip \
             was chosen by the shortest mean delay of the paper, which our links do not reach: their capacity varies more within a \
             tenth of a second.",
-    campaigns: |size| vec![flows(size, "two", &TWO), flows(size, "three", &THREE)],
+    evidence: Evidence::Simulated(|size| vec![flows(size, "two", &TWO), flows(size, "three", &THREE)]),
     findings: table_2,
 };
 
@@ -33,7 +33,7 @@ pub(crate) static FIG_9: Experiment = Experiment {
     source: "BISCAY §5.3.5 Fig. 9, Table 3",
     world: "The paper shows one link and two regions of it. Ours are means over all links; the regions of a link are the 2 s after \
             its two largest changes of capacity.",
-    campaigns: |size| vec![flows(size, "three", &THREE)],
+    evidence: Evidence::Simulated(|size| vec![flows(size, "three", &THREE)]),
     findings: fig_9,
 };
 

@@ -1,7 +1,7 @@
 //! One flow over each of 260 recorded links: Table 1 and Fig. 8.
 
 use super::{LINKS, SCENARIOS, of_kind, over};
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
@@ -19,7 +19,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
             latter do not depend on a few links where a scheme starves. Capacity varies more within a tenth of a second than on \
             the paper's links: the Oracle has a mean delay of 11 to 13 ms here, and the paper's BISCAY 5.6 ms (Table 2). What \
             BISCAY leaves of a long queue is therefore more.",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: table_1,
 };
 
@@ -30,7 +30,7 @@ pub(crate) static FIG_8: Experiment = Experiment {
     source: "BISCAY §5.3.3 Fig. 8",
     world: "The distance of two schemes is |log of the ratio of their throughputs| + |log of the ratio of their p95 delays|; the \
             paper does not define one.",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: fig_8,
 };
 

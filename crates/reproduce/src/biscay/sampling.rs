@@ -4,7 +4,7 @@ use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Point, Points, Rule a
 use airpace_run::statistics;
 
 use super::{LINKS, over};
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
@@ -18,7 +18,7 @@ pub(crate) static FIG_6: Experiment = Experiment {
             modem's summary of granted bytes does not change between two samples; so the intervals up to 100 ms read sums of \
             transport blocks over the interval itself (bandwidth=tbs, tbs_ttis), from KPIs of every millisecond. Above, the \
             summary of the last 100 ms is sampled.",
-    campaigns: sampled,
+    evidence: Evidence::Simulated(sampled),
     findings: fig_6,
 };
 
@@ -30,11 +30,11 @@ pub(crate) static FIG_11A: Experiment = Experiment {
     world: "The paper measured in commercial cells of 4G. Ours are the 40 places of PBE-CC's experiments, where both schemes read \
             their own reports of the same simulated cell: BISCAY the modem's, PBE-CC the control channel's. The paper's PBE-CC \
             is its authors' program, which stands between PBE-CC as printed and ours.",
-    campaigns: |size| {
+    evidence: Evidence::Simulated(|size| {
         let schemes = &["biscay", "pbe", "pbe@paper"];
         let per_stratum = size.choose(None, Some(1));
         vec![Campaign { per_stratum, ..Campaign::of("pbe-places", schemes, size.seeds(2)) }]
-    },
+    }),
     findings: fig_11a,
 };
 

@@ -4,7 +4,7 @@ use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::metrics::course::between;
 use airpace_run::statistics;
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
 use crate::statistics::jain_percent;
@@ -15,7 +15,9 @@ pub(crate) static FIG_5: Experiment = Experiment {
     title: "Five downloads that join and leave every 5 s",
     source: "MORC §4.1 Fig. 5",
     world: "",
-    campaigns: |size| vec![Campaign::of("morc-five-flows", &["morc", "morc@paper"], size.seeds(5))],
+    evidence: Evidence::Simulated(|size| {
+        vec![Campaign::of("morc-five-flows", &["morc", "morc@paper"], size.seeds(5))]
+    }),
     findings,
 };
 

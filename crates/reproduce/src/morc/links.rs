@@ -1,6 +1,6 @@
 //! Links whose rate and delay change: Table 1.
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
@@ -15,7 +15,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
     source: "MORC §4.1 Table 1",
     world: "The paper prints 14 of its profiles; the means are those of these 14 rows. The rules \
             of the means were set after a prototype had been measured.",
-    campaigns: |size| vec![Campaign::of("morc-table1", SCHEMES, size.seeds(5))],
+    evidence: Evidence::Simulated(|size| vec![Campaign::of("morc-table1", SCHEMES, size.seeds(5))]),
     findings,
 };
 

@@ -1,6 +1,6 @@
 //! Adaptive video: the bursts of Fig. 2, the phones of Fig. 6, and the lab of §4.2.
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
@@ -15,9 +15,9 @@ pub(crate) static FIG_2: Experiment = Experiment {
     title: "Course of the throughput of a 4K video over TCP",
     source: "MORC §2 Fig. 2",
     world: "The paper states neither link nor player. Ours is the fastest link of the lab.",
-    campaigns: |size| {
+    evidence: Evidence::Simulated(|size| {
         vec![Campaign::of("video-lab", &["cubic@linux"], size.seeds(5)).with("variant", FASTEST)]
-    },
+    }),
     findings: bursts,
 };
 
@@ -31,7 +31,7 @@ pub(crate) static FIG_6: Experiment = Experiment {
             paper's losses (0.01 to 0.1 %) do not limit CUBIC: without losses, the ratios are the same. With losses of 1 %, the \
             MORC server is faster. Without fading, both are equally fast (2.76 and 2.74 Mbit/s in the evening, three seeds); \
             that CUBIC's longer queue uses the peaks of fading better is a guess.",
-    campaigns: field,
+    evidence: Evidence::Simulated(field),
     findings: groups,
 };
 
@@ -43,7 +43,9 @@ pub(crate) static LAB: Experiment = Experiment {
     world: "The links are six of Table 1's, because the paper does not state those of the video. Our player starts with the \
             lowest bitrate, 72 kB, which arrive in a few round trips, before a scheme has found the rate. With 8.1 Mbit/s \
             only, the first segment has 4 MB.",
-    campaigns: |size| vec![lab(size), Campaign { name: ONE.0, ..lab(size) }.with(LADDER, EIGHT_MBPS)],
+    evidence: Evidence::Simulated(|size| {
+        vec![lab(size), Campaign { name: ONE.0, ..lab(size) }.with(LADDER, EIGHT_MBPS)]
+    }),
     findings: starts,
 };
 

@@ -4,7 +4,7 @@ use airpace_plot::{Axis, Colour, Entry, Figure, Line, Mark, Panel, Point, Points
 
 use super::EIGHT;
 use super::mobility::medians;
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
@@ -16,7 +16,7 @@ pub(crate) static FIG_16: Experiment = Experiment {
     source: "PBE-CC §6.2.3 Figs. 16, 17",
     world: "The phone has one carrier and the competitor two, as the paper's phones (Redmi 8, MIX3). Round trip and queue are \
             fitted to PBE-CC's mean delay and CUBIC's p95 delay.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings,
 };
 

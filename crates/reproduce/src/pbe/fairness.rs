@@ -5,7 +5,7 @@ use airpace_run::metrics::course::between;
 use airpace_run::statistics;
 
 use super::mobility::medians;
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
 use crate::statistics::jain_percent;
@@ -20,7 +20,7 @@ const fn experiment(
     campaigns: fn(Size) -> Vec<Campaign>,
     findings: fn(&Results) -> Findings,
 ) -> Experiment {
-    Experiment { id, title, source, world: WORLD, campaigns, findings }
+    Experiment { id, title, source, world: WORLD, evidence: Evidence::Simulated(campaigns), findings }
 }
 
 /// Fig. 18a.

@@ -3,7 +3,7 @@
 use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Point, Points, Style};
 use airpace_run::statistics;
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
 
@@ -15,7 +15,7 @@ pub(crate) static FIG_3: Experiment = Experiment {
     world: "One packet per subframe, each in a block of its own, on a path without jitter. In the eighth subframe, our phone \
             gets the retransmission and no other block, because LTE's FDD has one downlink assignment per subframe; so the \
             packet of this subframe waits for the ninth. The paper counts no delay for it.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings,
 };
 

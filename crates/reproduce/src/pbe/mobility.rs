@@ -7,7 +7,7 @@ use airpace_run::metrics::course::INTERVAL;
 use airpace_run::statistics::Estimate;
 
 use super::EIGHT;
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, p95_delay, throughput};
@@ -20,7 +20,7 @@ pub(crate) static FIG_14: Experiment = Experiment {
     source: "PBE-CC §6.2.2 Figs. 14, 15",
     world: "Round trip, queue and losses of the paper's network are not published; ours are fitted to PBE-CC's delay, and to \
             CUBIC's throughput and delay.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings,
 };
 

@@ -1,6 +1,6 @@
 //! Retransmissions and headers at several offered loads, and the delay that they cause.
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs};
 use airpace_plot::{
@@ -19,7 +19,7 @@ pub(crate) static FIG_6: Experiment = Experiment {
             of PDCP, RLC and MAC (0.3 %), and padding, because a grant consists of groups of four PRBs and a block has a size \
             of a table. A load above the capacity has no padding. The paper's 6.8 % is constant over the loads. Its cause is \
             not known; longer headers or more segments of the operator's RLC are a guess.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings: fig_6,
 };
 
@@ -31,7 +31,7 @@ pub(crate) static FIG_7: Experiment = Experiment {
     world: "The jitter of our Internet is exponential with the mean that gives the paper's 94.1 %. The share that we measure \
             is that of packets without a retransmission; it also contains the wait for a subframe and the time of a packet \
             that needs two subframes.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings: fig_7,
 };
 

@@ -1,7 +1,7 @@
 //! Stationary links: 25 in busy cells and 15 in idle ones.
 
 use super::EIGHT;
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run, Runs, mean_delay, p95_delay, throughput};
@@ -15,7 +15,7 @@ pub(crate) static TABLE_1: Experiment = Experiment {
     source: "PBE-CC §6.2.1 Table 1",
     world: "The paper's links are not published. Ours are drawn from distributions; the losses of the Internet and the queues \
             of base stations are fitted, and the same places without losses and with deep queues are shown beside them.",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: table_1,
 };
 
@@ -25,7 +25,7 @@ pub(crate) static FIG_10: Experiment = Experiment {
     title: "Throughput and delay over the 40 places",
     source: "PBE-CC §6.2.1 Fig. 10",
     world: "",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: fig_10,
 };
 
@@ -35,7 +35,7 @@ pub(crate) static FIG_11: Experiment = Experiment {
     title: "Percentiles of throughput and delay of eight schemes at six places",
     source: "PBE-CC §6.2.1 Figs. 11, 12",
     world: "",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: fig_11,
 };
 
@@ -45,7 +45,7 @@ pub(crate) static FIG_13: Experiment = Experiment {
     title: "Places at which a scheme gets more than one carrier",
     source: "PBE-CC §6.2.1 Fig. 13",
     world: "",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: fig_13,
 };
 
@@ -55,7 +55,7 @@ pub(crate) static STATES: Experiment = Experiment {
     title: "Share of time in which PBE-CC sees its bottleneck in the Internet",
     source: "PBE-CC §6.2.1",
     world: "The Internet of our places loses packets, and no other traffic is on it.",
-    campaigns: links,
+    evidence: Evidence::Simulated(links),
     findings: states,
 };
 

@@ -4,7 +4,7 @@ use airpace_plot::{Axis, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::metrics::RadioTrace;
 use airpace_run::statistics;
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture, Size};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture, Size};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
 
@@ -17,7 +17,7 @@ pub(crate) static FIG_2: Experiment = Experiment {
             carries less than 40 Mbit/s, and two carry more. The time of draining follows from these capacities: with the next \
             better MCS it is shorter, and with the next worse one, two carriers carry less than 40 Mbit/s. The times are those \
             of the cell, from the first grant to the phone.",
-    campaigns,
+    evidence: Evidence::Simulated(campaigns),
     findings,
 };
 

@@ -1,7 +1,7 @@
 //! One phone with two flows from two servers.
 
 use super::EIGHT;
-use crate::experiment::{Campaign, Experiment, Findings, Picture};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture};
 use crate::look;
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
@@ -14,9 +14,9 @@ pub(crate) static FIG_20: Experiment = Experiment {
     title: "Two flows of one phone",
     source: "PBE-CC (SIGCOMM 2020) §6.3.4 Fig. 20",
     world: "The phone has two carriers of 50 PRBs. The paper's shares are compared, not its rates.",
-    campaigns: |size| {
+    evidence: Evidence::Simulated(|size| {
         vec![Campaign::of("two-flows", EIGHT, size.seeds(5)).with("cell.carriers", 2).with("cell.prbs", 50)]
-    },
+    }),
     findings,
 };
 

@@ -1,12 +1,12 @@
 //! The users of a cell as its control channel shows them.
 
-use crate::experiment::{Campaign, Experiment, Findings, Picture};
+use crate::experiment::{Campaign, Evidence, Experiment, Findings, Picture};
 use crate::number::{Number, Rule};
 use crate::results::{Results, Run};
 use airpace_phy::Ports;
 use airpace_phy::dci::{Carrier, Extras, Format};
-use airpace_plot::{Axis, Entry, Figure, Layer, Mark, Panel, Stack, Style};
-use airpace_run::metrics::radio_trace::{CarrierTrace, ControlTrace};
+use airpace_plot::{Axis, Entry, Figure, Layer, Line, Mark, Panel, Stack, Style};
+use airpace_run::metrics::radio_trace::{CarrierTrace, ControlTrace, RATE_STEP};
 use airpace_run::statistics::Estimate;
 
 /// §4.2.1 and SIGCOMM §7.
@@ -18,10 +18,10 @@ pub(crate) static USERS: Experiment = Experiment {
             from the 68 %, their PRBs from the 70 %, and the load from the 1.3 users and the number of messages. The share \
             of control users depends on the length of the observation, because each download is a new user; the paper does \
             not state its length, ours is 20 s.",
-    campaigns: |size| {
+    evidence: Evidence::Simulated(|size| {
         let campaign = Campaign::of("stationary-busy", &["pbe"], size.seeds(3));
         vec![Campaign { traced_ms: Some((0, 20_000)), ..campaign }]
-    },
+    }),
     findings,
 };
 
@@ -115,6 +115,75 @@ fn findings(results: &Results) -> Findings {
     Findings { numbers, pictures: Vec::new() }
 }
 
+/// SIGCOMM Fig. 11b.
+pub(crate) static FIG_11S: Experiment = Experiment {
+    id: "pbe/fig11s",
+    title: "Data rates of the users of two cells",
+    source: "PBE-CC SIGCOMM §6.2 Fig. 11b",
+    world: "The paper decodes two cells for 24 hours; ours are simulated for 20 s of a busy hour. The users have SINRs around \
+            10 dB, which was chosen before this experiment. Fig. 11a, the number of users per hour, is not repeated: here it \
+            is an input, and nothing follows from it.",
+    evidence: Evidence::Simulated(|size| {
+        let cell = |name, prbs: u16| {
+            let campaign = Campaign::of("stationary-busy", &["pbe"], size.seeds(3));
+            Campaign { name, traced_ms: Some((0, 20_000)), ..campaign }.with("cell.prbs", prbs)
+        };
+        CELLS.iter().map(|(name, prbs, _)| cell(name, *prbs)).collect()
+    }),
+    findings: fig_11s,
+};
+
+/// The cells: name, PRBs, and the share of users in the paper that have less than half of the largest rate, in percent.
+const CELLS: [(&str, u16, f64); 2] = [("20 MHz", 100, 71.9), ("10 MHz", 50, 77.4)];
+
+/// Half of the largest rate, 1.8 Mbit/s per PRB, in bits per PRB pair.
+const HALF_RATE: u64 = 900;
+
+/// Percentage of the users with less than half of the largest rate.
+fn slow_users(run: &Run) -> Option<f64> {
+    let users = &control(run)?.users_by_rate;
+    percent(users.iter().take((HALF_RATE / RATE_STEP) as usize).sum(), users.iter().sum())
+}
+
+fn fig_11s(results: &Results) -> Findings {
+    let number = |(name, _, paper): &(&'static str, u16, f64)| {
+        let what = format!("users with less than half of 1.8 Mbit/s per PRB, {name}");
+        Number::new(what, "%", *paper, results.of(name).mean(slow_users), Rule::Factor(1.2))
+    };
+    const COLOURS: [&str; 2] = ["#0072B2", "#D55E00"];
+    let line = |((name, ..), colour): (&(&'static str, u16, f64), &str)| {
+        let run = results.of(name);
+        let users = &control(run.0.first()?)?.users_by_rate;
+        let all = users.iter().sum::<u64>() as f64;
+        let up_to = users.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum as f64 / all)
+        });
+        let mbps = |step: usize| (step as u64 * RATE_STEP) as f64 * 1e-3;
+        let points =
+            std::iter::once((0.0, 0.0)).chain(up_to.enumerate().map(|(step, share)| (mbps(step + 1), share)));
+        Some(Mark::Line(Line::new(Style::new(name, colour), points.collect())))
+    };
+    let panel = Panel {
+        x: Axis { range: Some((0.0, 1.8)), ..Axis::linear("data rate (Mbit/s per PRB)") },
+        y: Axis { range: Some((0.0, 1.0)), ..Axis::linear("share of the users") },
+        marks: CELLS.iter().zip(COLOURS).filter_map(line).collect(),
+        ..Panel::default()
+    };
+    let figure = Figure {
+        title: "PBE-CC SIGCOMM Fig. 11b".to_owned(),
+        caption: "Distribution of the users' data rates at two bandwidths.".to_owned(),
+        legend: Entry::of(std::slice::from_ref(&panel)),
+        panels: vec![panel],
+        panel_width: 560.0,
+        ..Figure::default()
+    };
+    Findings {
+        numbers: CELLS.iter().map(number).collect(),
+        pictures: vec![Picture { name: "pbe-fig11s", figure }],
+    }
+}
+
 /// Fig. 5.
 pub(crate) static FIG_5: Experiment = Experiment {
     id: "pbe/fig5",
@@ -122,10 +191,10 @@ pub(crate) static FIG_5: Experiment = Experiment {
     source: "PBE-CC §4.2 Fig. 5",
     world: "The paper's figure is a sketch of ten subframes, in which a sender reacts within one subframe. Here a reaction \
             takes a round trip of 42 ms.",
-    campaigns: |size| {
+    evidence: Evidence::Simulated(|size| {
         let campaign = Campaign::of("pbe-fig5", &["pbe"], size.seeds(5));
         vec![Campaign { text: SCENARIO, traced_ms: Some((2_800, 3_400)), ..campaign }]
-    },
+    }),
     findings: fig_5,
 };
 

@@ -1,11 +1,12 @@
 //! Comparison of schemes over the points of a sweep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airpace_core::count::count;
 
 use super::paired::{self, Case};
 use super::{best_of_rates, is_oracle};
+use crate::flows::FlowRow;
 
 /// Counts at how many points of a sweep each scheme is best.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +32,17 @@ impl Tally {
         Tally { schemes: schemes.to_vec(), points: BTreeMap::new() }
     }
 
-    /// Adds a run of a scheme (by index) at a point: rate of the first flow in Mbit/s, and 95th percentile of its
-    /// queueing delay in ms.
-    pub fn add(&mut self, point: u64, scheme: usize, rate_mbps: f64, queueing_p95_ms: Option<f64>) {
+    /// Adds a run of a scheme (by index) at a point, by the first flow that ran this scheme; `own` has the indices of the flows
+    /// with a scheme of their own.
+    pub fn add_run(&mut self, point: u64, scheme: usize, flows: &[FlowRow], own: &BTreeSet<u16>) {
+        let Some(first) = flows.iter().find(|flow| !own.contains(&flow.index)) else { return };
+        if let Some(rate_mbps) = first.value("throughput_mbps") {
+            self.add(point, scheme, rate_mbps, first.value("queueing_delay_ms.p95"));
+        }
+    }
+
+    /// Adds a run of a scheme at a point: rate in Mbit/s, and 95th percentile of the queueing delay in ms.
+    fn add(&mut self, point: u64, scheme: usize, rate_mbps: f64, queueing_p95_ms: Option<f64>) {
         let at_point = self.points.entry(point).or_insert_with(|| vec![Sums::default(); self.schemes.len()]);
         let sums = &mut at_point[scheme];
         sums.runs += 1;

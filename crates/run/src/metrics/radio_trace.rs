@@ -100,7 +100,13 @@ pub struct ControlTrace {
     pub control_grants_of_four: u64,
     /// How many of these grants had more than four PRBs.
     pub control_grants_above_four: u64,
+    /// Number of different users by their rate: the mean bits of a new block per PRB pair, in steps of [`RATE_STEP`]. Users
+    /// without a new block have no rate.
+    pub users_by_rate: Vec<u64>,
 }
+
+/// Step of the rates of users, in bits per PRB pair.
+pub const RATE_STEP: u64 = 50;
 
 /// Records a [`RadioTrace`].
 pub struct RadioTraceMeter {
@@ -123,6 +129,9 @@ struct KnownUser {
     grants: u64,
     of_four: u64,
     above_four: u64,
+    /// Bits of new blocks, and the PRBs of their grants.
+    new_bits: u64,
+    new_prbs: u64,
 }
 
 impl RadioTraceMeter {
@@ -156,6 +165,13 @@ impl RadioTraceMeter {
         let control = &mut self.trace.control;
         control.users = self.users.counts();
         control.known_users = self.known.len() as u64;
+        for user in self.known.values() {
+            let Some(rate) = user.new_bits.checked_div(user.new_prbs) else { continue };
+            let step = (rate / RATE_STEP) as usize;
+            let users = &mut control.users_by_rate;
+            users.resize(users.len().max(step + 1), 0);
+            users[step] += 1;
+        }
         for user in self.known.values().filter(|user| !user.has_data) {
             control.control_users += 1;
             control.control_grants += user.grants;
@@ -272,6 +288,10 @@ impl RadioTraceMeter {
                 user.grants += 1;
                 user.of_four += u64::from(dci.prbs.len() == 4);
                 user.above_four += u64::from(dci.prbs.len() > 4);
+                if dci.new_bits() > Bits::ZERO && !dci.retransmission.contains(&true) {
+                    user.new_bits += dci.new_bits().0;
+                    user.new_prbs += u64::from(dci.prbs.len());
+                }
             }
         }
         if report.symbols.is_none() {

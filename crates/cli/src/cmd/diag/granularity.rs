@@ -35,6 +35,9 @@ pub struct Args {
     /// Packets per second, RSRP included.
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..=20_000))]
     load: u32,
+    /// Number of kinds of packets that the daemon reads, one KPI from each: RSRP, grants, then others.
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = kinds)]
+    kinds: usize,
     /// Time for which the modem keeps packets.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     buffer: Duration,
@@ -61,13 +64,22 @@ fn drain_text(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the number of kinds of packets.
+fn kinds(text: &str) -> Result<usize, String> {
+    let most = granularity::number_of_kinds();
+    let kinds = text.parse::<usize>().ok().filter(|kinds| (1..=most).contains(kinds));
+    kinds.ok_or_else(|| {
+        format!("give a number from 1 to {most}, which is the number of kinds that the modem can send")
+    })
+}
+
 /// Runs the measurements.
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     let began = Instant::now();
     let command = std::env::args().skip(1).fold("airpace".to_owned(), |line, word| format!("{line} {word}"));
     let mut host = Host::here(&command, 2);
     let request = Request {
-        load: Load { packets_per_s: args.load, hold: args.buffer, seed: args.seed },
+        load: Load { packets_per_s: args.load, hold: args.buffer, seed: args.seed, kinds: args.kinds },
         drain: args.drain.clone(),
         span: args.span,
         wants_realtime: args.realtime,
@@ -92,6 +104,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
             "command": command,
             "seed": args.seed,
             "packets_per_s": args.load,
+            "kinds": args.kinds,
             "buffer_s": args.buffer.as_secs_f64(),
             "span_s": args.span.as_secs_f64(),
             "host": host,
