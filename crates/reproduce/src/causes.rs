@@ -15,7 +15,7 @@ pub enum Place {
     World,
     /// Our model of the cell, or of a scheme or a program of others, behaves in another way.
     Model,
-    /// The text of the paper does not give what the paper reports.
+    /// An implementation of the text of the paper does not give the numbers that the paper reports.
     Text,
     /// The cause is not known.
     Open,
@@ -37,7 +37,7 @@ impl fmt::Display for Place {
 pub struct Cause {
     /// Name of the experiment.
     pub experiment: &'static str,
-    /// Texts of which a number's description contains one.
+    /// Texts. A number belongs to this cause if its description contains one of them.
     pub numbers: &'static [&'static str],
     /// Where the cause lies.
     pub place: Place,
@@ -77,7 +77,7 @@ impl Cause {
             [one, ..] => format!("\"{}\" and {} more", one.what, numbers.len() - 1),
             [] => String::new(),
         };
-        format!("{which} ({}): {} {}", self.place, self.why, self.seen)
+        format!("{which} ({}): {} Evidence: {}", self.place, self.why, self.seen)
     }
 }
 

@@ -20,13 +20,13 @@ pub struct Experiment {
     pub source: &'static str,
     /// How our world differs from the paper's, and what follows for the numbers; empty if nothing does.
     pub world: &'static str,
-    /// What it needs.
+    /// The runs or measurements that it needs.
     pub evidence: Evidence,
     /// Computes numbers and figures from it.
     pub findings: fn(&Results) -> Findings,
 }
 
-/// What the numbers of an experiment are computed from.
+/// Origin of an experiment's numbers.
 pub enum Evidence {
     /// Runs of the simulator, which are the same on every machine.
     Simulated(fn(Size) -> Vec<Campaign>),

@@ -26,7 +26,7 @@ use crate::{gallery, markdown};
 /// Chosen: a thousand times the size of one.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
-/// What makes a reproduction again.
+/// Command, version and machine of a reproduction, which repeat it.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The command, without the name of the folder.

@@ -51,7 +51,7 @@ pub static EXPERIMENTS: &[&Experiment] = &[
 ];
 
 /// The experiments that `words` name: `all`, a paper (`pbe`), or an experiment (`pbe/fig14`). The order is that of
-/// [`EXPERIMENTS`]. In the quick size, `all` and a paper leave out what is measured in real time, because such numbers are not
+/// [`EXPERIMENTS`]. In the quick size, `all` and a paper leave out measurements in real time, because such numbers are not
 /// the same in two runs.
 ///
 /// # Errors

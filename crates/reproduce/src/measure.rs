@@ -1,24 +1,25 @@
 //! Measurements of this machine in real time, by commands of the program. Another machine gives other numbers.
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use airpace_core::Refused;
-use airpace_run::{RunError, shell};
+use airpace_run::RunError;
 use airpace_tables::FileError;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::store::Store;
 
 /// In an argument: the folder of the measurement.
 const FOLDER: &str = "{folder}";
 
 /// Name of the file with the measurement's scenario.
 const SCENARIO: &str = "scenario.toml";
+
+/// Exit code of a command whose run is invalid, because the machine did not keep up with real time.
+const UNFIT: i32 = 3;
 
 /// Maximum size of a result (bytes).
 ///
@@ -43,8 +44,8 @@ pub struct Measurement {
 /// Progress of measurements.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// This measurement begins.
-    Begins(&'a Measurement),
+    /// This measurement starts.
+    Starts(&'a Measurement),
     /// This measurement has ended.
     Ended(&'a Measurement),
 }
@@ -81,19 +82,17 @@ impl Measured {
 impl Measurement {
     /// The commands as a user types them.
     pub fn as_typed(&self) -> String {
-        let typed = |command: &&str| format!("airpace {}", command.replace("{folder}/", ""));
-        self.commands.iter().map(typed).collect::<Vec<_>>().join("; ")
+        self.commands.iter().map(|command| typed(command)).collect::<Vec<_>>().join("; ")
     }
 
-    /// Executes the commands of `program`. Their files are in a folder beside the finished runs, which is removed afterwards.
+    /// Executes the commands of `program`. Their files are in a folder in `beside`, which is removed afterwards.
     ///
     /// # Errors
-    /// A command fails, for example because the machine lacks what it needs, or gives no JSON.
-    pub fn make(&self, program: &Path, store: &Store) -> Result<Measured, RunError> {
-        let beside = store.folder().unwrap_or_else(std::env::temp_dir);
-        fs::create_dir_all(&beside).map_err(FileError::write("make the folder", &beside))?;
-        let folder = tempfile::Builder::new().prefix("measuring-").tempdir_in(&beside);
-        let folder = folder.map_err(FileError::write("make a folder in", &beside))?;
+    /// A command fails, for example because the machine lacks a capability, or its output is no JSON.
+    pub fn make(&self, program: &Path, beside: &Path) -> Result<Measured, RunError> {
+        fs::create_dir_all(beside).map_err(FileError::write("make the folder", beside))?;
+        let folder = tempfile::Builder::new().prefix("measuring-").tempdir_in(beside);
+        let folder = folder.map_err(FileError::write("make a folder in", beside))?;
         self.make_in(folder.path(), program)
     }
 
@@ -108,7 +107,7 @@ impl Measurement {
                 .split_whitespace()
                 .map(|word| word.replace(FOLDER, &folder.to_string_lossy()))
                 .collect();
-            let (time, output) = execute(program, &arguments)?;
+            let (time, output) = execute(program, &arguments, folder, &typed(command))?;
             took.push(time);
             printed = output;
         }
@@ -127,39 +126,45 @@ impl Measurement {
     }
 }
 
-/// Executes a command, and returns its time and what it printed.
+/// A command as a user types it, in the folder of its files.
+fn typed(command: &str) -> String {
+    format!("airpace {}", command.replace("{folder}/", ""))
+}
+
+/// Executes a command in the measurement's folder, and returns its time and its output. `typed` is the command for messages.
 ///
 /// The exit code 1 is accepted: the commands report with it that a goal was missed, or that a flow differs.
-fn execute(program: &Path, arguments: &[String]) -> Result<(Took, String), RunError> {
-    let words: Vec<String> = std::iter::once("airpace".to_owned()).chain(arguments.iter().cloned()).collect();
-    let failed = |why: String| refused(format!("`{}` {why}", shell::join(&words)));
-    let began = std::time::Instant::now();
+fn execute(
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+    typed: &str,
+) -> Result<(Took, String), RunError> {
+    let failed = |why: &str| refused(format!("`{typed}` {why}"));
+    let [output, errors] = ["output", "errors"].map(|name| folder.join(name));
+    let file = |path: &Path| File::create(path).map_err(FileError::write("write", path));
+    let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(file(&output)?)
+        .stderr(file(&errors)?)
         .spawn()
-        .map_err(|error| failed(format!("did not start: {error}")))?;
-    let mut errors = child.stderr.take().expect("it was piped");
-    let reading = std::thread::spawn(move || {
-        let mut text = String::new();
-        let _ = errors.read_to_string(&mut text);
-        text
-    });
-    let mut printed = String::new();
-    let read = child.stdout.take().expect("it was piped").read_to_string(&mut printed);
+        .map_err(|error| failed(&format!("did not start: {error}")))?;
     let cpu_s = processor_time(&child);
-    let wall_s = began.elapsed().as_secs_f64();
-    let status = child.wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
-    let errors = reading.join().unwrap_or_default();
-    read.map_err(|error| failed(format!("printed no text: {error}")))?;
+    let wall_s = started.elapsed().as_secs_f64();
+    let status = child.wait().map_err(|error| failed(&format!("cannot be waited for: {error}")))?;
+    let text = |path: &Path| {
+        airpace_files::read_to_string(path, MAX_BYTES)
+            .map_err(|error| failed(&format!("printed no text: {error}")))
+    };
     match (status.code(), cpu_s) {
-        (Some(0 | 1), Some(cpu_s)) if !printed.is_empty() || status.success() => {
-            Ok((Took { wall_s, cpu_s }, printed))
+        (Some(0 | 1), Some(cpu_s)) => Ok((Took { wall_s, cpu_s }, text(&output)?)),
+        (Some(0 | 1), None) => Err(failed("has no processor time in /proc")),
+        (Some(UNFIT), _) => {
+            Err(failed("had no valid run, because the machine did not keep up with real time"))
         }
-        (Some(0 | 1), None) => Err(failed("has no processor time in /proc".to_owned())),
-        _ => Err(failed(format!("failed: {}", last_line(&errors)))),
+        _ => Err(failed(&format!("failed: {}", last_line(&text(&errors)?)))),
     }
 }
 
@@ -170,13 +175,16 @@ fn last_line(text: &str) -> &str {
 
 /// Waits until a process has ended, and returns its processor time with that of its own processes, in seconds.
 ///
-/// Source: proc_pid_stat(5), fields 14 to 17. A process that has ended keeps them until its parent has waited for it.
+/// A process that has ended keeps them until its parent has waited for it.
+///
+/// Source: man-pages proc_pid_stat(5) (fields 14 to 17)
 fn processor_time(child: &Child) -> Option<f64> {
     let pid = Pid::from_raw(i32::try_from(child.id()).ok()?)?;
     while waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
         .is_err_and(|error| error == rustix::io::Errno::INTR)
     {}
-    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    let path = format!("/proc/{}/stat", child.id());
+    let stat = airpace_files::read_to_string(Path::new(&path), MAX_BYTES).ok()?;
     ticks(&stat).map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
@@ -226,7 +234,8 @@ mod tests {
     fn a_command_that_fails_or_gives_no_json_says_so() {
         let said = |commands| shell(Measurement { commands, ..PRINTED }).unwrap_err().to_string();
         assert!(said(&["-c echo$IFS/root>&2;exit${IFS}2"]).ends_with("failed: /root"), "a reason");
-        assert!(said(&["-c exit${IFS}1"]).ends_with("it printed no reason"));
+        assert!(said(&["-c exit${IFS}2"]).ends_with("it printed no reason"));
+        assert!(said(&["-c exit${IFS}3"]).contains("did not keep up with real time"));
         assert!(said(&["-c echo$IFS{"]).ends_with("gave no JSON"));
         assert!(said(&["-c true"]).ends_with("gave no JSON"));
         let folder = tempfile::tempdir().unwrap();

@@ -190,7 +190,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// What distinguishes the places of a campaign: the variant and the keys.
+/// Variables in which the places of a campaign differ: the variant and the keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place<'a> {
     /// Name of the variant.

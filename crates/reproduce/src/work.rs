@@ -122,7 +122,7 @@ impl Work {
 
     /// Makes the missing measurements with `program`, one after the other, and stores each as soon as it has ended. A
     /// measurement that this machine cannot make has no result, and the page contains the reason. `listener` receives the
-    /// begin and the end of each.
+    /// start and the end of each.
     ///
     /// # Errors
     /// A result could not be stored, or `listener` stopped the work. Measurements that have ended are kept.
@@ -133,13 +133,14 @@ impl Work {
         listener: &dyn Fn(Step<'_>) -> ControlFlow<()>,
     ) -> Result<(), RunError> {
         let all = self.unmeasured.len();
+        let beside = store.folder().unwrap_or_else(std::env::temp_dir);
         let mut without = Vec::new();
         for (ended, (measurement, _)) in std::mem::take(&mut self.unmeasured).into_iter().enumerate() {
             let stopped = RunError::Stopped { ended, runs: all };
-            if listener(Step::Begins(&measurement)).is_break() {
+            if listener(Step::Starts(&measurement)).is_break() {
                 return Err(stopped);
             }
-            let made = measurement.make(program, store);
+            let made = measurement.make(program, &beside);
             // The commands receive the interruption too, and fail.
             if listener(Step::Ended(&measurement)).is_break() {
                 return Err(stopped);

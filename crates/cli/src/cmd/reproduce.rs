@@ -188,7 +188,7 @@ fn measure_with_progress(
     bar.set_length(work.unmeasured().map(|one| u64::from(one.takes_s)).sum());
     let next = Cell::new(0);
     let measured = work.measure(store, &program, &|step| {
-        if let Step::Begins(measurement) = step {
+        if let Step::Starts(measurement) = step {
             bar.set_position(next.get());
             bar.set_message(format!("measuring: {}", measurement.name));
             next.set(next.get() + u64::from(measurement.takes_s));

@@ -52,9 +52,7 @@ fn within(field: &Field, number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::{self, CODES};
-    use crate::packet::{LogPacket, Radio};
-    use crate::{Framing, Stamp};
+    use crate::log::CODES;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! KPIs of the recorded links beside what arrived: Figs. 1, 5 and 7.
+//! KPIs of the recorded links beside the throughput of the receiver: Figs. 1, 5 and 7.
 
 use airpace_plot::{Area, Axis, Bar, Bars, Entry, Figure, Line, Mark, Panel, Style};
 use airpace_run::statistics::{self, Estimate};

@@ -65,7 +65,7 @@ const PHONES: usize = 8;
 const LADDER: &str = "flow.0.video.ladder.representation";
 const EIGHT_MBPS: &str = "[{ bitrate_mbps = 8.1, width = 2560, height = 1440 }]";
 
-/// The campaign with a single representation, with what its numbers add to their names.
+/// The campaign with a single representation, with the suffix of its numbers.
 const ONE: (&str, &str) = ("one bitrate", ", 8.1 Mbit/s only");
 
 /// The videos in the lab.
@@ -140,7 +140,7 @@ fn bursts(results: &Results) -> Findings {
     Findings { numbers, pictures: vec![Picture { name: "morc-fig2", figure }] }
 }
 
-/// The campaigns of Fig. 6, with what their numbers add to their names.
+/// The campaigns of Fig. 6, with the suffixes of their numbers.
 const WORLDS: [(&str, &str); 3] =
     [("", ""), ("without losses", ", no losses"), ("more losses", ", 1 % losses")];
 
