@@ -46,6 +46,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("guide/sweeps.md", include_str!("../../../docs/guide/sweeps.md")),
     ("guide/traces.md", include_str!("../../../docs/guide/traces.md")),
     ("guide/transfer.md", include_str!("../../../docs/guide/transfer.md")),
+    ("guide/video.md", include_str!("../../../docs/guide/video.md")),
 ];
 
 /// All files of an installation of `binary`, sorted by path. `texts` are the manual pages and completions, by path. The

@@ -56,7 +56,7 @@ pub static FITTED: &[Fitted] = &[
     Fitted {
         experiments: "biscay/table1, fig6, fig8, table2, fig9",
         key: "flow.0.rtt_ms = 8",
-        to: "mean delay of BISCAY with two mobile flows, 5.63 ms; not reached, for even the Oracle has more here",
+        to: "mean delay of BISCAY with two mobile flows, 5.625 ms; not reached, for even the Oracle has more here",
     },
     Fitted {
         experiments: "morc/fig4",

@@ -85,6 +85,7 @@ impl Folder {
         let Origin { command, version, build, .. } = &self.origin;
         let figures = self.figures();
         std::fs::create_dir_all(&figures).map_err(FileError::write("make the folder", &figures))?;
+        self.remove_figures()?;
         for picture in all.iter().flat_map(|one| &one.findings.pictures) {
             self.write(&format!("figures/{}.svg", picture.name), &picture.figure.svg())?;
         }
@@ -93,6 +94,18 @@ impl Folder {
         self.write("index.html", &gallery::page(all, command, build))?;
         let ids: Vec<&str> = all.iter().map(|one| one.experiment.id).collect();
         self.write_manifest(&ids, true)
+    }
+
+    /// Removes the figures of earlier pages.
+    fn remove_figures(&self) -> Result<(), RunError> {
+        let figures = self.figures();
+        for entry in std::fs::read_dir(&figures).map_err(FileError::read(&figures))? {
+            let path = entry.map_err(FileError::read(&figures))?.path();
+            if path.extension().is_some_and(|ending| ending == "svg") {
+                std::fs::remove_file(&path).map_err(FileError::write("remove", &path))?;
+            }
+        }
+        Ok(())
     }
 
     fn write_manifest(&self, ids: &[&str], is_complete: bool) -> Result<(), RunError> {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Reproduced};
 use crate::fitted::FITTED;
+use crate::markdown::LEGEND;
 use crate::number::{Number, Verdict};
 
 const STYLE: &str = include_str!("gallery.css");
@@ -33,16 +34,18 @@ pub fn page(all: &[Reproduced], command: &str, version: &str) -> String {
         write!(html, "<a href=\"#{anchor}\">{}</a> ", escaped(one.experiment.id))
             .expect("text takes everything");
     }
-    html += "</nav>\n";
+    html += "</nav>\n<p class=soft>";
+    html += &coded_emphasis(LEGEND);
+    html.push('\n');
     for one in all {
         section(&mut html, one);
     }
-    html += "<section><h2>Fitted parameters</h2><table><tr><th>experiments<th>key<th>fitted to\n";
+    html += "<section><h2>Fitted parameters</h2><div class=scroll><table><tr><th>experiments<th>key<th>fitted to\n";
     for fitted in FITTED {
         let cells = [fitted.experiments, fitted.key, fitted.to].map(escaped);
         writeln!(html, "<tr><td>{}", cells.join("<td>")).expect("text takes everything");
     }
-    html += "</table></section></html>\n";
+    html += "</table></div></section></html>\n";
     html
 }
 
@@ -86,7 +89,7 @@ fn table(numbers: &[Number]) -> String {
         return String::new();
     }
     let mut table =
-        "<div class=scroll><table><tr><th>number<th>paper<th>ours<th>verdict<th class=rule>rule\n".to_owned();
+        "<div class=scroll><table class=numbers><tr><th>number<th>paper<th>ours<th>verdict<th class=rule>rule\n".to_owned();
     for number in numbers {
         let ours = number.ours.map_or_else(|| "–".to_owned(), |ours| ours.to_string());
         let (verdict, unit) = (number.verdict(), number.unit);
@@ -115,6 +118,15 @@ fn class(verdict: Verdict) -> &'static str {
 
 fn anchor(experiment: &Experiment) -> String {
     experiment.id.replace('/', "-")
+}
+
+/// The text as HTML. Parts between asterisks are emphasised.
+fn coded_emphasis(text: &str) -> String {
+    let part = |(index, part): (usize, &str)| match index % 2 {
+        0 => escaped(part),
+        _ => format!("<em>{}</em>", escaped(part)),
+    };
+    text.split('*').enumerate().map(part).collect()
 }
 
 /// The text as HTML. Parts between backquotes are code.

@@ -50,6 +50,24 @@ pub static EXPERIMENTS: &[&Experiment] = &[
     &morc::marks::TABLE_2,
 ];
 
+/// Further tables and figures of the papers, each with an experiment that has it.
+const ALSO: &[(&str, &str)] = &[
+    ("pbe/fig12", "pbe/fig11"),
+    ("pbe/fig15", "pbe/fig14"),
+    ("pbe/fig17", "pbe/fig16"),
+    ("pbe/fig18", "pbe/fig18a"),
+    ("pbe/fig18", "pbe/fig18b"),
+    ("pbe/fig18", "pbe/fig18c"),
+    ("pbe/fig18", "pbe/fig18d"),
+    ("biscay/fig1", "biscay/fig7"),
+    ("biscay/fig4", "biscay/fig4a"),
+    ("biscay/fig4", "biscay/fig4b"),
+    ("biscay/fig4", "biscay/fig4c"),
+    ("biscay/fig11", "biscay/fig11a"),
+    ("biscay/fig11", "biscay/fig11b"),
+    ("biscay/table3", "biscay/fig9"),
+];
+
 /// The experiments that `words` name: `all`, a paper (`pbe`), or an experiment (`pbe/fig14`). The order is that of
 /// [`EXPERIMENTS`]. In the quick size, `all` and a paper leave out measurements in real time, because such numbers are not
 /// the same in two runs.
@@ -59,7 +77,8 @@ pub static EXPERIMENTS: &[&Experiment] = &[
 pub fn named(words: &[String], size: Size) -> Result<Vec<&'static Experiment>, Refused> {
     let is_named = |word: &str, experiment: &Experiment| {
         let is_group = word == "all" || Some(word) == experiment.id.split('/').next();
-        word == experiment.id || is_group && (size == Size::Whole || !experiment.is_measured())
+        let is_also = ALSO.iter().any(|(name, id)| *name == word && *id == experiment.id);
+        word == experiment.id || is_also || is_group && (size == Size::Whole || !experiment.is_measured())
     };
     let all = || EXPERIMENTS.iter().copied();
     if let Some(unknown) = words.iter().find(|word| !all().any(|experiment| is_named(word, experiment))) {
@@ -101,6 +120,11 @@ mod tests {
             named(&words, Size::Whole).map(|found| found.iter().map(|one| one.id).collect::<Vec<_>>())
         };
         assert_eq!(of(&["pbe/fig14"]).unwrap(), ["pbe/fig14"]);
+        assert_eq!(of(&["pbe/fig15", "biscay/table3"]).unwrap(), ["pbe/fig14", "biscay/fig9"]);
+        assert_eq!(of(&["biscay/fig11"]).unwrap(), ["biscay/fig11a", "biscay/fig11b"]);
+        for (name, id) in ALSO {
+            assert!(ids.contains(id) && !ids.contains(name), "{name} {id}");
+        }
         assert_eq!(of(&["all"]).unwrap(), ids);
         assert!(of(&["morc"]).unwrap().iter().all(|id| id.starts_with("morc/")));
         let quick = named(&["biscay".to_owned(), "pbe/decoder".to_owned()], Size::Quick).unwrap();

@@ -9,12 +9,29 @@ pub(crate) fn style(scheme: &str) -> Style {
     let own = &spec.scheme().style;
     let is_preset = scheme.contains('@');
     Style {
-        colour: Colour::hex(own.colour),
+        colour: Colour::themed(own.colour, &on_dark(own.colour)),
         marker: Marker::named(own.marker),
         dash: if is_preset { Dash::Dashed } else { Dash::Solid },
         hollow: is_preset,
         ..Style::new(&name(scheme), own.colour)
     }
+}
+
+/// The colour on a dark background: a dark colour becomes lighter.
+fn on_dark(hex: &str) -> String {
+    /// Chosen: below this luminance (0 to 1), a line is hardly visible on the dark page.
+    const MIN_LUMINANCE: f64 = 0.25;
+    /// Chosen: share of white that makes the darkest colour of the schemes visible.
+    const WHITE: f64 = 0.45;
+    let part = |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    let (Some(red), Some(green), Some(blue)) = (part(1), part(3), part(5)) else { return hex.to_owned() };
+    let [red, green, blue] = [red, green, blue].map(f64::from);
+    // Source: ITU-R BT.709 §3 (weights of the luminance)
+    if (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255.0 >= MIN_LUMINANCE {
+        return hex.to_owned();
+    }
+    let [red, green, blue] = [red, green, blue].map(|part| (part + (255.0 - part) * WHITE) as u8);
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Name of a scheme as the papers write it, such as `PBE-CC`.
@@ -41,5 +58,17 @@ pub(crate) fn name(scheme: &str) -> String {
         // The papers' programs are those of Pantheon.
         Some("pantheon") | None => base.to_owned(),
         Some(other) => format!("{base} ({other})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dark_colours_are_lighter_on_a_dark_page() {
+        assert_eq!(on_dark("#332288"), "#8e85bd");
+        assert_eq!(on_dark("#0072B2"), "#0072B2");
+        assert_eq!(on_dark("red"), "red");
     }
 }

@@ -6,14 +6,17 @@ use crate::experiment::Reproduced;
 use crate::fitted::FITTED;
 use crate::number::Number;
 
+/// Explanation of verdicts and numbers.
+pub(crate) const LEGEND: &str = "A verdict follows from the rule in its row, which is part of the experiment: *reproduced* if \
+    the rule holds, *in kind* if the direction agrees and the size does not, *differs* otherwise; *fitted* if a parameter was \
+    fitted to the number. Numbers in brackets are the ends of the interval that holds the mean with 95 % confidence. A number \
+    without brackets is no mean over several runs, or its interval is narrower than its digits. A dash is in place of the \
+    paper's number if the paper makes the claim without one.";
+
 /// The page. `command` makes it again; `version` is that of the program.
 pub fn page(all: &[Reproduced], command: &str, version: &str) -> String {
     let mut page = format!(
-        "# The papers' evaluations beside ours\n\n`{command}` (version {version}) made this page; do not edit it. A verdict \
-         follows from the rule in its row, which is part of the experiment: *reproduced* if the rule holds, *in kind* if the \
-         direction agrees and the size does not, *differs* otherwise. Numbers in brackets are the ends of the interval that \
-         holds the mean with 95 % confidence. A number without brackets is no mean over several runs, or its interval is narrower than \
-         its digits. A dash is in place of the paper's number if the paper makes the claim without one.\n\n"
+        "# The papers' evaluations beside ours\n\n`{command}` (version {version}) made this page; do not edit it. {LEGEND}\n\n"
     );
     page += "## Fitted parameters\n\nThe papers do not state these parameters of their networks. Each was fitted to one number, \
              whose verdict is *fitted*, and holds for all schemes.\n\n| experiments | key | fitted to |\n| --- | --- | --- |\n";

@@ -1,6 +1,6 @@
 //! Measurements of this machine in real time, by commands of the program. Another machine gives other numbers.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -102,12 +102,12 @@ impl Measurement {
             airpace_files::replace(&path, self.scenario).map_err(FileError::write("write", &path))?;
         }
         let (mut took, mut printed) = (Vec::new(), String::new());
-        for command in self.commands {
+        for (number, command) in self.commands.iter().enumerate() {
             let arguments: Vec<String> = command
                 .split_whitespace()
                 .map(|word| word.replace(FOLDER, &folder.to_string_lossy()))
                 .collect();
-            let (time, output) = execute(program, &arguments, folder, &typed(command))?;
+            let (time, output) = execute(program, &arguments, folder, number, &typed(command))?;
             took.push(time);
             printed = output;
         }
@@ -131,18 +131,20 @@ fn typed(command: &str) -> String {
     format!("airpace {}", command.replace("{folder}/", ""))
 }
 
-/// Executes a command in the measurement's folder, and returns its time and its output. `typed` is the command for messages.
+/// Executes a command in the measurement's folder, and returns its time and its output. `number` is its place among the
+/// commands, and `typed` the command in messages.
 ///
 /// The exit code 1 is accepted: the commands report with it that a goal was missed, or that a flow differs.
 fn execute(
     program: &Path,
     arguments: &[String],
     folder: &Path,
+    number: usize,
     typed: &str,
 ) -> Result<(Took, String), RunError> {
     let failed = |why: &str| refused(format!("`{typed}` {why}"));
-    let [output, errors] = ["output", "errors"].map(|name| folder.join(name));
-    let file = |path: &Path| File::create(path).map_err(FileError::write("write", path));
+    let [output, errors] = ["output", "errors"].map(|name| folder.join(format!("{name}-{number}")));
+    let file = |path: &Path| airpace_files::new_file(path).map_err(FileError::write("write", path));
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
@@ -164,7 +166,13 @@ fn execute(
         (Some(UNFIT), _) => {
             Err(failed("had no valid run, because the machine did not keep up with real time"))
         }
-        _ => Err(failed(&format!("failed: {}", last_line(&text(&errors)?)))),
+        _ => {
+            // Paths of this machine do not belong on a page.
+            let [here, program] = [folder, program].map(|path| path.display().to_string());
+            let reason =
+                last_line(&text(&errors)?).replace(&format!("{here}/"), "").replace(&program, "airpace");
+            Err(failed(&format!("failed: {reason}")))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use airpace_run::statistics::{Estimate, three_digits};
+use airpace_run::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// A number of a paper beside ours.
@@ -74,7 +74,7 @@ impl Number {
 
     /// The paper's number as text.
     pub fn paper_text(&self) -> String {
-        self.paper.map_or_else(|| "–".to_owned(), three_digits)
+        self.paper.map_or_else(|| "–".to_owned(), four_digits)
     }
 
     /// The number, if a parameter was fitted to it.
@@ -89,6 +89,16 @@ impl Number {
             Some(_) if self.is_fitted => Verdict::Fitted,
             Some(ours) => self.rule.judge(self.paper.unwrap_or(f64::NAN), ours.value),
         }
+    }
+}
+
+/// A number of a paper: with the digits that the paper prints, at most four.
+fn four_digits(paper: f64) -> String {
+    let decimals = (3 - libm::floor(libm::log10(paper.abs().max(1e-9))) as i32).clamp(0, 6) as usize;
+    let text = format!("{paper:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -159,6 +169,12 @@ mod tests {
         ] {
             assert_eq!(rule.judge(paper, ours), verdict, "{rule} {paper} {ours}");
         }
+    }
+
+    #[test]
+    fn a_number_of_a_paper_keeps_its_digits() {
+        let texts = [10.35, 1.046, 0.0126, 0.5, 1000.0, 94.1, 0.0, 98.73, 0.0097].map(four_digits);
+        assert_eq!(texts, ["10.35", "1.046", "0.0126", "0.5", "1000", "94.1", "0", "98.73", "0.0097"]);
     }
 
     #[test]

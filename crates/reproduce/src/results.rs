@@ -79,12 +79,13 @@ impl Results {
                 commands.join(", ")
             )),
         };
-        let reason = |(measurement, result): &(Measurement, Result<Measured, String>)| {
-            let reason = result.as_ref().err()?;
-            Some(format!("The measurement {} is missing: {reason}.", measurement.name))
-        };
-        let reasons = self.measured.iter().filter_map(reason);
-        let notes = [self.note_on_seeds()].into_iter().chain(how).chain(reasons);
+        let missing: Vec<&String> =
+            self.measured.iter().filter_map(|(_, result)| result.as_ref().err()).collect();
+        let reason = missing.first().map(|reason| match missing.len() {
+            1 => format!("There is no result: {reason}."),
+            count => format!("{count} results are missing. The first, because {reason}."),
+        });
+        let notes = [self.note_on_runs(), self.note_on_seeds()].into_iter().chain(how).chain(reason);
         notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -92,6 +93,14 @@ impl Results {
     pub fn of(&self, campaign: &str) -> Runs<'_> {
         let found = self.campaigns.iter().find(|(name, _)| *name == campaign);
         Runs(found.map_or(Vec::new(), |(_, runs)| runs.iter().collect()))
+    }
+
+    /// The number of runs and their seeds; empty without runs.
+    fn note_on_runs(&self) -> String {
+        let runs = || self.campaigns.iter().flat_map(|(_, runs)| runs);
+        let Some(last) = runs().map(|run| run.seed).max() else { return String::new() };
+        let seeds = if last == 1 { "seed 1".to_owned() } else { format!("seeds 1 to {last}") };
+        format!("{}, {seeds}.", count(runs().count() as u64, "run"))
     }
 
     /// A sentence if seeds change nothing in some runs that differ in nothing else; empty otherwise.

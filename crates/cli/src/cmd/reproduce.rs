@@ -110,6 +110,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     if !args.json && !args.quiet {
         writeln!(out, "\n{}", fit(&counted(&all, &work)))?;
+        if args.quick {
+            let word = "--quick leaves out the experiments that measure this machine, except by their names.";
+            writeln!(out, "{}", fit(word))?;
+        }
         writeln!(out, "Page:    {}", folder.page().display())?;
         writeln!(out, "Figures: {}", folder.figures().display())?;
     }
@@ -237,11 +241,12 @@ fn counted(all: &[Reproduced], work: &Work) -> String {
     let of = |verdict| all_numbers(all).filter(|number| number.verdict() == verdict).count() as u64;
     let numbers = count(all_numbers(all).count() as u64, "number");
     format!(
-        "{numbers}: {} reproduced, {} in kind, {} differ, {} fitted. {}, of which {} made now.",
+        "{numbers}: {} reproduced, {} in kind, {} differ, {} fitted, {} without a value. {}; {} made now.",
         of(OfNumber::Reproduced),
         of(OfNumber::InKind),
-        of(OfNumber::Differs) + of(OfNumber::Missing),
+        of(OfNumber::Differs),
         of(OfNumber::Fitted),
+        of(OfNumber::Missing),
         count(work.runs() as u64, "run"),
         thousands(work.missing().len() as u64)
     )

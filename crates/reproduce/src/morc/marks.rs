@@ -96,10 +96,9 @@ fn findings(results: &Results) -> Findings {
         let least = if column == 3 { LEAST_OF_BEST } else { LEAST };
         for (row, scheme) in ROWS.iter().enumerate() {
             let share = shares[row][column].filter(|share| share.is_finite());
-            let of_share = share.map_or_else(String::new, |share| format!(" ({:.0} %)", 100.0 * share));
             let mark = |is_tick: bool| f64::from(u8::from(is_tick));
             let ours = share.map(|share| Estimate { value: mark(share >= least), interval: None });
-            let name = format!("{}, {what}{of_share}", look::name(scheme));
+            let name = format!("{}, {what}", look::name(scheme));
             numbers.push(Number::new(name, "", mark(paper[row]), ours, Rule::Within(0.0)));
         }
     }
