@@ -10,7 +10,7 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
     // Lines are wrapped.
     let text = shell.run(&["reproduce", "biscay/fig10", "--quick"]).fine().replace('\n', " ");
     assert!(
-        text.contains("out of the fallback, 10 Mbit/s") && text.contains("1 run, of which 1 made now"),
+        text.contains("out of the fallback, 10 Mbit/s") && text.contains("1 run; 1 made now"),
         "{text}"
     );
     let page = shell.read("reproduction/index.html");
@@ -22,7 +22,7 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
     assert!(lines.iter().all(|line| line["experiment"] == "biscay/fig10" && line["verdict"].is_string()));
     assert_eq!(shell.read("reproduction/results.json"), results, "the same numbers");
     let text = shell.run(&["reproduce", "biscay/fig10", "--quick"]).fine().replace('\n', " ");
-    assert!(text.contains("of which 0 made now"), "{text}");
+    assert!(text.contains("1 run; 0 made now"), "{text}");
 }
 
 #[test]
