@@ -106,6 +106,11 @@ pub(super) fn members(table: Value, file: &str) -> Result<Vec<(String, Table)>, 
             let of_stratum = [(key("set"), &stratum.set), (key("draw"), &stratum.draw)];
             let tables = of_all.map(|(place, table)| (place.to_owned(), table)).into_iter().chain(of_stratum);
             for (place, table) in tables {
+                let unknown = table.iter().find(|(_, value)| value.is_table() && !has_distribution(value));
+                if let Some((key, _)) = unknown.filter(|_| place.ends_with("draw")) {
+                    let reason = format!("has no distribution; there are {}", KINDS.join(", "));
+                    return Err(refuse(&format!("{place}.{key}"), reason));
+                }
                 for (path, value) in flat(table) {
                     let mut rng = streams.stream(&format!("population.{}.{number}.{path}", stratum.name));
                     let drawn = fill(&value, &mut rng)
@@ -159,6 +164,15 @@ const KINDS: [&str; 7] = ["uniform", "log_uniform", "normal", "exponential", "wh
 
 fn is_distribution(table: &Table) -> bool {
     KINDS.iter().any(|kind| table.contains_key(*kind))
+}
+
+/// Whether a value is a distribution, or has one in its tables and lists.
+fn has_distribution(value: &Value) -> bool {
+    match value {
+        Value::Table(table) => is_distribution(table) || table.values().any(has_distribution),
+        Value::Array(values) => values.iter().any(has_distribution),
+        _ => false,
+    }
 }
 
 /// The value with every distribution in it replaced by a drawn value.
@@ -433,6 +447,10 @@ mod tests {
             (draw("{ uniform = [1, 2], whole = [1, 2] }"), "has several distributions"),
             (draw("{ times = [1, 2] }"), "`times` without `until`"),
             (draw("{ uniform = [1, 2], digits = 3 }"), "unknown field `digits`"),
+            (
+                draw("{ gaussian = [1, 2], decimals = 3 }"),
+                "has no distribution; there are uniform, log_uniform, normal,",
+            ),
             (format!("{stratum}[[variant]]\nname = \"b\"\n"), "stands beside `variant`"),
         ] {
             let said = read(&text).expect_err(&text);

@@ -9,10 +9,7 @@ fn an_experiment_gives_numbers_and_a_figure_and_its_runs_are_made_once() {
     let shell = Shell::new();
     // Lines are wrapped.
     let text = shell.run(&["reproduce", "biscay/fig10", "--quick"]).fine().replace('\n', " ");
-    assert!(
-        text.contains("out of the fallback, 10 Mbit/s") && text.contains("1 run; 1 made now"),
-        "{text}"
-    );
+    assert!(text.contains("out of the fallback, 10 Mbit/s") && text.contains("1 run; 1 made now"), "{text}");
     let page = shell.read("reproduction/index.html");
     assert!(page.contains("<svg") && page.contains("BISCAY Fig. 10") && !page.contains("NaN"));
     assert!(shell.read("reproduction/figures/biscay-fig10.svg").contains("<svg"));
