@@ -28,7 +28,7 @@ pub struct Load {
     pub hold: Duration,
     /// Seed of the values.
     pub seed: u64,
-    /// Number of kinds of packets that the daemon reads: RSRP, then grants, then [`kinds`](super::kinds).
+    /// Number of kinds of packets that the daemon reads: RSRP, then grants, then others.
     pub kinds: usize,
 }
 
