@@ -62,8 +62,8 @@ def reproduce(
     """Repeats experiments of the papers, as `airpace reproduce` does.
 
     Only missing runs are made: finished runs are found in the folder, by a hash of version, scenario, scheme and seed.
-    Another build of the same version counts as the same here, because the package does not know its commit. Experiments that
-    measure the machine in real time have no numbers here: only the program measures.
+    Another build of the same version counts as the same here, because the package does not know its commit. Experiments
+    that measure the machine in real time have no numbers here: only the program measures.
 
     Args:
         what: Names of `experiments()`, papers (`"pbe"`), or `"all"`.
