@@ -110,8 +110,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Verdict> {
     }
     if !args.json && !args.quiet {
         writeln!(out, "\n{}", fit(&counted(&all, &work)))?;
-        if args.quick {
-            let word = "--quick leaves out the experiments that measure this machine, except by their names.";
+        if args.quick && args.what.iter().any(|word| !word.contains('/')) {
+            let word = "With --quick, papers and `all` leave out the experiments that measure this machine.";
             writeln!(out, "{}", fit(word))?;
         }
         writeln!(out, "Page:    {}", folder.page().display())?;

@@ -26,7 +26,7 @@ pub(super) const RSRP: &str = "lte.rsrp";
 /// KPI of the packets with grants.
 const GRANTED: &str = "lte.dl.tb_bytes";
 
-/// The kinds after RSRP and grants, for so many kinds in all.
+/// The kinds beyond RSRP and grants, if the daemon reads this number of kinds.
 pub(super) fn further(kinds: usize) -> Vec<Kind> {
     match kinds.saturating_sub(2) {
         0 => Vec::new(),
@@ -39,7 +39,7 @@ pub fn number_of_kinds() -> usize {
     2 + all().len()
 }
 
-/// The KPIs that the daemon reads from so many kinds, separated by commas.
+/// Names of the KPIs, separated by commas, if the daemon reads this number of kinds.
 pub(super) fn kpis(kinds: usize) -> String {
     let mut kpis = vec![RSRP];
     kpis.extend((kinds > 1).then_some(GRANTED));

@@ -100,8 +100,11 @@ fn fig_4a(results: &Results) -> Findings {
             Rule::Factor(1.2),
         ),
     ];
-    let bars =
-        [("the modem", Some(10.0)), ("with draining", gap_ms(true)), ("without draining", gap_ms(false))];
+    let bars = [
+        ("the modem (set)", Some(10.0)),
+        ("with draining", gap_ms(true)),
+        ("without draining", gap_ms(false)),
+    ];
     let names = bars.map(|(name, _)| name);
     let bar = |(index, (_, value)): (usize, (&str, Option<f64>))| {
         Some(Bar { x: index as f64, value: value?, error: None })
@@ -118,7 +121,7 @@ fn fig_4a(results: &Results) -> Findings {
     };
     let figure = Figure {
         title: "BISCAY Fig. 4a".to_owned(),
-        caption: "Median interval between two values of RSRP.".to_owned(),
+        caption: "Median interval between two values of RSRP. The emulated modem is set to 10 ms.".to_owned(),
         panels: vec![panel],
         panel_width: 560.0,
         ..Figure::default()

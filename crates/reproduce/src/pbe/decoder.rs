@@ -12,7 +12,7 @@ pub(crate) static DECODER: Experiment = Experiment {
     id: "pbe/decoder",
     title: "Speed of the decoder of the control channel",
     source: "PBE-CC §5",
-    world: "The paper decodes six cells on a computer with six cores, of which each is loaded by less than 40 %; the samples come \
+    world: "The paper decodes six cells on a computer with six cores, and the load of each core is below 40 %; the samples come \
             from radios. Ours come from the recording of one simulated cell of 20 MHz with two antenna ports, in busy hours, \
             with 20 dB of SNR, which is decoded six times at once. The time contains the search for the cell.",
     evidence: Evidence::Measured(&[DECODED]),

@@ -308,7 +308,7 @@ pub struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// A response of which no byte has arrived, and whose content must have an accepted length.
+    /// A response whose content must have an accepted length, before its first byte has arrived.
     pub fn new(accepted: AcceptedLength) -> ResponseReader {
         ResponseReader { accepted, received: vec![], interim_bytes: 0, head: None, left: 0 }
     }

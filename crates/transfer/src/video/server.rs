@@ -186,7 +186,7 @@ impl Server {
         Ok(sockopt::tcp_congestion(&self.listener)?)
     }
 
-    /// Serves connections until `stop` is set, and then closes all of them. Reports each event to `tell`, from several threads.
+    /// Serves connections until `stop` is set, and then closes all of them. Several threads call `tell`, once for each event.
     ///
     /// Memory and time of each connection are limited: a head by [`MAX_HEAD_BYTES`], unsent bytes by the kernel, and pauses of the
     /// client by a time. The number of connections is limited for all clients and for each of them.
